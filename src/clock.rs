@@ -1,0 +1,55 @@
+//! The only place that reads the time.
+
+use std::fmt::Debug;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use crate::model::time::Timestamp;
+
+/// Where the time comes from.
+pub trait Clock: Debug + Send + Sync {
+    /// The time now.
+    fn now(&self) -> Timestamp;
+}
+
+/// The machine's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "this is the one place that reads the time")]
+    fn now(&self) -> Timestamp {
+        Timestamp(jiff::Timestamp::now().as_millisecond())
+    }
+}
+
+/// A clock that a test sets by hand.
+#[derive(Debug, Default)]
+pub struct ManualClock(AtomicI64);
+
+impl ManualClock {
+    /// A clock that stands at `start`.
+    pub fn new(start: Timestamp) -> Self {
+        Self(AtomicI64::new(start.0))
+    }
+
+    /// Moves it forward.
+    pub fn advance(&self, by: std::time::Duration) {
+        self.0.fetch_add(i64::try_from(by.as_millis()).unwrap_or(i64::MAX), Ordering::SeqCst);
+    }
+
+    /// Moves it forward to `to`, never back.
+    pub fn advance_to(&self, to: Timestamp) {
+        self.0.fetch_max(to.0, Ordering::SeqCst);
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> Timestamp {
+        Timestamp(self.0.load(Ordering::SeqCst))
+    }
+}
+
+/// A time as RFC 3339 in UTC, such as `2026-11-21T08:30:00.125Z`.
+pub fn rfc3339(at: Timestamp) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "unknown".to_owned(), |time| time.to_string())
+}

@@ -1,0 +1,1 @@
+//! The daemon: the only room that names adapters and puts everything together.

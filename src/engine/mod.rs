@@ -1,0 +1,1 @@
+//! What a run does next. Pure: values in, values out.

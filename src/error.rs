@@ -1,0 +1,119 @@
+//! Failures that people read: what was attempted, what is wrong, what to do, and who acts next.
+
+use std::fmt;
+
+/// What has to happen before trying again makes sense.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Class {
+    /// The environment may recover by itself: try again, with growing pauses.
+    Transient,
+    /// Something that launchway knows of must happen first: look again when it does.
+    Waiting,
+    /// A person must act: a commit, a command, a changed configuration.
+    Stalled,
+}
+
+/// A failed operation.
+#[derive(Debug)]
+pub struct Failure {
+    class: Class,
+    message: String,
+    hint: Option<String>,
+    source: Option<Box<dyn std::error::Error + Send + Sync>>,
+}
+
+/// The result of an operation that may fail so.
+pub type Result<T, E = Failure> = std::result::Result<T, E>;
+
+impl Failure {
+    /// A failure that may pass by itself. `message` is a lower-case fragment such as "cannot reach `x`".
+    pub fn transient(message: impl Into<String>) -> Self {
+        Self::new(Class::Transient, message)
+    }
+
+    /// A failure that passes when something known happens.
+    pub fn waiting(message: impl Into<String>) -> Self {
+        Self::new(Class::Waiting, message)
+    }
+
+    /// A failure that needs a person.
+    pub fn stalled(message: impl Into<String>) -> Self {
+        Self::new(Class::Stalled, message)
+    }
+
+    fn new(class: Class, message: impl Into<String>) -> Self {
+        Self { class, message: message.into(), hint: None, source: None }
+    }
+
+    /// Adds what the reader can do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what caused it.
+    #[must_use]
+    pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
+        self.source = Some(source.into());
+        self
+    }
+
+    /// Who acts next.
+    pub fn class(&self) -> Class {
+        self.class
+    }
+
+    /// What the reader can do, if anything is known.
+    pub fn hint_text(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
+    /// Message, causes and hint in one line, for logs, statuses and records.
+    pub fn one_line(&self) -> String {
+        let text = match &self.hint {
+            Some(hint) => format!("{self:#} ({hint})"),
+            None => format!("{self:#}"),
+        };
+        text.split_whitespace().collect::<Vec<_>>().join(" ")
+    }
+}
+
+impl fmt::Display for Failure {
+    /// The message; with `{:#}` also the chain of causes.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        if f.alternate() {
+            let mut cause = std::error::Error::source(self);
+            while let Some(error) = cause {
+                write!(f, ": {error}")?;
+                cause = error.source();
+            }
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.source.as_ref().map(|source| &**source as _)
+    }
+}
+
+/// Attaches an operation to any error.
+pub trait Context<T> {
+    /// Turns an error into a transient failure.
+    fn or_transient(self, message: impl FnOnce() -> String) -> Result<T>;
+    /// Turns an error into one that needs a person.
+    fn or_stalled(self, message: impl FnOnce() -> String) -> Result<T>;
+}
+
+impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for std::result::Result<T, E> {
+    fn or_transient(self, message: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| Failure::transient(message()).because(error))
+    }
+
+    fn or_stalled(self, message: impl FnOnce() -> String) -> Result<T> {
+        self.map_err(|error| Failure::stalled(message()).because(error))
+    }
+}

@@ -1,0 +1,1 @@
+//! Takes actions from the outbox and performs them.

@@ -1,0 +1,1 @@
+//! From files to declared objects: reading, defaults, validation. Pure.

@@ -1,0 +1,151 @@
+//! What a step of a run asks for.
+
+use serde::{Deserialize, Serialize};
+
+use super::event::{Event, Timer};
+use super::ids::{CommitId, ConfigKey, PlanId, PodName, RepositoryName, RunId, ServiceKey};
+use super::outcome::Verdict;
+use super::plan::Change;
+use super::pod::{Pod, PodId};
+use super::state::Pace;
+use super::time::Timestamp;
+
+/// Everything that a step of a run decided, besides the run itself.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decided {
+    /// Remembered in the same transaction as the run.
+    pub records: Vec<Record>,
+    /// Put into the outbox in the same transaction, and performed after it.
+    pub actions: Vec<Action>,
+}
+
+/// A consequence inside the store; committed together with the run that decided it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Record {
+    /// Another run is told a fact.
+    Tell {
+        /// Who.
+        run: RunId,
+        /// What.
+        event: Event,
+    },
+    /// Changes without a deployment are accepted: created, updated, deleted or scaled.
+    Apply {
+        /// The sequence run that asks.
+        by: RunId,
+        /// What.
+        change: Box<Change>,
+    },
+    /// A deployment config gets its next version, and a run for it.
+    StartDeployment {
+        /// The sequence run that asks, and is told when it ends.
+        by: RunId,
+        /// What.
+        change: Box<Change>,
+    },
+    /// What a deployment config should run changes.
+    Want {
+        /// Which.
+        config: ConfigKey,
+        /// The run that waits for it.
+        owner: Option<RunId>,
+        /// The value of `Wanted::generation` that the owner waits for.
+        generation: u64,
+        /// The version, or no pods at all.
+        version: Option<u32>,
+        /// How many pods; `None`: as many as the deployment config declares now.
+        replicas: Option<u32>,
+        /// How.
+        pace: Pace,
+    },
+    /// A deployment ended.
+    Settle {
+        /// Of which deployment config.
+        config: ConfigKey,
+        /// Which version.
+        version: u32,
+        /// How.
+        verdict: Verdict,
+    },
+    /// A stage has passed a service's content.
+    Passed {
+        /// Which service in which stage.
+        service: ServiceKey,
+        /// The content.
+        content: super::ids::Digest,
+        /// On which revision.
+        commit: CommitId,
+    },
+}
+
+/// An effect outside the store. Each is short and idempotent; waiting is a timer.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "action")]
+pub enum Action {
+    /// Make the images of a pod runnable, then tell the run.
+    Prepare {
+        /// A pod with the images; it is not started.
+        pod: Box<Pod>,
+    },
+    /// Start a run-once pod; its end is observed.
+    RunPod {
+        /// The pod.
+        pod: Box<Pod>,
+    },
+    /// End a pod.
+    StopPod {
+        /// Which.
+        pod: PodId,
+    },
+    /// Forget pods that ended.
+    RemovePods {
+        /// Which.
+        pods: Vec<PodId>,
+    },
+    /// Tell the run when the time has come.
+    SetTimer {
+        /// Which.
+        timer: Timer,
+        /// When.
+        due: Timestamp,
+    },
+    /// Forget a timer.
+    ClearTimer {
+        /// Which.
+        timer: Timer,
+    },
+    /// Start what follows this sequence: stages whose turn it is.
+    Advance {
+        /// The plan.
+        plan: PlanId,
+        /// The sequence that ended: stage and service.
+        after: ServiceKey,
+        /// Its name.
+        sequence: String,
+        /// How it ended.
+        verdict: Verdict,
+    },
+    /// Write the statuses of a revision.
+    Report {
+        /// The repository.
+        repository: RepositoryName,
+        /// The revision.
+        commit: CommitId,
+    },
+}
+
+impl Action {
+    /// The action's key among those of its run: a second one with the same key replaces the first.
+    pub fn key(&self) -> String {
+        let pod = |name: &PodName| name.as_str().to_owned();
+        match self {
+            Action::Prepare { .. } => "prepare".into(),
+            Action::RunPod { pod: asked } => format!("run-pod/{}", pod(&asked.id.name)),
+            Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
+            Action::RemovePods { .. } => "remove-pods".into(),
+            Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
+            Action::Advance { .. } => "advance".into(),
+            Action::Report { repository, commit } => format!("report/{repository}/{commit}"),
+        }
+    }
+}

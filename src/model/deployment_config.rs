@@ -1,0 +1,212 @@
+//! OpenShift's `DeploymentConfig` as launchway executes it, every default applied.
+//!
+//! Source of fields, defaults and words: `apps.openshift.io/v1`; of the hooks: the proposal "post-deployment hooks".
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use super::pod::{EnvVar, PodTemplate, Scalar};
+
+/// `DeploymentConfigSpec`, read from content whose defaults are applied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DeploymentConfigSpec {
+    /// How many pods serve.
+    pub replicas: u32,
+    /// Which pods belong to it.
+    pub selector: std::collections::BTreeMap<String, String>,
+    /// How a new version replaces the old one.
+    pub strategy: Strategy,
+    /// What starts a deployment.
+    pub triggers: Vec<Trigger>,
+    /// Seconds a pod must be ready before it counts as available.
+    pub min_ready_seconds: u32,
+    /// How many old versions are kept; all if absent.
+    pub revision_history_limit: Option<u32>,
+    /// Scaled to zero whenever no deployment runs.
+    pub test: bool,
+    /// Nothing starts while this is set.
+    pub paused: bool,
+    /// What every pod looks like.
+    pub template: PodTemplate,
+}
+
+/// `DeploymentTriggerPolicy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Trigger {
+    /// `ConfigChange`, `ImageChange`, or anything else for "by hand".
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// `DeploymentStrategy`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Strategy {
+    /// Which of the blocks below applies.
+    #[serde(rename = "type")]
+    pub kind: StrategyKind,
+    /// For `Rolling`.
+    pub rolling_params: Option<RollingParams>,
+    /// For `Recreate`.
+    pub recreate_params: Option<RecreateParams>,
+    /// Seconds that hooks and rollout may take together.
+    pub active_deadline_seconds: Option<u64>,
+}
+
+/// `DeploymentStrategyType`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum StrategyKind {
+    /// Pod by pod, within `maxSurge` and `maxUnavailable`.
+    #[default]
+    Rolling,
+    /// All old pods end before the first new one starts.
+    Recreate,
+    /// A user's own program.
+    Custom,
+}
+
+/// `RollingDeploymentStrategyParams`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RollingParams {
+    /// Seconds without any progress after which the deployment fails.
+    pub timeout_seconds: Option<u64>,
+    /// Pods that may be missing, a number or a percentage rounded down.
+    pub max_unavailable: Option<Scalar>,
+    /// Pods that may be there beyond `replicas`, a number or a percentage rounded up.
+    pub max_surge: Option<Scalar>,
+    /// Runs before anything changes.
+    pub pre: Option<LifecycleHook>,
+    /// Runs once the first new pod is available (an extension: upstream has it for Recreate only).
+    pub mid: Option<LifecycleHook>,
+    /// Runs after all new pods are available.
+    pub post: Option<LifecycleHook>,
+}
+
+/// `RecreateDeploymentStrategyParams`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct RecreateParams {
+    /// Seconds the pods may take to become available.
+    pub timeout_seconds: Option<u64>,
+    /// Runs before anything changes.
+    pub pre: Option<LifecycleHook>,
+    /// Runs after the old pods ended and before the new ones start.
+    pub mid: Option<LifecycleHook>,
+    /// Runs after all new pods are available.
+    pub post: Option<LifecycleHook>,
+}
+
+/// `LifecycleHook`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct LifecycleHook {
+    /// What its failure means.
+    pub failure_policy: FailurePolicy,
+    /// The command.
+    pub exec_new_pod: Option<ExecNewPod>,
+    /// Seconds one attempt may take (an extension).
+    pub timeout_seconds: Option<u64>,
+}
+
+/// `LifecycleHookFailurePolicy`; the proposal's `Continue` is read as `Ignore`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum FailurePolicy {
+    /// Run it again, with growing pauses, until the deadline.
+    Retry,
+    /// The deployment fails.
+    #[default]
+    Abort,
+    /// The deployment goes on.
+    #[serde(alias = "Continue")]
+    Ignore,
+}
+
+/// `ExecNewPodHook`: a command in a pod of its own, made from a container of the template.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ExecNewPod {
+    /// The command, not run by a shell.
+    pub command: Vec<String>,
+    /// Added to the container's variables; wins by name.
+    pub env: Vec<EnvVar>,
+    /// The container whose image and settings are taken.
+    pub container_name: String,
+    /// Volumes of the template to mount.
+    pub volumes: Vec<String>,
+}
+
+/// Where in a deployment a lifecycle hook stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HookPoint {
+    /// Before the strategy.
+    Pre,
+    /// Inside the strategy.
+    Mid,
+    /// After the strategy.
+    Post,
+}
+
+impl HookPoint {
+    /// The point's word in statuses and pod names.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HookPoint::Pre => "pre",
+            HookPoint::Mid => "mid",
+            HookPoint::Post => "post",
+        }
+    }
+}
+
+/// Upstream's default for `timeoutSeconds` of both strategies.
+pub const DEFAULT_STRATEGY_TIMEOUT: Duration = Duration::from_secs(600);
+/// Upstream's default for `activeDeadlineSeconds`: six hours.
+pub const DEFAULT_ACTIVE_DEADLINE: Duration = Duration::from_secs(21_600);
+
+impl Strategy {
+    /// The hook at `point` of the block that applies.
+    pub fn hook(&self, point: HookPoint) -> Option<&LifecycleHook> {
+        let (pre, mid, post) = match self.kind {
+            StrategyKind::Recreate => {
+                let params = self.recreate_params.as_ref()?;
+                (&params.pre, &params.mid, &params.post)
+            }
+            StrategyKind::Rolling | StrategyKind::Custom => {
+                let params = self.rolling_params.as_ref()?;
+                (&params.pre, &params.mid, &params.post)
+            }
+        };
+        match point {
+            HookPoint::Pre => pre.as_ref(),
+            HookPoint::Mid => mid.as_ref(),
+            HookPoint::Post => post.as_ref(),
+        }
+    }
+
+    /// How long a rollout may stand still.
+    pub fn timeout(&self) -> Duration {
+        let seconds = match self.kind {
+            StrategyKind::Recreate => self.recreate_params.as_ref().and_then(|params| params.timeout_seconds),
+            StrategyKind::Rolling | StrategyKind::Custom => {
+                self.rolling_params.as_ref().and_then(|params| params.timeout_seconds)
+            }
+        };
+        seconds.map_or(DEFAULT_STRATEGY_TIMEOUT, Duration::from_secs)
+    }
+
+    /// How long hooks and rollout may take together.
+    pub fn active_deadline(&self) -> Duration {
+        self.active_deadline_seconds.map_or(DEFAULT_ACTIVE_DEADLINE, Duration::from_secs)
+    }
+}
+
+impl DeploymentConfigSpec {
+    /// Whether a change of the template alone starts a deployment.
+    pub fn has_config_change_trigger(&self) -> bool {
+        self.triggers.iter().any(|trigger| trigger.kind == "ConfigChange")
+    }
+}

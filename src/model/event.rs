@@ -1,0 +1,97 @@
+//! Facts that a run is told.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{PodName, RunId};
+use super::outcome::{PodOutcome, Verdict};
+use super::state::Progress;
+
+/// A fact. Every run ignores facts that it does not wait for, so telling one twice does no harm.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "event")]
+pub enum Event {
+    /// The slot is this sequence's now.
+    Admitted,
+    /// Why it does not have the slot yet.
+    Waiting {
+        /// For what.
+        reason: String,
+    },
+    /// End: somebody or something wants that.
+    Cancel {
+        /// How it counts: `Cancelled` or `Superseded`.
+        verdict: Verdict,
+        /// By whom or what, for people.
+        reason: String,
+    },
+    /// A deployment that this sequence asked for got its version.
+    DeploymentStarted {
+        /// The deployment config's name.
+        config: String,
+        /// The run.
+        deployment: RunId,
+    },
+    /// A deployment that this sequence waits for ended.
+    DeploymentEnded {
+        /// The run.
+        deployment: RunId,
+        /// How.
+        verdict: Verdict,
+        /// What happened, for people.
+        message: String,
+    },
+    /// Images are installed and built.
+    Prepared,
+    /// An image cannot be made runnable.
+    PrepareFailed {
+        /// Why and what to do.
+        message: String,
+    },
+    /// A run-once pod ended.
+    PodEnded {
+        /// Which.
+        pod: PodName,
+        /// How.
+        outcome: PodOutcome,
+    },
+    /// What serves changed.
+    Served {
+        /// Which value of `Wanted` this is about.
+        generation: u64,
+        /// How far it is.
+        progress: Progress,
+        /// Whether what is there is what is wanted.
+        converged: bool,
+    },
+    /// A timer that the run set has come due.
+    Timer {
+        /// Which.
+        timer: Timer,
+    },
+}
+
+/// The timers that runs set; each run has at most one of a kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Timer {
+    /// A deployment has taken too long as a whole.
+    Deadline,
+    /// A rollout has stood still for too long.
+    Progress,
+    /// The pause before a failed hook or task runs again is over.
+    Retry,
+    /// The pause before a task (`triggeredAfter`) is over.
+    Delay,
+}
+
+impl Timer {
+    /// Its word in keys.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Timer::Deadline => "deadline",
+            Timer::Progress => "progress",
+            Timer::Retry => "retry",
+            Timer::Delay => "delay",
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! Why something may not change now.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{HoldId, ProjectName, ServiceName, StageName};
+use super::time::Timestamp;
+
+/// A hold on a project, a stage or a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Hold {
+    /// Its identity.
+    pub id: HoldId,
+    /// What it covers.
+    pub scope: HoldScope,
+    /// Why, for people.
+    pub reason: String,
+    /// Who placed it.
+    pub by: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What a hold covers: everything below the parts that are given.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct HoldScope {
+    /// The project.
+    pub project: ProjectName,
+    /// One stage of it, or all.
+    pub stage: Option<StageName>,
+    /// One service of it, or all.
+    pub service: Option<ServiceName>,
+}
+
+impl HoldScope {
+    /// Whether a service of a stage is covered.
+    pub fn covers(&self, project: &ProjectName, stage: &StageName, service: &ServiceName) -> bool {
+        &self.project == project
+            && self.stage.as_ref().is_none_or(|held| held == stage)
+            && self.service.as_ref().is_none_or(|held| held == service)
+    }
+}
+
+impl fmt::Display for HoldScope {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}", self.project)?;
+        match (&self.stage, &self.service) {
+            (Some(stage), Some(service)) => write!(f, "/{stage}/{service}"),
+            (Some(stage), None) => write!(f, "/{stage}"),
+            (None, Some(service)) => write!(f, "/*/{service}"),
+            (None, None) => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,131 @@
+//! Names and identities. Each is a type of its own, so that no two can be confused.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! name {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+        #[serde(transparent)]
+        pub struct $name(String);
+
+        impl $name {
+            /// Wraps a value that is known to be well formed.
+            pub fn new(value: impl Into<String>) -> Self {
+                Self(value.into())
+            }
+
+            /// The name as text.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.pad(&self.0)
+            }
+        }
+
+        impl From<&str> for $name {
+            fn from(value: &str) -> Self {
+                Self(value.to_owned())
+            }
+        }
+    };
+}
+
+name!(
+    /// A watched repository, as the daemon's configuration names it.
+    RepositoryName
+);
+name!(
+    /// What a repository declares itself to be; the first part of every key.
+    ProjectName
+);
+name!(
+    /// A stage of the shipyard.
+    StageName
+);
+name!(
+    /// The unit of delivery inside a stage.
+    ServiceName
+);
+name!(
+    /// Where a stage's objects live on its runtime; `<project>-<stage>` unless the project says otherwise.
+    Namespace
+);
+name!(
+    /// A pod's name, unique in its namespace among the pods that a runtime still knows.
+    PodName
+);
+name!(
+    /// A full commit id in lower-case hex.
+    CommitId
+);
+name!(
+    /// `sha256:<hex>` of canonical content.
+    Digest
+);
+name!(
+    /// One execution that is driven. Deployments are named after their target, sequences by a ULID.
+    RunId
+);
+name!(
+    /// A stored plan.
+    PlanId
+);
+name!(
+    /// A stored hold.
+    HoldId
+);
+
+impl CommitId {
+    /// The first seven digits, as `git log --oneline` shows them.
+    pub fn short(&self) -> &str {
+        self.0.get(..7).unwrap_or(&self.0)
+    }
+}
+
+/// A service in a stage of a project: what a slot belongs to.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ServiceKey {
+    /// The project that declares the stage.
+    pub project: ProjectName,
+    /// The stage.
+    pub stage: StageName,
+    /// The service in it.
+    pub service: ServiceName,
+}
+
+impl fmt::Display for ServiceKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.project, self.stage, self.service)
+    }
+}
+
+/// A deployment config in a stage of a project.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ConfigKey {
+    /// The project that declares it.
+    pub project: ProjectName,
+    /// The stage it is deployed to.
+    pub stage: StageName,
+    /// `metadata.name`.
+    pub name: String,
+}
+
+impl ConfigKey {
+    /// The run that brings version `version` of this config up.
+    pub fn deployment(&self, version: u32) -> RunId {
+        RunId::new(format!("{}/{}/{}-{version}", self.project, self.stage, self.name))
+    }
+}
+
+impl fmt::Display for ConfigKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.project, self.stage, self.name)
+    }
+}

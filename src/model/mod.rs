@@ -1,0 +1,20 @@
+//! The nouns of launchway: plain values that every other room passes around.
+//!
+//! Nothing here does IO, reads a clock or draws a random number; only `serde` and `std` are used (and
+//! `serde_json::Value` for content whose shape belongs to the users).
+
+pub mod action;
+pub mod commit_status;
+pub mod deployment_config;
+pub mod event;
+pub mod hold;
+pub mod ids;
+pub mod object;
+pub mod outcome;
+pub mod plan;
+pub mod pod;
+pub mod project;
+pub mod run;
+pub mod shipyard;
+pub mod state;
+pub mod time;

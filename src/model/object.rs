@@ -1,0 +1,89 @@
+//! Declared objects: what a file of the repository says should exist in a stage.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{Digest, ServiceName};
+
+/// What an object is; two API versions of the same thing are one kind.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// `v1` and `apps.openshift.io/v1`.
+    DeploymentConfig,
+    /// `v1`.
+    Service,
+    /// `v1`.
+    ConfigMap,
+    /// `v1`.
+    Secret,
+    /// `v1`.
+    PersistentVolumeClaim,
+    /// `launchway.dev/v1`: how a shipyard task runs.
+    Task,
+    /// Anything else, as `<apiVersion>/<kind>`.
+    Other(String),
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let name = match self {
+            Kind::DeploymentConfig => "DeploymentConfig",
+            Kind::Service => "Service",
+            Kind::ConfigMap => "ConfigMap",
+            Kind::Secret => "Secret",
+            Kind::PersistentVolumeClaim => "PersistentVolumeClaim",
+            Kind::Task => "Task",
+            Kind::Other(name) => name.rsplit('/').next().unwrap_or(name),
+        };
+        f.pad(name)
+    }
+}
+
+/// An object's identity in its stage.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ObjectKey {
+    /// What it is.
+    pub kind: Kind,
+    /// `metadata.name`.
+    pub name: String,
+}
+
+impl fmt::Display for ObjectKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.kind, self.name)
+    }
+}
+
+/// Where in the repository something is said; lines and columns count from 1.
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Location {
+    /// Path from the repository's root.
+    pub file: String,
+    /// Line.
+    pub line: u32,
+    /// Column.
+    pub column: u32,
+}
+
+impl fmt::Display for Location {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}:{}", self.file, self.line, self.column)
+    }
+}
+
+/// One object of a stage, defaults applied, images resolved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Object {
+    /// Its identity.
+    pub key: ObjectKey,
+    /// The service it is delivered with.
+    pub service: ServiceName,
+    /// Where it is declared.
+    pub location: Location,
+    /// `metadata` and `spec` (or `data` and the like) with every default, without `status`.
+    pub content: Value,
+    /// Of `content` in canonical form, which holds no commit id.
+    pub digest: Digest,
+}

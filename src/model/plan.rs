@@ -1,0 +1,176 @@
+//! A plan: what a revision would do, per stage, with reasons. Immutable; printed, stored and executed as one value.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::ids::{CommitId, Digest, Namespace, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use super::object::{Kind, Object, ObjectKey};
+use super::project::{StatusDetail, TaskDefinition};
+use super::shipyard::{Sequence, SequenceTrigger};
+use super::time::Timestamp;
+
+/// What a revision would do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Plan {
+    /// Of the whole value without `id` and `at`.
+    pub id: PlanId,
+    /// Whose revision it is.
+    pub repository: RepositoryName,
+    /// What it declares itself to be.
+    pub project: ProjectName,
+    /// The revision.
+    pub commit: CommitId,
+    /// The first line of its message.
+    pub subject: String,
+    /// When it was made.
+    pub at: Timestamp,
+    /// In the shipyard's order; stages in which nothing changes are listed too.
+    pub stages: Vec<StagePlan>,
+    /// Which statuses are written.
+    pub statuses: StatusDetail,
+}
+
+/// What changes in one stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StagePlan {
+    /// The stage.
+    pub stage: StageName,
+    /// Where its objects live.
+    pub namespace: Namespace,
+    /// How it is started.
+    pub start: StageStart,
+    /// The delivery sequence as it was when planned; runs keep it whatever is pushed later.
+    pub sequence: Option<Sequence>,
+    /// The services that change, by name.
+    pub services: Vec<ServicePlan>,
+}
+
+/// What starts a stage's delivery sequence.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum StageStart {
+    /// The push itself: the first stage.
+    Push,
+    /// Another sequence's end.
+    After(Vec<SequenceTrigger>),
+    /// A person: other stages have `triggeredOn`, this one has none.
+    ByHand,
+}
+
+/// What changes for one service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServicePlan {
+    /// The service.
+    pub service: ServiceName,
+    /// Of everything the service declares in this stage, without commit ids: what "passed" is recorded for.
+    pub content: Digest,
+    /// What of the service's content the previous stage must have passed, if there is one.
+    pub previous_stage: Option<PassedContent>,
+    /// What to do, most important first; never empty.
+    pub changes: Vec<Change>,
+    /// How the tasks of the sequence run for this service.
+    pub tasks: BTreeMap<String, TaskDefinition>,
+    /// The versions of the records that this was compared with; if one moved, the plan is stale.
+    pub based_on: BTreeMap<ObjectKey, u64>,
+}
+
+/// Content of a service that a stage has passed or must pass.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PassedContent {
+    /// The stage.
+    pub stage: StageName,
+    /// The service's content in that stage.
+    pub content: Digest,
+}
+
+/// What happens to one object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Change {
+    /// The object.
+    pub key: ObjectKey,
+    /// What is done.
+    pub decision: Decision,
+    /// Why: what differs.
+    pub reasons: Vec<Difference>,
+    /// In words: `config change`, `first deployment`, `paused`, …
+    pub cause: String,
+    /// The object as it is to be; absent for `Delete`.
+    pub object: Option<Object>,
+}
+
+/// What is done with an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// It does not exist yet.
+    Create,
+    /// A new version of a deployment config.
+    Deploy,
+    /// Only the number of replicas.
+    Scale,
+    /// Anything else that differs.
+    Update,
+    /// Nothing.
+    None,
+    /// It vanished from the files.
+    Delete,
+    /// Something must happen first.
+    Wait,
+    /// The revision is broken or breaks a rule.
+    Refuse,
+}
+
+impl Decision {
+    /// The word in tables and JSON.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Decision::Create => "create",
+            Decision::Deploy => "deploy",
+            Decision::Scale => "scale",
+            Decision::Update => "update",
+            Decision::None => "none",
+            Decision::Delete => "delete",
+            Decision::Wait => "wait",
+            Decision::Refuse => "refuse",
+        }
+    }
+}
+
+/// One value that differs; an absent side is `None`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Difference {
+    /// JSON pointer from the object's root; list entries are named by their key, as in `/spec/template/spec/containers/web/image`.
+    pub pointer: String,
+    /// What is applied.
+    pub old: Option<Value>,
+    /// What is declared.
+    pub new: Option<Value>,
+}
+
+impl Plan {
+    /// Whether there is nothing to do in any stage.
+    pub fn is_empty(&self) -> bool {
+        self.stages.iter().all(|stage| stage.services.is_empty())
+    }
+
+    /// The part for one stage.
+    pub fn stage(&self, name: &StageName) -> Option<&StagePlan> {
+        self.stages.iter().find(|stage| &stage.stage == name)
+    }
+}
+
+impl StagePlan {
+    /// The part for one service.
+    pub fn service(&self, name: &ServiceName) -> Option<&ServicePlan> {
+        self.services.iter().find(|service| &service.service == name)
+    }
+}
+
+impl ServicePlan {
+    /// The deployment configs among the changes.
+    pub fn config_changes(&self) -> impl Iterator<Item = &Change> {
+        self.changes.iter().filter(|change| change.key.kind == Kind::DeploymentConfig)
+    }
+}

@@ -1,0 +1,95 @@
+//! A project: what one revision declares, read whole and without an error.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{Namespace, ProjectName, ServiceName, StageName};
+use super::object::{Location, Object, ObjectKey};
+use super::pod::EnvVar;
+use super::shipyard::Shipyard;
+
+/// Everything a revision declares.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Project {
+    /// From `launchway.yaml`, else the repository's name.
+    pub name: ProjectName,
+    /// From its file, else the implicit one.
+    pub shipyard: Shipyard,
+    /// Per stage, in the shipyard's order: settings and objects.
+    pub stages: Vec<StageContent>,
+    /// Which statuses are written.
+    pub statuses: StatusDetail,
+}
+
+/// How much is written on a commit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StatusDetail {
+    /// `hooks` while a commit has at most 20 of them, after that only failures below the stages.
+    #[default]
+    Auto,
+    /// Plan and stages.
+    Stages,
+    /// Also services.
+    Services,
+    /// Also hooks and tasks.
+    Hooks,
+}
+
+/// One stage as declared.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StageContent {
+    /// The stage.
+    pub name: StageName,
+    /// Where its objects live.
+    pub namespace: Namespace,
+    /// The name of its delivery sequence, if there is one.
+    pub delivery: Option<String>,
+    /// Its objects, by identity.
+    pub objects: BTreeMap<ObjectKey, Object>,
+    /// How tasks run.
+    pub tasks: BTreeMap<String, Vec<TaskDefinition>>,
+    /// Whether objects that vanish from the files are deleted.
+    pub prune: bool,
+}
+
+/// A `Task` object: how a shipyard task of its name runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TaskDefinition {
+    /// The command, not run by a shell.
+    pub command: Vec<String>,
+    /// What it runs in, resolved.
+    pub image: String,
+    /// Its variables.
+    #[serde(default)]
+    pub env: Vec<EnvVar>,
+    /// How long one attempt may take, in seconds.
+    pub timeout_seconds: u64,
+    /// How often it runs again after a failure.
+    #[serde(default)]
+    pub retries: u32,
+    /// Only in these stages; all when empty.
+    #[serde(default)]
+    pub stages: Vec<StageName>,
+    /// Only for these services; all when empty.
+    #[serde(default)]
+    pub services: Vec<ServiceName>,
+    /// Where it is declared.
+    pub location: Location,
+}
+
+impl StageContent {
+    /// How the task `name` runs for `service`; one that names the service wins over one for all.
+    pub fn task(&self, name: &str, service: &ServiceName) -> Option<&TaskDefinition> {
+        let definitions = self.tasks.get(name)?;
+        let fits = |definition: &&TaskDefinition| {
+            (definition.services.is_empty() || definition.services.contains(service))
+                && (definition.stages.is_empty() || definition.stages.contains(&self.name))
+        };
+        let mut fitting: Vec<_> = definitions.iter().filter(fits).collect();
+        fitting.sort_by_key(|definition| definition.services.is_empty());
+        fitting.first().copied()
+    }
+}

@@ -1,0 +1,315 @@
+//! Runs: executions that are being driven, as values.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::deployment_config::{DeploymentConfigSpec, HookPoint};
+use super::ids::{CommitId, ConfigKey, Digest, Namespace, PlanId, PodName, RepositoryName, RunId, ServiceKey};
+use super::object::Object;
+use super::outcome::{PodOutcome, Verdict};
+use super::plan::Change;
+use super::project::TaskDefinition;
+use super::shipyard::Sequence;
+use super::state::Progress;
+use super::time::Timestamp;
+
+/// One execution.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", tag = "run")]
+pub enum Run {
+    /// A sequence of a stage for one service.
+    Sequence(Box<SequenceRun>),
+    /// One version of one deployment config.
+    Deployment(Box<DeploymentRun>),
+}
+
+impl Run {
+    /// Its identity.
+    pub fn id(&self) -> &RunId {
+        match self {
+            Run::Sequence(run) => &run.id,
+            Run::Deployment(run) => &run.id,
+        }
+    }
+
+    /// Whether nothing will happen to it any more.
+    pub fn is_ended(&self) -> bool {
+        self.ended_at().is_some()
+    }
+
+    /// When it ended.
+    pub fn ended_at(&self) -> Option<Timestamp> {
+        match self {
+            Run::Sequence(run) => run.ended_at,
+            Run::Deployment(run) => run.ended_at,
+        }
+    }
+
+    /// When it was created.
+    pub fn created_at(&self) -> Timestamp {
+        match self {
+            Run::Sequence(run) => run.created_at,
+            Run::Deployment(run) => run.created_at,
+        }
+    }
+
+    /// The service it belongs to.
+    pub fn service(&self) -> ServiceKey {
+        match self {
+            Run::Sequence(run) => run.service.clone(),
+            Run::Deployment(run) => ServiceKey {
+                project: run.config.project.clone(),
+                stage: run.config.stage.clone(),
+                service: run.service.clone(),
+            },
+        }
+    }
+
+    /// The repository and revision it serves.
+    pub fn revision(&self) -> (&RepositoryName, &CommitId) {
+        match self {
+            Run::Sequence(run) => (&run.repository, &run.commit),
+            Run::Deployment(run) => (&run.repository, &run.commit),
+        }
+    }
+}
+
+/// A sequence of a stage, run for one service on one revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SequenceRun {
+    /// Its identity, a ULID: later ones sort after earlier ones.
+    pub id: RunId,
+    /// What it holds the slot of.
+    pub service: ServiceKey,
+    /// Where the stage's objects live.
+    pub namespace: Namespace,
+    /// Whose revision.
+    pub repository: RepositoryName,
+    /// The revision.
+    pub commit: CommitId,
+    /// The plan it carries out a part of.
+    pub plan: PlanId,
+    /// What starts it: a push, a person, the stage before.
+    pub cause: String,
+    /// 1, and more for each retry on the same revision.
+    pub attempt: u32,
+    /// The sequence as it was when planned.
+    pub sequence: Sequence,
+    /// What the service declares, as a digest.
+    pub content: Digest,
+    /// What the deployment task does.
+    pub changes: Vec<Change>,
+    /// How other tasks run.
+    pub definitions: BTreeMap<String, TaskDefinition>,
+    /// Where it is.
+    pub state: SequenceState,
+    /// One per task of the sequence.
+    pub tasks: Vec<TaskRecord>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it got the slot.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub verdict: Option<Verdict>,
+    /// Why it waits, or how it ended, for people.
+    pub message: String,
+}
+
+/// Where a sequence run is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum SequenceState {
+    /// Waits for its slot.
+    Queued,
+    /// The task at this index is under way.
+    Running {
+        /// Index into `tasks`.
+        task: usize,
+    },
+    /// It was told to end and waits for what it started.
+    Ending {
+        /// Index into `tasks`.
+        task: usize,
+        /// How it will have ended.
+        verdict: Verdict,
+    },
+    /// Nothing follows.
+    Ended,
+}
+
+/// What became of one task of a sequence run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// The task's name.
+    pub name: String,
+    /// Its word in status contexts: the name, with `-2` for its second time in a sequence.
+    pub step: String,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub verdict: Option<Verdict>,
+    /// What happened, for people.
+    pub message: String,
+    /// For the deployment task: what it started.
+    pub deployments: Vec<DeploymentRef>,
+    /// For other tasks: the pods of its tries.
+    pub tries: Vec<TaskTry>,
+}
+
+/// A deployment that a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentRef {
+    /// The deployment config's name.
+    pub config: String,
+    /// Its run, once it has a version.
+    pub run: Option<RunId>,
+    /// How it ended.
+    pub verdict: Option<Verdict>,
+    /// What happened, for people.
+    pub message: String,
+}
+
+/// One try of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTry {
+    /// Its pod.
+    pub pod: PodName,
+    /// When it was asked for.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<PodOutcome>,
+}
+
+/// Version *n* of a deployment config: an immutable record of what was asked, and its status.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentRun {
+    /// `<project>/<stage>/<name>-<n>`.
+    pub id: RunId,
+    /// The deployment config.
+    pub config: ConfigKey,
+    /// The service it is delivered with.
+    pub service: super::ids::ServiceName,
+    /// Where its pods live.
+    pub namespace: Namespace,
+    /// Whose revision.
+    pub repository: RepositoryName,
+    /// The revision.
+    pub commit: CommitId,
+    /// The sequence run that asked for it.
+    pub parent: RunId,
+    /// *n*.
+    pub version: u32,
+    /// 1, and more for each `rollout retry`.
+    pub attempt: u32,
+    /// Why: `config change`, `manual change`, …
+    pub cause: String,
+    /// What was asked.
+    pub object: Object,
+    /// The same, typed.
+    pub spec: DeploymentConfigSpec,
+    /// What served when it started: what serves again if it fails.
+    pub previous: Option<u32>,
+    /// OpenShift's word for where it is.
+    pub phase: Phase,
+    /// Where exactly it is.
+    pub step: DeploymentStep,
+    /// Every run of every hook, in order.
+    pub hooks: Vec<HookRecord>,
+    /// The generation of `Wanted` that it waits for.
+    pub generation: u64,
+    /// How far the rollout is.
+    pub progress: Progress,
+    /// Set once it will not complete: how and why.
+    pub failure: Option<DeploymentFailure>,
+    /// When it was created.
+    pub created_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended, for people.
+    pub message: String,
+}
+
+/// OpenShift's phases of a deployment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum Phase {
+    /// Accepted; images are prepared, the pre hook runs.
+    New,
+    /// The rollout was asked for and no new pod is there yet.
+    Pending,
+    /// New pods are there; mid and post hooks run.
+    Running,
+    /// It serves.
+    Complete,
+    /// It does not serve, and never will.
+    Failed,
+}
+
+impl Phase {
+    /// Upstream's word.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Phase::New => "New",
+            Phase::Pending => "Pending",
+            Phase::Running => "Running",
+            Phase::Complete => "Complete",
+            Phase::Failed => "Failed",
+        }
+    }
+}
+
+/// The steps of a deployment, in the order in which they come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum DeploymentStep {
+    /// Images are installed and built.
+    Prepare,
+    /// The pre hook.
+    Pre,
+    /// Recreate only: old pods end.
+    ScaleDown,
+    /// Rolling with a mid hook only: until the first new pod is available.
+    FirstPod,
+    /// The mid hook.
+    Mid,
+    /// New pods take over.
+    Rollout,
+    /// The post hook.
+    Post,
+    /// It failed, and the previous version takes over again.
+    Restore,
+    /// It ended.
+    Done,
+}
+
+/// One run of a lifecycle hook.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HookRecord {
+    /// Which hook.
+    pub point: HookPoint,
+    /// Its pod.
+    pub pod: PodName,
+    /// When it was asked for.
+    pub started_at: Timestamp,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<PodOutcome>,
+}
+
+/// Why a deployment will not complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentFailure {
+    /// In which step it happened.
+    pub step: DeploymentStep,
+    /// How it counts.
+    pub verdict: Verdict,
+    /// What happened, for people.
+    pub message: String,
+}

@@ -1,0 +1,195 @@
+//! What launchway remembers between runs: per repository, per deployment config, per object.
+
+use serde::{Deserialize, Serialize};
+
+use super::deployment_config::DeploymentConfigSpec;
+use super::ids::{CommitId, ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceName};
+use super::object::Object;
+use super::outcome::Verdict;
+use super::plan::Plan;
+use super::time::Timestamp;
+
+/// A watched repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RepositoryState {
+    /// Its name.
+    pub name: RepositoryName,
+    /// Where it is, without credentials.
+    pub url: String,
+    /// The branch that is watched.
+    pub branch: String,
+    /// What its last readable revision declares itself to be.
+    pub project: Option<ProjectName>,
+    /// The head that was last applied or found to change nothing; what a new head is compared with.
+    pub applied: Option<CommitId>,
+    /// The head that was last looked at, whatever came of it.
+    pub seen: Option<CommitId>,
+    /// When it was last looked at.
+    pub looked_at: Option<Timestamp>,
+    /// What is wrong with it, for people.
+    pub problem: Option<String>,
+    /// A revision that may replace history although it is no descendant.
+    pub accepted_rewrite: Option<CommitId>,
+    /// A revision that may delete more than the rule allows.
+    pub allowed_prune: Option<CommitId>,
+    /// Whether a person took it down; nothing starts until it is brought up again.
+    pub down: bool,
+}
+
+/// A deployment config as applied: what serves, what was tried, and what is wanted now.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConfigState {
+    /// Its identity.
+    pub key: ConfigKey,
+    /// The service it is delivered with.
+    pub service: ServiceName,
+    /// Where its pods live.
+    pub namespace: Namespace,
+    /// Which repository declares it.
+    pub repository: RepositoryName,
+    /// As last declared and accepted.
+    pub object: Object,
+    /// The highest version that was given away; never decremented.
+    pub latest_version: u32,
+    /// The last complete version: what answers now, or should.
+    pub serving: Option<Version>,
+    /// The last version that was attempted, if it did not complete.
+    pub attempted: Option<Attempt>,
+    /// What should run now.
+    pub wanted: Wanted,
+}
+
+/// A version of a deployment config that completed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Version {
+    /// Its number.
+    pub number: u32,
+    /// The revision it came from.
+    pub commit: CommitId,
+    /// What was asked.
+    pub object: Object,
+}
+
+/// A version that is being attempted or did not complete.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Attempt {
+    /// What was asked.
+    pub version: Version,
+    /// How it ended; absent while it runs.
+    pub verdict: Option<Verdict>,
+}
+
+/// What should run for a deployment config: the whole input of `engine::deployment::serve` beside what is observed.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Wanted {
+    /// Grows with every change of this value; old progress reports are told apart by it.
+    pub generation: u64,
+    /// Who is told about progress, if a run waits for it.
+    pub owner: Option<RunId>,
+    /// The version to serve; `None`: no pods at all.
+    pub version: Option<u32>,
+    /// How many pods of it.
+    pub replicas: u32,
+    /// How other versions' pods make room.
+    pub pace: Pace,
+    /// Seconds a pod must be ready before it counts as available.
+    pub min_ready_seconds: u32,
+}
+
+/// How one version's pods take over from another's.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Pace {
+    /// Others end first; nothing starts before they are gone.
+    #[default]
+    Recreate,
+    /// Step by step.
+    Rolling {
+        /// Pods beyond `replicas`.
+        max_surge: u32,
+        /// Available pods that may be missing from `replicas`.
+        max_unavailable: u32,
+        /// Stop taking over once that many new pods are available; for a hook in the middle.
+        pause_at: Option<u32>,
+        /// How many pods serve in all while it lasts: new and old together.
+        total: u32,
+    },
+}
+
+/// How far a rollout is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Progress {
+    /// Pods of the wanted version.
+    pub updated: u32,
+    /// Of these, the available ones.
+    pub available: u32,
+    /// Pods of other versions that are still there.
+    pub old: u32,
+}
+
+/// Any other object as applied.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ObjectState {
+    /// Which project declares it.
+    pub project: ProjectName,
+    /// In which stage.
+    pub stage: super::ids::StageName,
+    /// Where it lives.
+    pub namespace: Namespace,
+    /// Which repository declares it.
+    pub repository: RepositoryName,
+    /// As last declared and accepted.
+    pub object: Object,
+}
+
+/// A revision that was read and planned, or refused.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RevisionState {
+    /// The repository.
+    pub repository: RepositoryName,
+    /// The revision.
+    pub commit: CommitId,
+    /// The first line of its message.
+    pub subject: String,
+    /// When it was first seen.
+    pub at: Timestamp,
+    /// What came of it.
+    pub result: RevisionResult,
+}
+
+/// What came of reading a revision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RevisionResult {
+    /// It has a plan, which may be empty.
+    Planned(Box<Plan>),
+    /// Its files are broken.
+    Broken {
+        /// The problems, each on a line.
+        problems: Vec<String>,
+    },
+    /// A rule refuses it: history, prune, signature.
+    Refused {
+        /// Which and what to do.
+        reason: String,
+    },
+}
+
+impl ConfigState {
+    /// The spec as last declared.
+    ///
+    /// # Errors
+    /// If the stored content is not a deployment config's; it was validated before it was stored.
+    pub fn spec(&self) -> Result<DeploymentConfigSpec, serde_json::Error> {
+        spec_of(&self.object)
+    }
+}
+
+/// The typed view of a deployment config's content.
+///
+/// # Errors
+/// If the content is not a deployment config's.
+pub fn spec_of(object: &Object) -> Result<DeploymentConfigSpec, serde_json::Error> {
+    let spec = object.content.get("spec").cloned().unwrap_or_default();
+    serde_json::from_value(spec)
+}

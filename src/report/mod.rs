@@ -1,0 +1,1 @@
+//! What is told to people and machines about a revision.

@@ -1,0 +1,145 @@
+//! The runtime's port: where pods live.
+//!
+//! Everything here is idempotent by name, returns soon, and reports what becomes of it through [`Runtime::observe`]
+//! and the hints of [`Runtime::changes`].
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::error::Result;
+use crate::model::ids::{Namespace, RepositoryName};
+use crate::model::object::ObjectKey;
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner};
+
+/// Where pods live.
+#[async_trait]
+pub trait Runtime: Send + Sync {
+    /// Makes the images of a pod runnable: installed, verified, built. Fails as `Waiting` while that is under way
+    /// (a change is announced when it ends), as `Stalled` with the builder's last lines if it cannot be done.
+    async fn prepare(&self, pod: &Pod) -> Result<()>;
+
+    /// Starts a pod, unless one of that name is or was there. `objects` holds the ConfigMaps and Secrets that its
+    /// template refers to and that exist; claims are folders that the runtime makes.
+    async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()>;
+
+    /// Asks a pod to end: it leaves its services, `preStop` runs, then SIGTERM, and SIGKILL after its grace period.
+    /// Nothing happens if it is unknown or ended.
+    async fn stop_pod(&self, pod: &PodId) -> Result<()>;
+
+    /// Forgets a pod that ended, with its logs. Nothing happens if it is unknown; one that still runs stays.
+    async fn remove_pod(&self, pod: &PodId) -> Result<()>;
+
+    /// All pods of a namespace, ended ones included until they are removed, sorted by name.
+    async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>>;
+
+    /// The namespaces in which anything is or was running.
+    async fn namespaces(&self) -> Result<Vec<Namespace>>;
+
+    /// Makes a service answer at its address, or changes what it selects.
+    async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
+
+    /// Ends a service. Nothing happens if it is unknown.
+    async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()>;
+
+    /// The services of a namespace, by name.
+    async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
+
+    /// The last `limit` bytes of a container's output, oldest first; of all containers if none is named, each line
+    /// then with the container's name before it where the pod has several.
+    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>>;
+
+    /// Runs a command beside the processes of a running pod, in its environment; output and exit code come back.
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput>;
+
+    /// Hints that something changed. Losing one costs latency only.
+    fn changes(&self) -> broadcast::Receiver<RuntimeChange>;
+
+    /// Deletes installed images that no pod uses and that are not among `keep`.
+    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()>;
+}
+
+/// Something changed: look again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum RuntimeChange {
+    /// A pod started, became ready or unready, or ended.
+    Pod(PodId, PodOwner),
+    /// An image was prepared, or failed to be.
+    Image,
+    /// Events may have been lost.
+    Everything,
+}
+
+/// A service as it is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceSpec {
+    /// Where it lives.
+    pub namespace: Namespace,
+    /// Its name.
+    pub name: String,
+    /// Its ports.
+    pub ports: Vec<ServicePort>,
+    /// The labels of the pods behind it; empty: none are selected.
+    pub selector: BTreeMap<String, String>,
+    /// Where connections go instead, if nothing is selected.
+    pub external: Vec<ExternalEndpoint>,
+}
+
+/// One port of a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServicePort {
+    /// Its name, if there are several.
+    pub name: Option<String>,
+    /// The port that clients use.
+    pub port: u16,
+    /// The container's port: a number or a name.
+    pub target_port: crate::model::pod::Scalar,
+}
+
+/// A machine outside that a service leads to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalEndpoint {
+    /// A host name or an address.
+    pub host: String,
+    /// Its port; the service's own if absent.
+    pub port: Option<u16>,
+}
+
+/// Where a service answers.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ServiceAddress {
+    /// Its name.
+    pub name: String,
+    /// Its address, the same for its whole life.
+    pub address: IpAddr,
+    /// Its ports.
+    pub ports: Vec<ServicePort>,
+    /// How many pods it has that are ready.
+    pub ready: u32,
+    /// Why it does not answer, if it does not.
+    pub problem: Option<String>,
+}
+
+/// The result of a command.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecOutput {
+    /// 128 + the signal's number if a signal ended it.
+    pub code: i32,
+    /// What it printed, at most 1 MiB of it.
+    pub stdout: String,
+    /// What it complained about, at most 1 MiB of it.
+    pub stderr: String,
+}
+
+/// An image that must stay installed.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ImageUse {
+    /// The repository that `git:` images are read from.
+    pub repository: RepositoryName,
+    /// The resolved image.
+    pub image: String,
+}

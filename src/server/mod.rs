@@ -1,0 +1,1 @@
+//! HTTP: webhooks, API, pages.

@@ -1,0 +1,1 @@
+//! Git: mirrors, transports, trees and notes. The only room that knows `git2`.

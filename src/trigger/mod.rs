@@ -1,0 +1,1 @@
+//! What makes launchway look at a repository again; none of it carries state.
