@@ -18,6 +18,8 @@ pub enum Kind {
     ConfigMap,
     /// `v1`.
     Secret,
+    /// `v1`: where a service without a selector leads.
+    Endpoints,
     /// `v1`.
     PersistentVolumeClaim,
     /// `launchway.dev/v1`: how a shipyard task runs.
@@ -33,6 +35,7 @@ impl fmt::Display for Kind {
             Kind::Service => "Service",
             Kind::ConfigMap => "ConfigMap",
             Kind::Secret => "Secret",
+            Kind::Endpoints => "Endpoints",
             Kind::PersistentVolumeClaim => "PersistentVolumeClaim",
             Kind::Task => "Task",
             Kind::Other(name) => name.rsplit('/').next().unwrap_or(name),

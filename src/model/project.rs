@@ -1,6 +1,7 @@
 //! A project: what one revision declares, read whole and without an error.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +11,7 @@ use super::pod::EnvVar;
 use super::shipyard::Shipyard;
 
 /// Everything a revision declares.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Project {
     /// From `launchway.yaml`, else the repository's name.
     pub name: ProjectName,
@@ -38,7 +39,7 @@ pub enum StatusDetail {
 }
 
 /// One stage as declared.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StageContent {
     /// The stage.
     pub name: StageName,
@@ -46,8 +47,9 @@ pub struct StageContent {
     pub namespace: Namespace,
     /// The name of its delivery sequence, if there is one.
     pub delivery: Option<String>,
-    /// Its objects, by identity.
-    pub objects: BTreeMap<ObjectKey, Object>,
+    /// Its objects, by identity; shared with the snapshot that they were read into, so that a revision which changes
+    /// one of thousands costs one.
+    pub objects: BTreeMap<ObjectKey, Arc<Object>>,
     /// How tasks run.
     pub tasks: BTreeMap<String, Vec<TaskDefinition>>,
     /// Whether objects that vanish from the files are deleted.
