@@ -1,6 +1,6 @@
 //! Writes commit statuses through Gitea's API.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -75,19 +75,7 @@ impl GiteaStatusWriter {
     /// A writer with these settings. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
     pub async fn new(settings: GiteaStatuses, clock: Arc<dyn Clock>) -> Result<Self> {
         require_encryption(&settings)?;
-        // A redirect would carry the token to wherever it leads, and turn a POST into a GET.
-        let mut client = Client::builder()
-            .redirect(reqwest::redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
-        if let Some(path) = &settings.ca_file {
-            let unreadable = || format!("cannot read the certificates in `{}`", path.display());
-            let pem = tokio::fs::read(path).await.or_stalled(unreadable)?;
-            let certificates = Certificate::from_pem_bundle(&pem).or_stalled(unreadable)?;
-            client = client.tls_certs_merge(certificates);
-        }
-        let client = client.build().or_stalled(|| "cannot prepare requests to Gitea".to_owned())?;
+        let client = client(settings.ca_file.as_deref()).await?;
         Ok(Self { settings, client, clock, knows_skipped: OnceCell::new(), quiet_until: Mutex::default() })
     }
 
@@ -219,6 +207,25 @@ struct CombinedStatus {
 #[derive(Debug, Deserialize)]
 struct Version {
     version: String,
+}
+
+async fn client(ca_file: Option<&Path>) -> Result<Client> {
+    // A redirect would carry the token to wherever it leads, and turn a POST into a GET.
+    let client = Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(REQUEST_TIMEOUT)
+        .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
+    let Some(path) = ca_file else {
+        return client.build().or_stalled(|| "cannot prepare requests to Gitea".to_owned());
+    };
+    let unusable = || format!("cannot use the certificates in `{}`", path.display());
+    let pem = tokio::fs::read(path).await.or_stalled(unusable)?;
+    let certificates = Certificate::from_pem_bundle(&pem).or_stalled(unusable)?;
+    if certificates.is_empty() {
+        return Err(Failure::stalled(unusable()).hint("there are none in PEM form"));
+    }
+    client.tls_certs_merge(certificates).build().or_stalled(unusable)
 }
 
 fn require_encryption(settings: &GiteaStatuses) -> Result<()> {
