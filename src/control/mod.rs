@@ -1,1 +1,4 @@
 //! The daemon: the only room that names adapters and puts everything together.
+
+pub mod commands;
+pub mod deliver;

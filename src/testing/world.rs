@@ -1,0 +1,1 @@
+//! Everything put together over a pretended runtime.
