@@ -1,1 +1,5 @@
 //! HTTP: webhooks, API, pages.
+
+pub mod listener;
+pub mod problem;
+pub mod webhook;
