@@ -3,3 +3,4 @@
 pub mod commands;
 pub mod deliver;
 pub mod reporter;
+pub mod state_folder;
