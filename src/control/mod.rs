@@ -1,1 +1,3 @@
 //! The daemon: the only room that names adapters and puts everything together.
+
+pub mod command;
