@@ -1,3 +1,5 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
 pub mod command;
+pub mod commands;
+pub mod deliver;

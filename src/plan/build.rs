@@ -171,11 +171,13 @@ fn object_change(declared: &Object, applied: Option<&ObjectState>) -> Change {
     let object = Some(declared.clone());
     let key = declared.key.clone();
     let Some(applied) = applied else {
-        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause: "new".into(), object };
+        let cause = "new".to_owned();
+        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None };
     };
     let reasons = masked(&key.kind, diff(&applied.object.content, &declared.content));
     let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
-    Change { key, decision, reasons, cause: if decision == Decision::None { "" } else { "changed" }.into(), object }
+    let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
+    Change { key, decision, reasons, cause, object, retry: None }
 }
 
 /// A secret's values never reach a plan's reasons; which keys differ does.
@@ -191,7 +193,7 @@ fn masked(kind: &Kind, mut reasons: Vec<crate::model::plan::Difference>) -> Vec<
 
 fn deletion(key: &ObjectKey) -> Change {
     let cause = "no longer declared".to_owned();
-    Change { key: key.clone(), decision: Decision::Delete, reasons: Vec::new(), cause, object: None }
+    Change { key: key.clone(), decision: Decision::Delete, reasons: Vec::new(), cause, object: None, retry: None }
 }
 
 fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {

@@ -91,7 +91,7 @@ fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
 }
 
 fn change(declared: &Object, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
-    Change { key: declared.key.clone(), decision, reasons, cause, object: Some(declared.clone()) }
+    Change { key: declared.key.clone(), decision, reasons, cause, object: Some(declared.clone()), retry: None }
 }
 
 #[cfg(test)]

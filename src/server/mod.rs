@@ -1,7 +1,8 @@
-//! HTTP: API and pages.
+//! HTTP: webhooks, API, pages.
 
 pub mod access;
 pub mod api;
+pub mod listener;
 mod page;
 pub mod presence;
 pub mod problem;
@@ -9,3 +10,4 @@ pub mod query;
 pub mod router;
 pub mod state;
 pub mod view;
+pub mod webhook;

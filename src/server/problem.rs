@@ -10,6 +10,9 @@ use crate::error::{Class, Failure};
 /// Why a request was not answered as wished.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Problem {
+    /// Always `about:blank`: the status code says what kind of problem it is.
+    #[serde(rename = "type")]
+    pub kind: String,
     /// The status code.
     pub status: u16,
     /// The status code in words.
@@ -28,7 +31,7 @@ impl Problem {
     /// A problem with this status code.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error").to_owned();
-        Self { status: status.as_u16(), title, detail: detail.into(), hint: None }
+        Self { kind: "about:blank".to_owned(), status: status.as_u16(), title, detail: detail.into(), hint: None }
     }
 
     /// What is asked for is not there.

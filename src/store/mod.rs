@@ -4,6 +4,7 @@
 //! Every record has a version; a transaction names the versions it was computed from, and is refused with
 //! [`CommitError::Conflict`] if one of them moved. A fencing number, taken at start, shuts out an earlier process.
 
+mod record;
 pub mod sqlite;
 
 use async_trait::async_trait;
@@ -215,7 +216,8 @@ pub struct EventRow {
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Events of ended runs, plans, deliveries and posted statuses older than this go.
+    /// Events of ended runs, revisions with their plans, deliveries and posted statuses older than this go; what an open
+    /// run or a repository's head needs stays.
     pub before: Timestamp,
 }
 

@@ -52,14 +52,16 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged },
-            ) if *generation == self.run.generation => self.served(*progress, *converged),
+                Event::Served { generation, progress, converged, problem },
+            ) if *generation == self.run.generation => self.served(*progress, *converged, problem),
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
-                let progress = self.run.progress;
+                let Progress { available, old, .. } = self.run.progress;
+                let wanted = self.run.spec.replicas;
+                let because = if self.run.problem.is_empty() { "" } else { ": " };
+                let problem = &self.run.problem;
                 let message = format!(
-                    "no progress for {waited}: {} of {} new pods available, {} old ones left",
-                    progress.available, self.run.spec.replicas, progress.old
+                    "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left{because}{problem}"
                 );
                 self.fail(Verdict::Failure, message);
             }
@@ -111,7 +113,8 @@ impl Step {
         self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
     }
 
-    fn served(&mut self, progress: Progress, converged: bool) {
+    fn served(&mut self, progress: Progress, converged: bool, problem: &str) {
+        problem.clone_into(&mut self.run.problem);
         if progress != self.run.progress {
             self.run.progress = progress;
             self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());

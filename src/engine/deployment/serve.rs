@@ -162,3 +162,133 @@ fn ids(seen: &[Seen<'_>]) -> Vec<PodId> {
 fn count(pods: usize) -> u32 {
     u32::try_from(pods).unwrap_or(u32::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::model::ids::{ConfigKey, Namespace, PodName};
+    use crate::model::outcome::PodOutcome;
+
+    const NOW: Timestamp = Timestamp(1_000_000);
+
+    fn pod(version: u32, number: u32, phase: PodPhase) -> ObservedPod {
+        let config = ConfigKey { project: "p".into(), stage: "s".into(), name: "web".into() };
+        ObservedPod {
+            id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("web-{version}-{number}")) },
+            owner: PodOwner::Version { config, version },
+            labels: BTreeMap::new(),
+            phase,
+            restarts: 0,
+            message: String::new(),
+            created_at: Timestamp(i64::from(number)),
+        }
+    }
+
+    fn ready(version: u32, number: u32) -> ObservedPod {
+        pod(version, number, PodPhase::Ready { since: Timestamp(0) })
+    }
+
+    fn wanted(replicas: u32, max_surge: u32, max_unavailable: u32) -> Wanted {
+        let pace = Pace::Rolling { max_surge, max_unavailable, pause_at: None };
+        Wanted { version: Some(2), replicas, pace, ..Wanted::default() }
+    }
+
+    fn names(ids: &[PodId]) -> Vec<&str> {
+        ids.iter().map(|id| id.name.as_str()).collect()
+    }
+
+    #[test]
+    fn a_surge_starts_one_before_one_ends() {
+        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(1, 1)], NOW);
+        assert_eq!((step.start.as_slice(), step.stop.len()), ([0].as_slice(), 0));
+        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(1, 1), ready(2, 0)], NOW);
+        assert_eq!((step.start.len(), names(&step.stop)), (0, vec!["web-1-1"]));
+        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(2, 0), ready(2, 1)], NOW);
+        assert_eq!((names(&step.stop), step.converged), (vec!["web-1-0"], false));
+        assert!(decide(&wanted(2, 1, 0), &[ready(2, 0), ready(2, 1)], NOW).converged);
+    }
+
+    #[test]
+    fn recreate_waits_until_the_old_ones_are_gone() {
+        let wanted = Wanted { pace: Pace::Recreate, ..wanted(1, 0, 0) };
+        let step = decide(&wanted, &[ready(1, 0)], NOW);
+        assert_eq!((step.start.len(), names(&step.stop)), (0, vec!["web-1-0"]));
+        let step = decide(&wanted, &[pod(1, 0, PodPhase::Stopping)], NOW);
+        assert_eq!((step.start.len(), step.stop.len(), step.converged), (0, 0, false));
+        assert_eq!(decide(&wanted, &[], NOW).start, [0]);
+    }
+
+    #[test]
+    fn a_dead_pod_is_replaced_under_another_name() {
+        let dead = pod(2, 0, PodPhase::Ended { outcome: PodOutcome::Unknown { message: String::new() } });
+        let step = decide(&wanted(2, 1, 0), &[dead, ready(2, 1)], NOW);
+        assert_eq!(step.start, [2]);
+    }
+
+    #[test]
+    fn a_ready_pod_is_available_only_after_its_minimum() {
+        let wanted = Wanted { min_ready_seconds: 10, ..wanted(1, 1, 0) };
+        let step = decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW);
+        assert_eq!((step.converged, step.look_again), (false, Some(NOW + Duration::from_secs(10))));
+        assert!(decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW + Duration::from_secs(10)).converged);
+    }
+
+    #[test]
+    fn a_pause_holds_the_takeover_back() {
+        let pace = Pace::Rolling { max_surge: 1, max_unavailable: 0, pause_at: Some(1) };
+        let wanted = Wanted { pace, ..wanted(3, 1, 0) };
+        let step = decide(&wanted, &[ready(1, 0), ready(1, 1), ready(1, 2), ready(2, 0)], NOW);
+        assert_eq!((step.start.len(), step.stop.len(), step.converged), (0, 1, true));
+    }
+
+    #[test]
+    fn nothing_wanted_ends_everything() {
+        let wanted = Wanted { version: None, ..Wanted::default() };
+        let step = decide(&wanted, &[ready(1, 0), ready(2, 0)], NOW);
+        assert_eq!((step.stop.len(), step.start.len(), step.converged), (2, 0, false));
+        assert!(decide(&wanted, &[], NOW).converged);
+    }
+
+    #[test]
+    fn of_ended_pods_the_youngest_are_kept() {
+        let ended = |number| pod(2, number, PodPhase::Ended { outcome: PodOutcome::Succeeded });
+        let step = decide(&wanted(1, 1, 0), &[ended(1), ended(2), ended(3), ended(4), ended(5)], NOW);
+        assert_eq!((names(&step.remove), step.start), (vec!["web-2-2", "web-2-1"], vec![0]));
+    }
+
+    /// Carries decisions out: what was started becomes ready or stays unready, and what was stopped goes.
+    fn act(pods: &mut Vec<ObservedPod>, step: &Serving, becomes_ready: bool) {
+        pods.retain(|pod| !step.stop.contains(&pod.id) && !step.remove.contains(&pod.id));
+        if becomes_ready {
+            for pod in pods.iter_mut().filter(|pod| pod.phase == PodPhase::Starting) {
+                pod.phase = PodPhase::Ready { since: Timestamp(0) };
+            }
+        }
+        pods.extend(step.start.iter().map(|number| pod(2, *number, PodPhase::Starting)));
+    }
+
+    proptest! {
+        #[test]
+        fn a_rollout_keeps_its_bounds_and_converges(
+            replicas in 0_u32..6, old in 0_u32..6, surge in 0_u32..3, unavailable in 0_u32..3, patience in prop::collection::vec(any::<bool>(), 40),
+        ) {
+            let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
+            let wanted = wanted(replicas, surge, unavailable);
+            let mut pods: Vec<ObservedPod> = (0..old).map(|number| ready(1, number)).collect();
+            let available = |pods: &[ObservedPod]| pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Ready { .. })).count();
+            let floor = (replicas.saturating_sub(unavailable) as usize).min(old as usize);
+            for becomes_ready in patience.into_iter().chain([true; 40]) {
+                let step = decide(&wanted, &pods, NOW);
+                act(&mut pods, &step, becomes_ready);
+                prop_assert!(available(&pods) >= floor, "{} available, {floor} must be", available(&pods));
+                prop_assert!(pods.len() <= (replicas + surge).max(old) as usize);
+            }
+            let step = decide(&wanted, &pods, NOW);
+            prop_assert!(step.converged && step.start.is_empty() && step.stop.is_empty(), "{step:?}");
+        }
+    }
+}
