@@ -52,7 +52,10 @@ impl Commands for Actor {
             Command::Undo { config, to_version } => {
                 self.known(&config).await?;
                 let version = commands::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
-                Ok(said(format!("deploymentconfig/{} rolled back to version {version}; its service is held", config.name)))
+                Ok(said(format!(
+                    "deploymentconfig/{} rolled back to version {version}; its service is held",
+                    config.name
+                )))
             }
             Command::Scale { config, replicas } => {
                 self.known(&config).await?;
@@ -78,7 +81,9 @@ impl Actor {
 
     async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
         let found = self.driver.store.config(config).await?;
-        let missing = || Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage));
+        let missing = || {
+            Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage))
+        };
         found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
     }
 
@@ -130,11 +135,14 @@ impl Actor {
         let watcher = self.watcher(&repository.ok_or_else(unknown)?.value.name)?;
         let revision = watcher.watched.plan_now(&self.driver).await.map_err(conflict)?;
         let RevisionResult::Planned(plan) = &revision.result else {
-            return Err(Refusal::Conflict(Failure::stalled("the last revision has no plan").hint("`launchway status` says why")));
+            return Err(Refusal::Conflict(
+                Failure::stalled("the last revision has no plan").hint("`launchway status` says why"),
+            ));
         };
         let missing = || Refusal::Unknown(Failure::stalled(format!("project `{project}` has no stage `{stage}`")));
         let part = plan.stage(&stage).ok_or_else(missing)?;
-        let chosen = part.services.iter().filter(|part| service.as_ref().is_none_or(|service| service == &part.service));
+        let chosen =
+            part.services.iter().filter(|part| service.as_ref().is_none_or(|service| service == &part.service));
         let mut inputs = vec![deliver::remember(&revision)];
         let mut runs: Vec<RunId> = Vec::new();
         for chosen in chosen {
@@ -144,7 +152,11 @@ impl Actor {
             }
         }
         self.driver.commit(&inputs).await?;
-        let message = if runs.is_empty() { "nothing differs in this stage".to_owned() } else { format!("started {}", runs.len()) };
+        let message = if runs.is_empty() {
+            "nothing differs in this stage".to_owned()
+        } else {
+            format!("started {}", runs.len())
+        };
         Ok(Done { message, runs })
     }
 
