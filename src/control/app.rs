@@ -211,12 +211,8 @@ async fn serve(
     }
     let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
-    let state = ServerState {
-        query,
-        commands: Some(commands),
-        access: Arc::new(access),
-        started_at: parts.driver.clock.now(),
-    };
+    let state =
+        ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
     let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
@@ -237,17 +233,9 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 }
 
 /// Starts everything that works by itself.
-fn work(
-    parts: &Parts,
-    watchers: &BTreeMap<RepositoryName, Watcher>,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
-) {
-    let performer = Performer {
-        driver: parts.driver.clone(),
-        runtime: parts.runtime.clone(),
-        reporter: parts.reporter.clone(),
-    };
+fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
+    let performer =
+        Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), reporter: parts.reporter.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
     tasks.spawn(Keeper::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
     let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };

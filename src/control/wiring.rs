@@ -62,7 +62,8 @@ impl MirrorTrees {
 impl TreeExport for MirrorTrees {
     fn export(&self, repository: &RepositoryName, tree_id: &str, path: &str, into: &Path) -> Result<()> {
         let mirror = self.0.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned();
-        let unknown = || Failure::stalled(format!("`git:{path}` comes from `{repository}`, which is not watched any more"));
+        let unknown =
+            || Failure::stalled(format!("`git:{path}` comes from `{repository}`, which is not watched any more"));
         let repository = mirror.ok_or_else(unknown)?.open()?;
         let tree = repository.tree_by_id(ObjectId::parse(tree_id)?);
         tree.export("", into).map(|_| ())
