@@ -26,6 +26,7 @@ use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::model::ids::RepositoryName;
+use crate::model::pod::PodPhase;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime};
@@ -113,6 +114,33 @@ impl App {
         Presence { url: url.clone(), pid: std::process::id() }.announce(state)?;
         let state = state.to_owned();
         Ok(Self { driver: parts.driver, watchers, query, url, stop, tasks, state, _ownership: ownership })
+    }
+
+    /// Waits until no pod of a repository that was taken down runs any more; each ends within its grace period.
+    ///
+    /// # Errors
+    /// If the store or the runtime cannot be read.
+    pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
+        let mut changes = self.driver.changes();
+        while self.runs_anything(repository).await? {
+            // Pods end without the store knowing: their ends are looked for at short intervals too.
+            drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
+        }
+        Ok(())
+    }
+
+    async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
+        let Some(runtime) = &self.query.runtime else { return Ok(false) };
+        let configs = self.driver.store.configs(None, None).await?;
+        let mine = configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository);
+        let namespaces: BTreeSet<_> = mine.map(|config| config.namespace).collect();
+        for namespace in namespaces {
+            let pods = runtime.observe(&namespace).await?;
+            if pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     /// Asks everything to end, and waits for it within bounds; pods and services go on.
