@@ -99,6 +99,9 @@ pub struct Change {
     pub cause: String,
     /// The object as it is to be; absent for `Delete`.
     pub object: Option<Object>,
+    /// For a retry: the version that is attempted again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u32>,
 }
 
 /// What is done with an object.

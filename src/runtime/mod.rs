@@ -3,6 +3,8 @@
 //! Everything here is idempotent by name, returns soon, and reports what becomes of it through [`Runtime::observe`]
 //! and the hints of [`Runtime::changes`].
 
+pub mod local;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
@@ -98,6 +100,9 @@ pub struct ServicePort {
     pub port: u16,
     /// The container's port: a number or a name.
     pub target_port: crate::model::pod::Scalar,
+    /// `TCP` unless given.
+    #[serde(default)]
+    pub protocol: Option<String>,
 }
 
 /// A machine outside that a service leads to.

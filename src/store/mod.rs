@@ -20,17 +20,9 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-
-/// A value with the version it was read at; 0 is a value that was never stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Versioned<T> {
-    /// The version.
-    pub version: u64,
-    /// The value.
-    pub value: T,
-}
 
 /// One durable change.
 #[derive(Clone, Debug, Default)]
@@ -219,22 +211,6 @@ pub struct EventRow {
     pub at: Timestamp,
     /// What.
     pub event: Event,
-}
-
-/// What planning compares with, for every object of a stage, without its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppliedDigest {
-    /// The object.
-    pub key: ObjectKey,
-    /// The digest of what was last declared and accepted.
-    pub digest: Digest,
-    /// The version of its record.
-    pub version: u64,
-    /// Whether equality with `digest` alone means that nothing is to be done: false while the last attempt was
-    /// superseded before it ended.
-    pub settled: bool,
-    /// Which repository declares it.
-    pub repository: RepositoryName,
 }
 
 /// How long things are kept.

@@ -12,7 +12,6 @@ use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, PlanId, RepositoryName};
 use crate::model::object::Kind;
-use crate::model::outcome::Verdict;
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
@@ -162,13 +161,6 @@ impl RevisionRecord {
             result,
         })
     }
-}
-
-/// Whether equality with the last declared content means that nothing is to be done: not after an attempt that was
-/// superseded, because nothing was learned from it.
-pub(super) fn is_settled(state: &ConfigState) -> bool {
-    let verdict = state.attempted.as_ref().and_then(|attempt| attempt.verdict);
-    verdict != Some(Verdict::Superseded)
 }
 
 /// The kinds that have a name of their own; any other is stored as `<apiVersion>/<kind>`, which holds a slash.

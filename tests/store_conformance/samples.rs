@@ -100,6 +100,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         hooks: Vec::new(),
         generation: 0,
         progress: Progress::default(),
+        problem: String::new(),
         failure: None,
         created_at: at(0),
         ended_at: None,
@@ -118,6 +119,7 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
         serving: None,
         attempted: None,
         wanted: Wanted::default(),
+        removed: false,
     }
 }
 
@@ -159,6 +161,7 @@ pub(crate) fn change(name: &str) -> Change {
         reasons: Vec::new(),
         cause: "first deployment".into(),
         object: Some(object(Kind::DeploymentConfig, name, "sha256:web")),
+        retry: None,
     }
 }
 

@@ -14,7 +14,7 @@ use crate::model::object::ObjectKey;
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-use crate::store::record::{RevisionRecord, encode, is_settled, kind_text};
+use crate::store::record::{RevisionRecord, encode, kind_text};
 use crate::store::{OutboxId, Transaction, Versioned, Write};
 
 /// A column and its value.
@@ -121,7 +121,7 @@ fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Resul
     let columns: [Column<'_>; 4] = [
         ("repository", &value.repository.as_str()),
         ("digest", &value.object.digest.as_str()),
-        ("is_settled", &is_settled(value)),
+        ("is_settled", &value.is_settled()),
         ("record", &encode(value)?),
     ];
     let key = &value.key;
