@@ -58,6 +58,7 @@ fn deployment(name: &str) -> DeploymentRun {
         hooks: Vec::new(),
         generation: 1,
         progress: Progress::default(),
+        problem: String::new(),
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,
@@ -97,7 +98,12 @@ impl Committer {
 }
 
 fn served(generation: u64) -> Event {
-    Event::Served { generation, progress: Progress { updated: 1, available: 1, old: 2 }, converged: false }
+    Event::Served {
+        generation,
+        progress: Progress { updated: 1, available: 1, old: 2 },
+        converged: false,
+        problem: String::new(),
+    }
 }
 
 /// How long `transitions` take when so many commit at once.

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::fields::Field;
-use crate::manifest::problem::Problem;
+use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
 use crate::model::object::Location;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::manifest::problem::Problem;
+use crate::manifest::Problem;
 use crate::manifest::yaml::{Document, Position, push_segment};
 use crate::model::object::Location;
 

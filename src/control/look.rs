@@ -184,7 +184,7 @@ impl Watched {
         };
         let info = repository.commit_info(&commit)?;
         let snapshot = self.snapshot_at(&repository, &commit)?;
-        let outcome = snapshot.project();
+        let outcome = snapshot.project().clone();
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit.clone(), snapshot));
         Ok(Head { commit, info, descends, outcome })
     }
@@ -324,9 +324,11 @@ impl Files for TreeFiles<'_> {
 
 fn file_entry(entry: Entry) -> FileEntry {
     let kind = match entry.kind {
-        EntryKind::File { executable } => FileKind::File { executable },
+        EntryKind::File => FileKind::File { executable: false },
+        EntryKind::Executable => FileKind::File { executable: true },
         EntryKind::Symlink => FileKind::Symlink,
         EntryKind::Submodule => FileKind::Submodule,
+        EntryKind::Refused(why) => FileKind::Refused(why),
     };
     FileEntry { path: entry.path, kind, id: entry.id.to_string() }
 }

@@ -59,9 +59,7 @@ impl StateFolder {
             Failure::stalled(unusable()).because(error).hint("choose another with --state, or make it writable")
         })?;
         rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-            let running = self.daemon().map(|daemon| format!(" (process {}, {})", daemon.pid, daemon.url));
-            let message =
-                format!("another daemon uses state folder `{}`{}", self.root.display(), running.unwrap_or_default());
+            let message = format!("another daemon uses state folder `{}`", self.root.display());
             Failure::stalled(message).because(error).hint("stop it, or choose another folder with --state")
         })?;
         Ok(Ownership { _lock: lock })

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::config::SecretSource;
 use crate::control::look::{Found, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -32,6 +33,8 @@ pub struct Watcher {
     pub schedule: Option<Arc<Schedule>>,
     /// Whether it was looked at since the daemon started, whatever came of it.
     pub looked: Arc<AtomicBool>,
+    /// What signs its webhooks.
+    pub webhook_secrets: Vec<SecretSource>,
     /// Counts looks.
     pub metrics: Arc<Metrics>,
 }

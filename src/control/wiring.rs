@@ -146,7 +146,7 @@ impl Hooks for WatchedHooks {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let watcher = self.watchers.get(name)?;
         let read = |source: &crate::config::SecretSource| match source.read() {
-            Ok(secret) => Some(Secret::new(secret.expose())),
+            Ok(secret) => Some(Secret::new(secret.reveal())),
             Err(failure) => {
                 tracing::error!(repository = %name, problem = failure.one_line(), "cannot read a webhook's secret");
                 None

@@ -48,4 +48,6 @@ pub enum FileKind {
     Symlink,
     /// Another repository's commit.
     Submodule,
+    /// Something that must not be read, and why: the rest of a sentence that begins with the path.
+    Refused(&'static str),
 }

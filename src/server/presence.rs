@@ -38,6 +38,12 @@ impl Presence {
         serde_json::from_slice(&text).map(Some).or_stalled(|| format!("`{}` is damaged", path.display()))
     }
 
+    /// Whether a process of that id is there.
+    pub fn is_running(&self) -> bool {
+        let pid = i32::try_from(self.pid).ok().and_then(rustix::process::Pid::from_raw);
+        pid.is_some_and(|pid| rustix::process::test_kill_process(pid).is_ok())
+    }
+
     /// Says that it is there.
     ///
     /// # Errors

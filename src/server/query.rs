@@ -14,6 +14,7 @@ use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodOwner};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RevisionResult};
+use crate::report::status;
 use crate::runtime::Runtime;
 use crate::store::{ReadStore, RunFilter};
 
@@ -128,8 +129,10 @@ impl Query {
         let state = state.ok_or_else(|| {
             Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
         })?;
-        let statuses = self.store.posted(&repository, &state.commit).await?;
-        Ok(RevisionView::new(&state, &statuses))
+        let filter =
+            RunFilter { repository: Some(repository), commit: Some(state.commit.clone()), ..RunFilter::default() };
+        let runs: Vec<Run> = self.store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+        Ok(RevisionView::new(&state, &status::render(&state, &runs)))
     }
 
     /// One plan.

@@ -54,6 +54,9 @@ impl Parsed {
 /// A file's bytes, or why it is refused.
 pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec<u8>, Problem>> {
     let refuse = |code, message: &str, hint: &str| Problem::in_file(&entry.path, code, message).hint(hint);
+    if let FileKind::Refused(why) = entry.kind {
+        return Ok(Err(refuse("path", &format!("the path {why}"), "rename it")));
+    }
     if !matches!(entry.kind, FileKind::File { .. }) {
         let hint = "commit the file itself; nothing is read through symlinks and submodules";
         return Ok(Err(refuse("symlink", "this is no regular file", hint)));

@@ -120,6 +120,7 @@ mod tests {
             }],
             cause: "config change".into(),
             object: None,
+            retry: None,
         };
         let text = serde_json::to_string(&ChangeView::new("dev", "shop-dev", "web", &change)).expect("JSON");
         assert!(!text.contains("aHVudGVyMg") && text.contains("(hidden)"), "{text}");

@@ -66,6 +66,19 @@ impl RevisionView {
     }
 }
 
+impl RevisionView {
+    /// Whether nothing more will happen to it by itself.
+    pub fn is_settled(&self) -> bool {
+        let going_on = |state: &str| matches!(state, "pending" | "running");
+        !self.statuses.is_empty() && !self.statuses.iter().any(|status| going_on(&status.state))
+    }
+
+    /// Whether anything on it failed.
+    pub fn has_failed(&self) -> bool {
+        self.statuses.iter().any(|status| matches!(status.state.as_str(), "failure" | "error"))
+    }
+}
+
 impl From<&CommitStatus> for StatusView {
     fn from(status: &CommitStatus) -> Self {
         Self {
