@@ -3,6 +3,8 @@
 //! Everything here is idempotent by name, returns soon, and reports what becomes of it through [`Runtime::observe`]
 //! and the hints of [`Runtime::changes`].
 
+pub mod local;
+
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 

@@ -1,0 +1,115 @@
+//! Files that are there whole or not at all, and locks that end with their process.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use rustix::fs::{FlockOperation, flock};
+
+/// Whether a written file must survive a loss of power.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Durability {
+    /// It must.
+    Durable,
+    /// A process' death does not harm it; the machine's may.
+    Plain,
+}
+
+/// Puts a file of mode 0600 in place by a rename. The draft lies in `drafts`, which is on the same file system.
+pub(crate) fn write_whole(path: &Path, drafts: &Path, content: &[u8], durability: Durability) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let draft = drafts.join(format!(".{name}.draft"));
+    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(0o600).open(&draft)?;
+    file.write_all(content)?;
+    if durability == Durability::Durable {
+        file.sync_all()?;
+    }
+    fs::rename(&draft, path)?;
+    match path.parent() {
+        Some(folder) if durability == Durability::Durable => File::open(folder)?.sync_all(),
+        _ => Ok(()),
+    }
+}
+
+/// Reads a file of at most `limit` bytes; `None` if there is none.
+pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>>> {
+    let file = match File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(error),
+    };
+    let mut content = Vec::new();
+    file.take(limit + 1).read_to_end(&mut content)?;
+    if content.len() as u64 > limit {
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {limit} bytes")));
+    }
+    Ok(Some(content))
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes a folder with all it holds, if it is there.
+pub(crate) fn remove_folder_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes all that a folder holds.
+pub(crate) fn empty_folder(path: &Path) -> io::Result<()> {
+    fs::read_dir(path)?.try_for_each(|entry| remove_folder_if_there(&entry?.path()))
+}
+
+/// Takes a lock that nobody shares, without waiting; `None` if somebody else has one. It ends with the file.
+pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
+    match flock(&file, FlockOperation::NonBlockingLockExclusive) {
+        Ok(()) => Ok(Some(file)),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_written_file_is_private_and_leaves_no_draft() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("pod.json");
+        write_whole(&path, folder.path(), b"{}", Durability::Durable).unwrap();
+        assert_eq!(read_bounded(&path, 2).unwrap().as_deref(), Some(&b"{}"[..]));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
+        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
+        assert_eq!(mode & 0o777, 0o600);
+    }
+
+    #[test]
+    fn a_file_beyond_the_limit_is_refused_and_a_missing_one_is_none() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x");
+        assert!(read_bounded(&path, 2).unwrap().is_none());
+        fs::write(&path, "abc").unwrap();
+        assert!(read_bounded(&path, 2).is_err());
+    }
+
+    #[test]
+    fn a_lock_is_taken_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        let first = try_lock(&path).unwrap();
+        assert!(first.is_some());
+        assert!(try_lock(&path).unwrap().is_none());
+        drop(first);
+        assert!(try_lock(&path).unwrap().is_some());
+    }
+}
