@@ -5,10 +5,10 @@ use std::net::{Ipv4Addr, TcpListener};
 
 /// The ports that are given to pods: below those that Linux uses for outgoing connections (32768 and up).
 const PORTS: std::ops::Range<u16> = 20_000..32_000;
-/// 127.128.0.0 to 127.255.255.255 is for pods; services have the addresses below.
-const PODS: u32 = 0x7f80_0000;
+/// 127.64.0.0 to 127.127.255.255 is for pods; services have the addresses above.
+const PODS: u32 = 0x7f40_0000;
 /// How many addresses that is.
-const ADDRESSES: u32 = 1 << 23;
+const ADDRESSES: u32 = 1 << 22;
 
 /// A number that is the same for the same text wherever it is computed (FNV-1a).
 pub(crate) fn number_of(text: &str) -> u32 {
@@ -44,7 +44,7 @@ mod tests {
         for _ in 0..600 {
             let address = choose_address(u32::MAX - 3, &taken).unwrap();
             assert_eq!(address.octets()[0], 127);
-            assert!(address.octets()[1] >= 128);
+            assert!((64..128).contains(&address.octets()[1]));
             assert!(taken.insert(address));
         }
     }

@@ -3,7 +3,6 @@
 
 use std::ffi::OsString;
 use std::io::Write;
-use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
@@ -36,7 +35,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let problem = start(arguments);
     if let Ok(failure) = failure {
         // If nobody listens any more, nobody needs to know.
-        std::fs::File::from(OwnedFd::from(failure)).write_all(problem.as_bytes()).ok();
+        std::fs::File::from(failure).write_all(problem.as_bytes()).ok();
     }
     ExitCode::from(CANNOT_START)
 }

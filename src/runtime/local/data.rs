@@ -17,7 +17,7 @@ pub(crate) fn entries(kind: &Kind, content: &Value) -> Result<BTreeMap<String, V
     let mut found = BTreeMap::new();
     for (key, text) in texts(content, encoded) {
         let compact: String = text.split_ascii_whitespace().collect();
-        let bytes = STANDARD.decode(compact).map_err(|_| format!("the value of `{key}` is not base64"))?;
+        let bytes = STANDARD.decode(compact).ok().ok_or_else(|| format!("the value of `{key}` is not base64"))?;
         found.insert(key.clone(), bytes);
     }
     // A Secret's `stringData` wins over its `data`.

@@ -171,7 +171,7 @@ fn resource_field(record: &PodRecord, own: &Container, wanted: &ResourceFieldRef
 }
 
 fn utf8(key: &str, value: Vec<u8>) -> Result<String, String> {
-    String::from_utf8(value).map_err(|_| format!("the value of `{key}` is not text, so it cannot be a variable"))
+    String::from_utf8(value).ok().ok_or_else(|| format!("the value of `{key}` is not text, so it cannot be a variable"))
 }
 
 fn checked_name(name: &str) -> Result<&str, String> {

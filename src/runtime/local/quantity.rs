@@ -10,11 +10,6 @@ pub(crate) fn thousandths(quantity: &Scalar) -> Option<i128> {
     }
 }
 
-/// A quantity in whole units, rounded up.
-pub(crate) fn whole(quantity: &Scalar) -> Option<i128> {
-    thousandths(quantity).map(|value| div_up(value, 1000))
-}
-
 /// `value / by`, rounded up.
 pub(crate) fn div_up(value: i128, by: i128) -> i128 {
     value.div_euclid(by) + i128::from(value.rem_euclid(by) != 0)
@@ -95,7 +90,6 @@ mod tests {
         for (text, expected) in cases {
             assert_eq!(thousandths(&Scalar::Text(text.into())), expected, "{text:?}");
         }
-        assert_eq!(whole(&Scalar::Text("1500m".into())), Some(2));
         assert_eq!(thousandths(&Scalar::Number(2)), Some(2000));
     }
 

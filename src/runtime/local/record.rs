@@ -113,8 +113,10 @@ impl PodRecord {
         let own = self.ports.iter().filter(|mapping| mapping.container == container).find(matches);
         match (own.or_else(|| self.ports.iter().find(matches)), port) {
             (Some(mapping), _) => Ok(mapping.real),
-            (None, Scalar::Number(number)) => u16::try_from(*number).map_err(|_| format!("{number} is no port")),
-            (None, Scalar::Text(name)) => name.parse().map_err(|_| format!("no container port is named `{name}`")),
+            (None, Scalar::Number(number)) => port_number(*number),
+            (None, Scalar::Text(name)) => {
+                name.parse().ok().ok_or_else(|| format!("no container port is named `{name}`"))
+            }
         }
     }
 
@@ -142,4 +144,9 @@ impl PodRecord {
         }
         Ok(Some(record))
     }
+}
+
+/// A number as a port.
+pub(crate) fn port_number(number: i64) -> Result<u16, String> {
+    u16::try_from(number).ok().filter(|port| *port > 0).ok_or_else(|| format!("{number} is no port"))
 }

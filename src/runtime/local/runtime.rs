@@ -137,7 +137,7 @@ impl Inner {
                 Ok(Some(entry)) => self.table().insert(id, entry),
                 // An interrupted start left it; whoever wanted the pod starts it again.
                 Ok(None) => {
-                    files::remove_folder_if_there(dir.path()).or_transient(|| format!("cannot remove `{id}`"))?
+                    files::remove_folder_if_there(dir.path()).or_transient(|| format!("cannot remove `{id}`"))?;
                 }
                 Err(failure) => tracing::warn!(pod = %id, failure = failure.one_line(), "pod left alone"),
             }
@@ -169,7 +169,8 @@ impl Inner {
 
     /// Looks at all pods again.
     pub(super) fn refresh_all(&self) {
-        self.table().ids().iter().for_each(|id| self.refresh(id));
+        let ids = self.table().ids();
+        ids.iter().for_each(|id| self.refresh(id));
         self.announce(RuntimeChange::Everything);
     }
 
@@ -183,7 +184,8 @@ impl Inner {
 
     /// Sees that every pod that did not end has a shim.
     pub(super) fn keep_shims(&self) {
-        for id in self.table().without_shim() {
+        let ids = self.table().without_shim();
+        for id in ids {
             if let Err(failure) = self.keep_shim(&id) {
                 tracing::warn!(pod = %id, failure = failure.one_line(), "no shim");
             }
@@ -210,7 +212,9 @@ impl Inner {
 
     fn tell_services(&self, namespace: &Namespace) {
         let pods = self.table().endpoints(namespace);
-        self.options.services.pods_changed(namespace, &pods);
+        if let Err(failure) = self.options.services.pods_changed(namespace, &pods) {
+            tracing::warn!(%namespace, failure = failure.one_line(), "services not told of their pods");
+        }
     }
 
     fn check(&self, pod: &Pod) -> Result<Allow> {
@@ -224,7 +228,7 @@ impl Inner {
         let spec = &pod.template.spec;
         let containers = spec.init_containers.iter().chain(&spec.containers);
         containers.filter(|container| container.image != HOST_IMAGE).try_for_each(|container| {
-            let user = volume::user_of_container(spec, container).run_as_user;
+            let user = volume::user_of_container(spec, container);
             self.options.images.prepare(&pod.repository, &container.image, user)
         })
     }
@@ -256,7 +260,7 @@ impl Inner {
         Ok(Surroundings {
             created_at: options.clock.now(),
             images: self.images(pod)?,
-            services: options.services.addresses(namespace),
+            services: options.services.list(namespace)?,
             search_path: options.search_path.clone(),
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
@@ -362,7 +366,7 @@ impl Runtime for LocalRuntime {
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         let mut all = self.inner.table().namespaces();
-        all.extend(self.inner.options.services.namespaces());
+        all.extend(self.inner.options.services.namespaces()?);
         Ok(all.into_iter().collect())
     }
 
@@ -377,7 +381,8 @@ impl Runtime for LocalRuntime {
     }
 
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
-        Ok(self.inner.options.services.addresses(namespace))
+        let namespace = namespace.clone();
+        self.blocking(move |inner| inner.options.services.list(&namespace)).await
     }
 
     async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
@@ -398,10 +403,10 @@ impl Runtime for LocalRuntime {
     }
 
     async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()> {
-        let keep = keep.to_vec();
+        let mut keep = keep.to_vec();
         self.blocking(move |inner| {
-            let used = inner.table().images();
-            inner.options.images.collect_garbage(&keep, &used)
+            keep.extend(inner.table().images());
+            inner.options.images.collect(&keep)
         })
         .await
     }

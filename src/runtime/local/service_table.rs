@@ -1,19 +1,19 @@
 //! What pods need of services, and what services are told of pods.
 
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
-use super::paths::PodDir;
 use crate::error::Result;
-use crate::model::ids::{Namespace, PodName};
+use crate::model::ids::Namespace;
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// The services of this machine.
 pub trait ServiceTable: Send + Sync {
     /// The namespaces that have services.
-    fn namespaces(&self) -> Vec<Namespace>;
+    fn namespaces(&self) -> Result<Vec<Namespace>>;
 
     /// The services of a namespace, by name.
-    fn addresses(&self, namespace: &Namespace) -> Vec<ServiceAddress>;
+    fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
 
     /// Makes a service answer at its address, or changes what it selects.
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
@@ -22,16 +22,16 @@ pub trait ServiceTable: Send + Sync {
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
 
     /// Tells which pods a namespace has now. Whether one takes connections is said by its `ready` file.
-    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]);
+    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()>;
 }
 
 /// A pod that services may lead to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodEndpoint {
     /// Its name.
-    pub name: PodName,
+    pub name: String,
     /// Its labels.
     pub labels: BTreeMap<String, String>,
-    /// Its folder.
-    pub dir: PodDir,
+    /// Its folder, in which `ready` and `connections` lie.
+    pub dir: PathBuf,
 }

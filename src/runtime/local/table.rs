@@ -2,7 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
-use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use super::paths::PodDir;
@@ -12,6 +11,7 @@ use super::status::PodStatus;
 use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::time::Timestamp;
+use crate::runtime::ImageUse;
 
 /// The least time between two shims of a pod.
 const SHIM_PAUSE: Duration = Duration::from_secs(1);
@@ -37,7 +37,7 @@ pub(super) struct Entry {
     created_at: Timestamp,
     address: Ipv4Addr,
     ports: Vec<u16>,
-    images: Vec<PathBuf>,
+    images: Vec<ImageUse>,
 }
 
 impl Entry {
@@ -53,7 +53,7 @@ impl Entry {
             created_at: record.created_at,
             address: record.address,
             ports: record.ports.iter().map(|port| port.real).collect(),
-            images: record.images.values().cloned().collect(),
+            images: images(record),
         }
     }
 
@@ -81,6 +81,12 @@ impl Entry {
             created_at: self.created_at,
         }
     }
+}
+
+fn images(record: &PodRecord) -> Vec<ImageUse> {
+    let installed = record.containers().filter(|container| record.images.contains_key(&container.name));
+    let repository = &record.pod.repository;
+    installed.map(|it| ImageUse { repository: repository.clone(), image: it.image.clone() }).collect()
 }
 
 impl Table {
@@ -123,9 +129,9 @@ impl Table {
     pub(super) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
         let living = self.of(namespace).filter(|(_, entry)| !entry.ended());
         let endpoint = |(id, entry): (&PodId, &Entry)| PodEndpoint {
-            name: id.name.clone(),
+            name: id.name.to_string(),
             labels: entry.labels.clone(),
-            dir: entry.dir.clone(),
+            dir: entry.dir.path().to_owned(),
         };
         living.map(endpoint).collect()
     }
@@ -145,8 +151,8 @@ impl Table {
         self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.ports.iter().copied()).collect()
     }
 
-    /// The launchables that are in use.
-    pub(super) fn images(&self) -> BTreeSet<PathBuf> {
+    /// The images that are in use.
+    pub(super) fn images(&self) -> Vec<ImageUse> {
         self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.images.iter().cloned()).collect()
     }
 

@@ -180,7 +180,7 @@ pub(crate) fn request(check: &HttpGetHandler, target: SocketAddr) -> Result<Vec<
 pub(crate) fn host_address(host: &str) -> Result<IpAddr, String> {
     match host {
         "localhost" => Ok(IpAddr::from([127, 0, 0, 1])),
-        other => other.parse().map_err(|_| format!("probe host `{other}` is not an address")),
+        other => other.parse().ok().ok_or_else(|| format!("probe host `{other}` is not an address")),
     }
 }
 

@@ -10,7 +10,7 @@ use rustix::process::Signal;
 use super::super::launch::{Launch, OWN_PROGRAM};
 use super::super::paths::PodDir;
 use super::super::probe::connection::{Connection, host_address, request};
-use super::super::record::PodRecord;
+use super::super::record::{PodRecord, port_number};
 use super::child::Child;
 use super::machine::HandlerKey;
 use super::unit::Purpose;
@@ -76,7 +76,7 @@ impl Handlers {
         for running in &self.0 {
             match &running.work {
                 Work::Connection(connection) => {
-                    fds.push(PollFd::from_borrowed_fd(connection.as_fd(), connection.interest()))
+                    fds.push(PollFd::from_borrowed_fd(connection.as_fd(), connection.interest()));
                 }
                 Work::Command { child, .. } => fds.extend(child.sources().map(|fd| PollFd::new(fd, PollFlags::IN))),
                 Work::Pause => {}
@@ -186,7 +186,7 @@ fn target(record: &PodRecord, container: &Container, host: Option<&str>, port: &
     match host.filter(|host| !host.is_empty()).map(host_address).transpose()? {
         Some(other) if !other.is_loopback() => {
             let declared = match port {
-                Scalar::Number(number) => u16::try_from(*number).map_err(|_| format!("{number} is no port"))?,
+                Scalar::Number(number) => port_number(*number)?,
                 Scalar::Text(_) => real,
             };
             Ok(SocketAddr::new(other, declared))

@@ -341,7 +341,7 @@ impl Machine {
             let Some(unit) = self.units.get_mut(index) else { continue };
             match unit.life {
                 Life::Stopping { kill_at, step: StopStep::PreStop } if now >= kill_at => {
-                    self.terminate(now, index, effects)
+                    self.terminate(now, index, effects);
                 }
                 Life::Stopping { kill_at, step: StopStep::Terminated } if now >= kill_at => {
                     unit.life = Life::Stopping { kill_at, step: StopStep::Killed };

@@ -143,7 +143,7 @@ impl<'a> Supervisor<'a> {
     fn stop_requested(&mut self) -> Option<Event> {
         let mut buffer = [0_u8; 4096];
         while matches!(rustix::io::read(&self.folder, &mut buffer), Ok(count) if count > 0) {}
-        self.stop_seen = !self.stop_seen && self.dir.stop().exists() || self.stop_seen;
+        self.stop_seen = self.stop_seen || self.dir.stop().exists();
         (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
     }
 
