@@ -6,5 +6,8 @@ mod support {
 }
 
 mod source_edges {
+    mod content;
+    mod mirror;
+    mod notes;
     mod transport;
 }

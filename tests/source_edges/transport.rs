@@ -1,7 +1,6 @@
 //! Git servers as they really are: HTTP, `git://` and SSH, and the ways in which they refuse.
 
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -269,8 +268,7 @@ fn fake_ssh(fixture: &GitFixture, body: &str) -> PathBuf {
         fixture.environment().iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
     let script =
         format!("#!/bin/sh\n{environment}printf '%s\\n' \"$@\" >>'{}'\nfor last; do :; done\n{body}\n", log.display());
-    std::fs::write(&path, script).expect("a script");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    fixture.write_program(&path, &script);
     path
 }
 
