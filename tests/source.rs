@@ -9,5 +9,6 @@ mod source_edges {
     mod content;
     mod mirror;
     mod notes;
+    mod sshd;
     mod transport;
 }

@@ -91,6 +91,12 @@ pub(super) fn open_local(path: &Path) -> Result<git2::Repository> {
     }
 }
 
+/// Opens the repository that `path` is in.
+pub(super) fn discover(path: &Path) -> Result<git2::Repository> {
+    process::configure()?;
+    git2::Repository::discover(path).map_err(|error| explain_unopened(path, error))
+}
+
 fn explain_unopened(path: &Path, error: git2::Error) -> Failure {
     if error.message().contains("sha256") {
         return sha256(&path.display().to_string());

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use git2::Oid;
 
+use super::changes::{PathChange, changed_paths};
 use super::git::{self, commit_id, existing, failed, oid};
 use super::notes::{self, NOTES_REF};
-use super::tree::{PathChange, Tree, changed_paths};
+use super::tree::Tree;
 use super::{Limits, ObjectId};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -55,6 +56,12 @@ impl Repository {
     /// Opens a repository on this machine as it is, without a mirror: bare, or the one of a work tree.
     pub fn open_local(path: &Path, limits: Limits) -> Result<Self> {
         Ok(Self { git: git::open_local(path)?, limits, notes_ref: NOTES_REF, _lease: None })
+    }
+
+    /// The root of the work tree that `path` is in, or the bare repository that it is in.
+    pub fn discover(path: &Path) -> Result<PathBuf> {
+        let found = git::discover(path)?;
+        Ok(found.workdir().unwrap_or(found.path()).to_owned())
     }
 
     /// The folder that holds refs and hooks; of a linked work tree, that of its main repository.

@@ -39,48 +39,54 @@ impl Mirror {
     /// A handle to read from. It keeps packs from being consolidated: hold it for one task, not for ever.
     pub fn open(&self) -> Result<Repository> {
         let lease = Arc::clone(&self.readers.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Repository::of_mirror(self.handle()?, self.limits, lease))
-    }
-
-    pub(super) fn handle(&self) -> Result<git2::Repository> {
-        git::open_or_create_bare(&self.path)
+        Ok(Repository::of_mirror(git::open_or_create_bare(&self.path)?, self.limits, lease))
     }
 
     /// Brings the remote's branch and its notes here and gives the branch's head, which may be newer than `expected`.
     /// Nothing is transferred if `expected` is here already. Fails as [`super::remote_head`] does.
     pub fn fetch(&self, remote: &Remote, expected: &CommitId) -> Result<CommitId> {
-        let mirror = self.handle()?;
-        let wanted = oid(expected.as_str())?;
-        let branch = remote.branch_ref();
-        let head = match remote.url.local_path() {
-            _ if self.is_complete(&mirror, wanted)? => wanted,
-            Some(path) => fetch_local(&mirror, path, &branch)?,
-            None => fetch_remote(&mirror, remote, &branch)?,
-        };
-        mirror
-            .reference(&branch, head, true, "fetch")
-            .map_err(failed(|| format!("cannot record the head of `{}`", remote.branch)))?;
-        drop(mirror);
+        let head = self.fetch_head(&self.open()?.git, remote, oid(expected.as_str())?)?;
         self.consolidate()?;
         Ok(commit_id(head))
     }
 
-    /// Whether a commit is here with its whole history. An object alone does not prove that after a crash while the
-    /// first fetch linked files, before any reference was written.
-    fn is_complete(&self, mirror: &git2::Repository, commit: Oid) -> Result<bool> {
-        let mut references =
-            mirror.references().map_err(failed(|| format!("cannot read `{}`", self.path.display())))?;
-        Ok(references.next().is_some() && packs::has_commit(mirror, commit))
+    fn fetch_head(&self, mirror: &git2::Repository, remote: &Remote, expected: Oid) -> Result<Oid> {
+        let branch = remote.branch_ref();
+        let describe = || format!("cannot record the head of `{}`", remote.branch);
+        let head = match remote.url.local_path() {
+            _ if is_reached(mirror, expected).map_err(failed(describe))? => expected,
+            Some(path) => fetch_local(mirror, path, &branch)?,
+            None => fetch_remote(mirror, remote, &branch)?,
+        };
+        mirror.reference(&branch, head, true, "fetch").map_err(failed(describe))?;
+        Ok(head)
     }
 
-    /// Consolidates packs unless someone reads; then the next fetch does.
-    fn consolidate(&self) -> Result<()> {
+    /// Consolidates packs unless someone reads; then the next fetch or write does.
+    pub(super) fn consolidate(&self) -> Result<()> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(&readers) > 1 {
             return Ok(());
         }
-        packs::consolidate(&self.handle()?)
+        packs::consolidate(&git::open_or_create_bare(&self.path)?)
     }
+}
+
+/// Whether a reference here reaches a commit. Only then is it here with all that it needs: a reference is written
+/// after everything else, and objects alone may be left from something that was cut short.
+fn is_reached(mirror: &git2::Repository, commit: Oid) -> Result<bool, git2::Error> {
+    if existing(mirror.find_commit(commit))?.is_none() {
+        return Ok(false);
+    }
+    for reference in mirror.references()? {
+        let tip = reference?.target().filter(|tip| mirror.find_commit(*tip).is_ok());
+        if let Some(tip) = tip
+            && (tip == commit || mirror.graph_descendant_of(tip, commit)?)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Oid> {

@@ -14,6 +14,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+mod changes;
 mod credentials;
 mod export;
 mod git;
@@ -29,6 +30,7 @@ mod transport;
 mod tree;
 mod url;
 
+pub use changes::PathChange;
 pub use credentials::{Credentials, Secret, SecretSource};
 pub use export::Exported;
 pub use git::ObjectId;
@@ -36,7 +38,7 @@ pub use history::{CommitInfo, Repository};
 pub use ls_refs::{default_branch, remote_head};
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
-pub use tree::{Entry, EntryKind, PathChange, Tree};
+pub use tree::{Entry, EntryKind, Tree};
 pub use url::{RemoteUrl, Slug};
 
 /// A branch of a repository somewhere, and how to get at it.

@@ -71,7 +71,7 @@ impl Mirror {
                 None => self.write_remote(remote, lines, author, attempt)?,
             };
             match outcome {
-                Attempt::Written => return Ok(()),
+                Attempt::Written => return self.consolidate(),
                 Attempt::Moved => std::thread::sleep(pause(attempt, std::process::id())),
             }
         }
@@ -87,27 +87,28 @@ impl Mirror {
         if new != old && !advance(&source, old, new).map_err(failed(describe))? {
             return Ok(Attempt::Moved);
         }
-        let mirror = self.handle()?;
+        let mirror = self.open()?;
         if let Some(new) = new {
-            local::import(&source, &mirror, new)?;
+            local::import(&source, &mirror.git, new)?;
         }
-        mirror::record_notes(&mirror, new)?;
+        mirror::record_notes(&mirror.git, new)?;
         Ok(Attempt::Written)
     }
 
     fn write_remote(&self, remote: &Remote, lines: &[NoteLine], author: &Signature, attempt: u32) -> Result<Attempt> {
-        let mirror = self.handle()?;
+        let opened = self.open()?;
+        let mirror = &opened.git;
         if attempt > 0 {
-            fetch_notes(&mirror, remote)?;
+            fetch_notes(mirror, remote)?;
         }
         let describe = || "cannot read the notes in the mirror".to_owned();
         let old = existing(mirror.refname_to_id(MIRRORED_NOTES_REF)).map_err(failed(describe))?;
-        let Some(new) = apply(&mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
+        let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
-        let outcome = push(&mirror, remote, new)?;
+        let outcome = push(mirror, remote, new)?;
         if matches!(outcome, Attempt::Written) {
-            mirror::record_notes(&mirror, Some(new))?;
+            mirror::record_notes(mirror, Some(new))?;
         }
         Ok(outcome)
     }

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::process::Command;
 
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
@@ -150,6 +151,46 @@ fn packs_are_left_alone_while_someone_reads() {
     push_and_fetch(&fixture, &remote, &mirror, "40");
     assert!(packs(&fixture) <= 2);
     assert_eq!(read(&mirror, &first), b"0");
+}
+
+#[test]
+fn loose_objects_of_our_own_are_packed() {
+    let fixture = GitFixture::new();
+    let (remote, mirror) = (local(&fixture.bare()), mirror(&fixture));
+    let first = push_and_fetch(&fixture, &remote, &mirror, "0");
+    let names: String =
+        (0..6000).map(|name| format!("{}\n", fixture.path(&format!("loose/{name}")).display())).collect();
+    fs::create_dir(fixture.path("loose")).expect("a folder");
+    for name in names.lines() {
+        fs::write(name, name).expect("written");
+    }
+    let store = format!("git hash-object -w --no-filters --stdin-paths <<'END' >/dev/null\n{names}END\n");
+    fixture.write_program(&fixture.path("store"), &format!("#!/bin/sh\n{store}"));
+    let status = Command::new(fixture.path("store")).current_dir(fixture.path("mirror.git")).status();
+    assert!(status.expect("git").success());
+    let count = || fixture.git_in(&fixture.path("mirror.git"), &["count-objects"]);
+    assert!(count().starts_with("600"), "{}", count());
+    push_and_fetch(&fixture, &remote, &mirror, "1");
+    assert!(count().starts_with("395"), "{}", count());
+    assert_eq!(packs(&fixture), 1);
+    assert_eq!(read(&mirror, &first), b"0");
+}
+
+#[test]
+fn objects_that_a_push_had_moved_only_in_part_are_completed() {
+    let fixture = GitFixture::new();
+    let (remote, mirror) = (local(&fixture.bare()), mirror(&fixture));
+    let first = push_and_fetch(&fixture, &remote, &mirror, "1");
+    // As if the first fetch had linked the commit and folders of a later push, and not yet its file.
+    let second = fixture.push_files(&[("app/version", "2")]);
+    for object in ["HEAD", "HEAD^{tree}", "HEAD:app"].map(|name| fixture.git(&["rev-parse", name])) {
+        let path = format!("objects/{}/{}", &object[..2], &object[2..]);
+        let target = fixture.path("mirror.git").join(&path);
+        fs::create_dir_all(target.parent().expect("a folder")).expect("a folder");
+        fs::copy(fixture.bare().join(&path), target).expect("copied");
+    }
+    let second = mirror.fetch(&remote, &CommitId::new(second)).expect("a fetch");
+    assert_eq!((read(&mirror, &first), read(&mirror, &second)), (b"1".to_vec(), b"2".to_vec()));
 }
 
 #[test]

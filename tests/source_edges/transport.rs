@@ -23,12 +23,12 @@ fn with_password(url: &str, password: &str) -> Remote {
     Remote { credentials, ..remote(url) }
 }
 
-fn mirror(fixture: &GitFixture) -> Mirror {
+pub(super) fn mirror(fixture: &GitFixture) -> Mirror {
     Mirror::open_or_create(&fixture.path("mirror.git"), Limits::default()).expect("a mirror")
 }
 
 /// Looks, fetches and reads back: what must work over every transport.
-fn look_and_fetch(fixture: &GitFixture, remote: &Remote) {
+pub(super) fn look_and_fetch(fixture: &GitFixture, remote: &Remote) {
     let mirror = mirror(fixture);
     for round in 0..3 {
         let pushed = fixture.push_files(&[("app/version", &format!("{round}\n"))]);
@@ -68,6 +68,33 @@ fn a_look_costs_two_requests_and_reads_one_reference() {
     let seen = server.take_seen();
     let calls: Vec<_> = seen.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect();
     assert_eq!(calls, [("GET", "/origin.git/info/refs"), ("POST", "/origin.git/git-upload-pack")]);
+}
+
+#[test]
+fn a_long_negotiation_finds_what_both_have() {
+    let fixture = GitFixture::new();
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    let ssh = over_ssh(&fixture, "exec sh -c \"$last\"");
+    let commits = fixture.import_commits(200);
+    let remotes = [remote(&server.url("origin.git")), remote(&format!("{}/origin.git", daemon.url)), ssh];
+    let mirrors = remotes.each_ref().map(|remote| {
+        let name = format!("mirror-{}", remote.url.to_string().len());
+        let mirror = Mirror::open_or_create(&fixture.path(&name), Limits::default()).expect("a mirror");
+        let head = remote_head(remote).expect("a look").expect("a branch");
+        assert_eq!(mirror.fetch(remote, &head).expect("a fetch").as_str(), commits[199]);
+        mirror
+    });
+    // The remote goes back far behind what the mirrors offer first, and forward again from there.
+    fixture.git(&["fetch", "--quiet", "origin", "main"]);
+    fixture.git(&["reset", "--quiet", "--hard", &commits[20]]);
+    fixture.commit_files(&[("a", "1")]);
+    fixture.git(&["push", "--quiet", "--force", "origin", "HEAD"]);
+    for (remote, mirror) in remotes.iter().zip(mirrors) {
+        let head = remote_head(remote).expect("a look").expect("a branch");
+        mirror.fetch(remote, &head).expect("a fetch");
+        let log = mirror.open().expect("a handle").log(None, &head, 100).expect("a log");
+        assert_eq!(log.len(), 22, "{}", remote.url);
+    }
 }
 
 #[test]
@@ -242,7 +269,7 @@ impl Drop for Daemon {
     }
 }
 
-fn wait_until(condition: impl Fn() -> bool) {
+pub(super) fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !condition() {
         assert!(Instant::now() < deadline, "the condition did not come true");
