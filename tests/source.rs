@@ -10,5 +10,6 @@ mod source_edges {
     mod mirror;
     mod notes;
     mod sshd;
+    mod tls;
     mod transport;
 }

@@ -16,8 +16,6 @@ use super::{Limits, Remote, local, packs};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
 
-/// Where the remote's notes are in the mirror: exactly what the remote had when last asked.
-pub(super) const MIRRORED_NOTES_REF: &str = NOTES_REF;
 /// A repository whose packs are larger than this is not fetched.
 const MAX_FETCH_BYTES: usize = 32 << 30;
 
@@ -51,7 +49,7 @@ impl Mirror {
     }
 
     fn fetch_head(&self, mirror: &git2::Repository, remote: &Remote, expected: Oid) -> Result<Oid> {
-        let branch = remote.branch_ref();
+        let branch = remote.branch_ref()?;
         let describe = || format!("cannot record the head of `{}`", remote.branch);
         let head = match remote.url.local_path() {
             _ if is_reached(mirror, expected).map_err(failed(describe))? => expected,
@@ -103,12 +101,12 @@ fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<O
     Ok(head)
 }
 
-/// Keeps what the remote's notes are now.
+/// Keeps what the remote's notes are now. The mirror's own reference is never anything else.
 pub(super) fn record_notes(mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
     let describe = || "cannot record the remote's notes".to_owned();
     match notes {
-        Some(id) => mirror.reference(MIRRORED_NOTES_REF, id, true, "fetch").map(drop).map_err(failed(describe)),
-        None => match existing(mirror.find_reference(MIRRORED_NOTES_REF)).map_err(failed(describe))? {
+        Some(id) => mirror.reference(NOTES_REF, id, true, "fetch").map(drop).map_err(failed(describe)),
+        None => match existing(mirror.find_reference(NOTES_REF)).map_err(failed(describe))? {
             Some(mut reference) => reference.delete().map_err(failed(describe)),
             None => Ok(()),
         },
@@ -122,7 +120,7 @@ fn vanished(branch: &str, repository: &str) -> Failure {
 
 fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Result<Oid> {
     let incoming = "refs/launchway/incoming";
-    let refspecs = [format!("+{branch}:{incoming}"), format!("+{NOTES_REF}:{MIRRORED_NOTES_REF}")];
+    let refspecs = [format!("+{branch}:{incoming}"), format!("+{NOTES_REF}:{NOTES_REF}")];
     let heads = fetch_refs(mirror, remote, &refspecs)?;
     let find = |name: &str| heads.iter().find(|(found, _)| found == name).map(|(_, id)| *id);
     if find(NOTES_REF).is_none() {

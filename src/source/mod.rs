@@ -14,6 +14,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::{Failure, Result};
+
 mod changes;
 mod credentials;
 mod export;
@@ -71,8 +73,11 @@ impl Remote {
         }
     }
 
-    fn branch_ref(&self) -> String {
-        format!("refs/heads/{}", self.branch)
+    /// The branch's full name. Fails as `Stalled` if Git would not allow it.
+    fn branch_ref(&self) -> Result<String> {
+        let name = format!("refs/heads/{}", self.branch);
+        let refused = || Failure::stalled(format!("`{}` is not a branch name", self.branch.escape_debug()));
+        git2::Reference::is_valid_name(&name).then_some(name).ok_or_else(refused)
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::Duration;
 use git2::{ErrorCode, FileMode, ObjectType, Oid, PushOptions, RemoteCallbacks};
 
 use super::git::{self, existing, failed, oid};
-use super::mirror::{self, MIRRORED_NOTES_REF, Mirror};
+use super::mirror::{self, Mirror};
 use super::transport::{Deadline, smart::Lent};
 use super::{Remote, local};
 use crate::error::{Failure, Result};
@@ -102,7 +102,7 @@ impl Mirror {
             fetch_notes(mirror, remote)?;
         }
         let describe = || "cannot read the notes in the mirror".to_owned();
-        let old = existing(mirror.refname_to_id(MIRRORED_NOTES_REF)).map_err(failed(describe))?;
+        let old = existing(mirror.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
         let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
@@ -115,7 +115,7 @@ impl Mirror {
 }
 
 fn fetch_notes(mirror: &git2::Repository, remote: &Remote) -> Result<()> {
-    let heads = mirror::fetch_refs(mirror, remote, &[format!("+{NOTES_REF}:{MIRRORED_NOTES_REF}")])?;
+    let heads = mirror::fetch_refs(mirror, remote, &[format!("+{NOTES_REF}:{NOTES_REF}")])?;
     if heads.iter().all(|(name, _)| name != NOTES_REF) {
         mirror::record_notes(mirror, None)?;
     }
@@ -324,10 +324,10 @@ fn find(repository: &git2::Repository, notes: &git2::Tree<'_>, commit: Oid) -> R
     Ok(if path.is_empty() { Place::new(commit) } else { Place { path: path + rest, blob: None } })
 }
 
-/// The text of the note on `commit` under `reference`; empty without one.
-pub(super) fn read(repository: &git2::Repository, reference: &str, commit: Oid) -> Result<String> {
-    let describe = || format!("cannot read the notes in `{reference}`");
-    let Some(reference) = existing(repository.find_reference(reference)).map_err(failed(describe))? else {
+/// The text of the note on `commit`; empty without one.
+pub(super) fn read(repository: &git2::Repository, commit: Oid) -> Result<String> {
+    let describe = || format!("cannot read the notes in `{NOTES_REF}`");
+    let Some(reference) = existing(repository.find_reference(NOTES_REF)).map_err(failed(describe))? else {
         return Ok(String::new());
     };
     let notes = reference.peel_to_tree().map_err(failed(describe))?;

@@ -1,5 +1,6 @@
 //! What is read from trees, what is written to disk, and what is refused.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
@@ -203,6 +204,50 @@ fn changes_are_found_path_by_path() {
         ]
     );
     assert_eq!(open(&fixture).changed_paths(&new, &new).expect("changes"), []);
+}
+
+#[test]
+fn changes_are_what_two_listings_differ_in() {
+    let fixture = GitFixture::new();
+    // A small generator of numbers: the same trees at every run.
+    let mut state = 7_u32;
+    let mut number = |below: u32| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        (state >> 16) % below
+    };
+    let mut commits = Vec::new();
+    for _commit in 0..8 {
+        for _file in 0..6 {
+            let path = ["a", "b", "a/b", "b/a", "b/a/c", "a-b", "a.b"][number(7) as usize];
+            clear(&fixture.work(), Path::new(path));
+            fixture.write(path, &number(3).to_string());
+        }
+        commits.push(commit(&fixture));
+    }
+    let repository = open(&fixture);
+    for (old, new) in commits.iter().flat_map(|old| commits.iter().map(move |new| (old, new))) {
+        let list = |commit| {
+            let entries = repository.tree(commit).expect("a tree").entries().expect("entries");
+            entries.into_iter().map(|entry| (entry.path.clone(), entry)).collect::<BTreeMap<_, _>>()
+        };
+        let (before, after) = (list(old), list(new));
+        let paths: BTreeSet<_> = before.keys().chain(after.keys()).collect();
+        let change = |path: &String| PathChange {
+            path: path.clone(),
+            old: before.get(path).cloned(),
+            new: after.get(path).cloned(),
+        };
+        let expected: Vec<_> = paths.into_iter().map(change).filter(|change| change.old != change.new).collect();
+        assert_eq!(repository.changed_paths(old, new).expect("changes"), expected);
+    }
+}
+
+/// Removes what stands in the way of a file at `path`.
+fn clear(work: &Path, path: &Path) {
+    for place in path.ancestors().skip(1).filter(|place| !place.as_os_str().is_empty()) {
+        drop(fs::remove_file(work.join(place)));
+    }
+    drop(fs::remove_dir_all(work.join(path)));
 }
 
 fn shape(change: &PathChange) -> &'static str {

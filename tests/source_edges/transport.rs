@@ -389,6 +389,14 @@ fn an_empty_repository_and_a_missing_branch_differ() {
 }
 
 #[test]
+fn a_branch_that_git_would_not_allow_is_refused() {
+    for branch in ["", "a b", "a..b", "a\nref-prefix refs/", "-/../x", "a.lock"] {
+        let remote = Remote { branch: branch.to_owned(), ..remote("https://git.example/x") };
+        assert_eq!(remote_head(&remote).expect_err(branch).class(), Class::Stalled);
+    }
+}
+
+#[test]
 fn sha256_repositories_are_refused() {
     let fixture = GitFixture::new();
     fixture.git_in(fixture.root(), &["init", "--quiet", "--bare", "--object-format=sha256", "long.git"]);

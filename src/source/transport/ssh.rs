@@ -13,6 +13,7 @@ use super::stream::{Stream, spawn, wait};
 use super::{Deadline, Protocol, Service};
 use crate::error::{Context as _, Failure, Result};
 use crate::source::Remote;
+use crate::source::credentials::SECRET_VARIABLES;
 use crate::source::url::Address;
 
 /// What is kept of the program's complaints: enough for a server's greeting and the reason after it.
@@ -78,6 +79,9 @@ pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadli
     let arguments = arguments(remote, service, protocol)?;
     let mut command = Command::new(&remote.ssh_program);
     command.args(arguments).env("SSH_ASKPASS_REQUIRE", "never").env("LC_ALL", "C").env_remove("GIT_PROTOCOL");
+    for name in SECRET_VARIABLES {
+        command.env_remove(name);
+    }
     if protocol == Protocol::V2 {
         command.env("GIT_PROTOCOL", "version=2");
     }
