@@ -181,3 +181,6 @@ pub(crate) fn settle_claim(value: &mut Value, findings: &mut Findings<'_>) {
         findings.error("/spec/resources/requests/storage", "required", "this is required");
     }
 }
+
+#[cfg(test)]
+mod tests;
