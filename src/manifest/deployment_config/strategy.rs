@@ -41,6 +41,12 @@ fn custom(spec: &Value, findings: &mut Findings<'_>) {
     }
 }
 
+/// Whether there may be more pods than declared for a while.
+pub(super) fn surges(spec: &Value) -> bool {
+    let surge = spec.pointer("/strategy/rollingParams/maxSurge");
+    text_at(spec, "/strategy/type") == "Rolling" && surge.is_some_and(|surge| surge != 0 && surge != "0%")
+}
+
 /// The block that is read for `timeoutSeconds`: that of the strategy's type.
 pub(super) fn timeout_seconds(spec: &Value) -> i64 {
     let block = if text_at(spec, "/strategy/type") == "Recreate" { "recreateParams" } else { "rollingParams" };

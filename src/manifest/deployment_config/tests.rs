@@ -159,7 +159,13 @@ refused! {
     an_amount_is_an_amount: ["/spec/template/spec/containers/0/resources/limits" = {"memory": "lots"}] => "invalid" at "spec.template.spec.containers[0].resources.limits.memory";
     a_request_is_within_its_limit: ["/spec/template/spec/containers/0/resources" = {"limits": {"memory": "1Gi"}, "requests": {"memory": "1025Mi"}}]
         => "invalid" at "spec.template.spec.containers[0].resources.requests.memory";
-    what_the_model_cannot_hold_is_refused: ["/spec/template/spec/containers/0/env" = [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "x"}}}]]
+    a_volume_is_one_that_this_runtime_has: ["/spec/template/spec/volumes" = [{"name": "x", "nfs": {"server": "a", "path": "/b"}}]]
+        => "not-supported" at "spec.template.spec.volumes[0].nfs";
+    a_probe_is_one_that_this_runtime_has: ["/spec/template/spec/containers/0/livenessProbe" = {"grpc": {"port": 1}}]
+        => "not-supported" at "spec.template.spec.containers[0].livenessProbe.grpc";
+    sidecars_are_not_supported_yet: ["/spec/template/spec/containers/0/restartPolicy" = "Always"]
+        => "not-supported" at "spec.template.spec.containers[0].restartPolicy";
+    a_divisor_is_an_amount: ["/spec/template/spec/containers/0/env" = [{"name": "A", "valueFrom": {"resourceFieldRef": {"resource": "limits.cpu", "divisor": "x"}}}]]
         => "invalid" at "spec.template.spec.containers[0].env[0].valueFrom.resourceFieldRef.divisor";
 }
 
@@ -368,6 +374,12 @@ fn what_upstream_only_notices_later_is_a_warning() {
             "spec.strategy.rollingParams.pre.execNewPod.volumes[0]",
         ),
         ("/metadata/namespace", json!("x"), "ignored", "metadata.namespace"),
+        (
+            "/spec/template/spec/containers/0/ports",
+            json!([{"containerPort": 80, "hostPort": 80}]),
+            "fixed-port",
+            "spec.template.spec.containers[0].ports[0].hostPort",
+        ),
         ("/spec/template/spec/contaners", json!([]), "unknown-key", "spec.template.spec.contaners"),
     ];
     for (pointer, new, code, field) in table {
