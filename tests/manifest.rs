@@ -138,3 +138,30 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
     assert_eq!(counted(&tree), (0, 1, 1), "a file: it is read, and its folder looked at");
     assert_eq!(object(&snapshot, Kind::DeploymentConfig, "s7").content["spec"]["replicas"], 12);
 }
+
+/// The examples of the documentation, by the path that their first line names.
+fn examples() -> Vec<(String, String)> {
+    let text = include_str!("../docs/file-formats.md");
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let named = |block: &str| Some((block.lines().next()?.strip_prefix("# ")?.to_owned(), block.to_owned()));
+    blocks.filter_map(|(block, _)| named(block)).collect()
+}
+
+#[test]
+fn the_documentations_examples_are_right() {
+    let examples = examples();
+    assert_eq!(examples.len(), 6);
+    let code = [
+        ("services/web/bin/launch", "run"),
+        ("tests/bin/smoke", "run"),
+        ("deploy/dev/x", ""),
+        ("deploy/production/x", ""),
+    ];
+    let (settings, rest): (Vec<_>, Vec<_>) =
+        examples.iter().partition(|(path, _)| path == "launchway.yaml" || path.starts_with("ci/"));
+    for files in [settings, rest] {
+        let files = files.into_iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let snapshot = Tree::of(files.chain(code)).snapshot();
+        assert_eq!(problems(&snapshot), [] as [&str; 0]);
+    }
+}
