@@ -19,7 +19,7 @@ use crate::control::reporter::StatusReporter;
 use crate::control::repository;
 use crate::control::state_folder::{Ownership, StateFolder};
 use crate::control::watcher::Watcher;
-use crate::control::wiring::{LaunchableImages, MirrorTrees, ProxiedServices, WatchedHooks};
+use crate::control::wiring::{MirrorTrees, WatchedHooks};
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::keeper::Keeper;
@@ -204,8 +204,8 @@ fn local_runtime(
         program: None,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
         clock,
-        images: Arc::new(LaunchableImages(images)),
-        services: Arc::new(ProxiedServices::new(services)),
+        images: Arc::new(images),
+        services: Arc::new(services),
         changes,
     })
 }

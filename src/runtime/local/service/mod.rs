@@ -133,6 +133,13 @@ impl Services {
         }
     }
 
+    /// The namespaces that have services.
+    pub fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let folders = folders(&self.root).or_transient(|| "cannot list the namespaces of services".to_owned())?;
+        let name = |folder: PathBuf| Some(Namespace::from(folder.file_name()?.to_str()?));
+        Ok(folders.into_iter().filter_map(name).collect())
+    }
+
     /// The services of a namespace, by name.
     pub fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         spec::check_name(namespace.as_str())?;
