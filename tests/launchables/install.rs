@@ -15,7 +15,7 @@ use launchway::runtime::{ImageUse, RuntimeChange};
 use crate::support::{World, eventually, prepare, repository, tree};
 
 /// Writes `app.tar.gz` with one file, `bin/launch`.
-fn archive(folder: &Path, content: &str) -> String {
+pub(crate) fn archive(folder: &Path, content: &str) -> String {
     let mut builder = tar::Builder::new(GzEncoder::new(Vec::new(), Compression::fast()));
     let mut header = tar::Header::new_gnu();
     header.set_size(content.len() as u64);
@@ -27,7 +27,7 @@ fn archive(folder: &Path, content: &str) -> String {
     format!("file://{}", path.display())
 }
 
-fn sha256(path: &Path) -> String {
+pub(crate) fn sha256(path: &Path) -> String {
     let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, &fs::read(path).unwrap());
     digest.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
