@@ -1,4 +1,4 @@
-//! The only place that reads the time.
+//! The only place that reads the time, and where new identities come from.
 
 use std::fmt::Debug;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -52,4 +52,34 @@ impl Clock for ManualClock {
 /// A time as RFC 3339 in UTC, such as `2026-11-21T08:30:00.125Z`.
 pub fn rfc3339(at: Timestamp) -> String {
     jiff::Timestamp::from_millisecond(at.0).map_or_else(|_| "unknown".to_owned(), |time| time.to_string())
+}
+
+/// Where new identities come from.
+pub trait Ids: Debug + Send + Sync {
+    /// An identity that was never given before and sorts after those given earlier.
+    fn next(&self, now: Timestamp) -> String;
+}
+
+/// ULIDs: the time, then randomness.
+#[derive(Debug, Default)]
+pub struct Ulids(std::sync::Mutex<u128>);
+
+impl Ids for Ulids {
+    fn next(&self, now: Timestamp) -> String {
+        let milliseconds = u64::try_from(now.0).unwrap_or(0);
+        let fresh = u128::from(milliseconds) << 80 | ulid::Ulid::generate().random();
+        let mut last = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        *last = fresh.max(*last + 1);
+        ulid::Ulid(*last).to_string()
+    }
+}
+
+/// Numbers, for tests.
+#[derive(Debug, Default)]
+pub struct CountingIds(AtomicI64);
+
+impl Ids for CountingIds {
+    fn next(&self, _now: Timestamp) -> String {
+        format!("{:08}", self.0.fetch_add(1, Ordering::SeqCst) + 1)
+    }
 }

@@ -47,3 +47,5 @@ pub mod cli;
 
 pub mod config;
 pub mod telemetry;
+
+pub mod testing;

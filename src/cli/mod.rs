@@ -1,10 +1,108 @@
 //! The command line: one file a verb.
 
+pub mod arguments;
+mod client;
+mod completion;
+mod daemon;
+mod describe;
+mod down;
+mod events;
+mod exec;
+mod follow;
+mod get;
+mod history;
+mod hold;
+mod logs;
+mod man;
+mod moment;
+pub mod output;
+mod repository;
+mod rollout;
+mod scale;
+mod serve;
+mod status;
+mod store;
+mod sync;
+mod target;
+mod trigger;
+mod up;
+mod why;
+
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the program.
+use clap::Parser;
+
+use crate::error::Context;
+use crate::runtime::local;
+use crate::telemetry;
+use arguments::{Arguments, Global, Verb};
+use output::{Exit, Outcome, Output, complain};
+
+/// Runs the program: a command, or one of the runtime's own small processes.
 pub fn run() -> ExitCode {
-    let arguments: Vec<OsString> = std::env::args_os().skip(1).collect();
-    crate::runtime::local::process_entry(&arguments).unwrap_or(ExitCode::SUCCESS)
+    let typed: Vec<OsString> = std::env::args_os().skip(1).collect();
+    local::process_entry(&typed).unwrap_or_else(run_command)
+}
+
+fn run_command() -> ExitCode {
+    let Arguments { global, verb } = match Arguments::try_parse() {
+        Ok(arguments) => arguments,
+        Err(error) => return refuse(&error),
+    };
+    let color = !global.no_color;
+    let mut output = Output::standard(global.output, color);
+    match dispatch(&verb, &global, &mut output) {
+        Ok(exit) => exit.into(),
+        Err(complaint) => {
+            complain(&complaint, color);
+            complaint.exit.into()
+        }
+    }
+}
+
+/// Help and version are asked for; anything else is wrong use.
+fn refuse(error: &clap::Error) -> ExitCode {
+    // Without a terminal nobody is there to be told; the exit code still says it.
+    drop(error.print());
+    if error.use_stderr() { Exit::Usage.into() } else { Exit::Good.into() }
+}
+
+fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
+    match verb {
+        Verb::Up(arguments) => serve(up::run(arguments, global, output)),
+        Verb::Down(arguments) => serve(down::run(arguments, global, output)),
+        Verb::Serve(arguments) => serve(serve::run(arguments, global, output)),
+        Verb::Get(arguments) => wait(get::run(arguments, global, output)),
+        Verb::Describe(arguments) => wait(describe::run(arguments, global, output)),
+        Verb::Status(arguments) => wait(status::run(arguments, global, output)),
+        Verb::History(arguments) => wait(history::run(arguments, global, output)),
+        Verb::Logs(arguments) => wait(logs::run(arguments, global, output)),
+        Verb::Events(arguments) => wait(events::run(arguments, global, output)),
+        Verb::Why(arguments) => wait(why::run(arguments, global, output)),
+        Verb::Rollout(arguments) => wait(rollout::run(arguments, global, output)),
+        Verb::Scale(arguments) => wait(scale::run(arguments, global, output)),
+        Verb::Hold(arguments) => wait(hold::hold(arguments, global, output)),
+        Verb::Release(arguments) => wait(hold::release(arguments, global, output)),
+        Verb::Trigger(arguments) => wait(trigger::run(arguments, global, output)),
+        Verb::Sync(arguments) => wait(sync::run(arguments, global, output)),
+        Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),
+        Verb::Exec(arguments) => wait(exec::run(arguments, global, output)),
+        Verb::Store(arguments) => wait(store::run(arguments, global, output)),
+        Verb::Completion(arguments) => completion::run(arguments, output),
+        Verb::Man(arguments) => man::run(arguments, output),
+    }
+}
+
+/// Runs a verb that waits for others, on this thread alone.
+fn wait(verb: impl Future<Output = Outcome>) -> Outcome {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
+}
+
+/// Runs a verb that is a daemon, on all cores, with a log.
+fn serve(verb: impl Future<Output = Outcome>) -> Outcome {
+    telemetry::init(telemetry::LogFormat::Human, std::env::var(telemetry::FILTER_VARIABLE).ok().as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
 }

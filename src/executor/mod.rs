@@ -1,1 +1,12 @@
-//! Takes actions from the outbox and performs them.
+//! Drives runs: tells them facts, commits what they decide, and performs what they ask for.
+//!
+//! [`transition`] turns inputs into one transaction, [`drive::Driver`] commits it, [`outbox`] takes actions from the
+//! outbox and performs them, and [`keeper`] keeps by level what should serve.
+
+pub mod drive;
+pub mod keeper;
+pub mod outbox;
+pub mod perform;
+pub mod services;
+pub mod start;
+pub mod transition;

@@ -62,6 +62,8 @@ pub enum Event {
         progress: Progress,
         /// Whether what is there is what is wanted.
         converged: bool,
+        /// What holds new pods back, for people; empty if nothing is known.
+        problem: String,
     },
     /// A timer that the run set has come due.
     Timer {

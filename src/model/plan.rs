@@ -73,6 +73,7 @@ pub struct ServicePlan {
     /// How the tasks of the sequence run for this service.
     pub tasks: BTreeMap<String, TaskDefinition>,
     /// The versions of the records that this was compared with; if one moved, the plan is stale.
+    #[serde(with = "pairs")]
     pub based_on: BTreeMap<ObjectKey, u64>,
 }
 
@@ -98,6 +99,9 @@ pub struct Change {
     pub cause: String,
     /// The object as it is to be; absent for `Delete`.
     pub object: Option<Object>,
+    /// For a retry: the version that is attempted again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retry: Option<u32>,
 }
 
 /// What is done with an object.
@@ -172,5 +176,47 @@ impl ServicePlan {
     /// The deployment configs among the changes.
     pub fn config_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.key.kind == Kind::DeploymentConfig)
+    }
+}
+
+/// A map whose keys are no strings, as a list of pairs: JSON has no other shape for it.
+mod pairs {
+    use std::collections::BTreeMap;
+
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
+        map: &BTreeMap<K, V>,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.collect_seq(map)
+    }
+
+    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
+    where
+        K: Deserialize<'de> + Ord,
+        V: Deserialize<'de>,
+        D: Deserializer<'de>,
+    {
+        Vec::<(K, V)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_plan_is_based_on_survives_json() {
+        let service = ServicePlan {
+            service: "web".into(),
+            content: "sha256:1".into(),
+            previous_stage: None,
+            changes: Vec::new(),
+            tasks: BTreeMap::new(),
+            based_on: BTreeMap::from([(ObjectKey { kind: Kind::Other("v2/Queue".into()), name: "q".into() }, 7)]),
+        };
+        let text = serde_json::to_string(&service).unwrap();
+        assert_eq!(serde_json::from_str::<ServicePlan>(&text).unwrap(), service);
     }
 }

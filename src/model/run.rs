@@ -226,6 +226,8 @@ pub struct DeploymentRun {
     pub generation: u64,
     /// How far the rollout is.
     pub progress: Progress,
+    /// What holds new pods back, for people; empty if nothing is known.
+    pub problem: String,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// When it was created.

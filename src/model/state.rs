@@ -3,11 +3,20 @@
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
-use super::ids::{CommitId, ConfigKey, Namespace, ProjectName, RepositoryName, RunId, ServiceName};
-use super::object::Object;
+use super::ids::{CommitId, ConfigKey, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName};
+use super::object::{Object, ObjectKey};
 use super::outcome::Verdict;
 use super::plan::Plan;
 use super::time::Timestamp;
+
+/// A value with the version it was read at; 0 is a value that was never stored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Versioned<T> {
+    /// The version.
+    pub version: u64,
+    /// The value.
+    pub value: T,
+}
 
 /// A watched repository.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,6 +66,8 @@ pub struct ConfigState {
     pub attempted: Option<Attempt>,
     /// What should run now.
     pub wanted: Wanted,
+    /// It vanished from the files: forgotten once its pods are gone.
+    pub removed: bool,
 }
 
 /// A version of a deployment config that completed.
@@ -111,8 +122,6 @@ pub enum Pace {
         max_unavailable: u32,
         /// Stop taking over once that many new pods are available; for a hook in the middle.
         pause_at: Option<u32>,
-        /// How many pods serve in all while it lasts: new and old together.
-        total: u32,
     },
 }
 
@@ -175,7 +184,29 @@ pub enum RevisionResult {
     },
 }
 
+/// What planning compares with, for every object of a stage, without its content.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AppliedDigest {
+    /// The object.
+    pub key: ObjectKey,
+    /// The digest of what was last declared and accepted.
+    pub digest: Digest,
+    /// The version of its record.
+    pub version: u64,
+    /// Whether equality with `digest` alone means that nothing is to be done: not while an attempt is under way or was
+    /// superseded, nor while the object is being removed.
+    pub settled: bool,
+    /// Which repository declares it.
+    pub repository: RepositoryName,
+}
+
 impl ConfigState {
+    /// Whether a declaration equal to the last one needs nothing more.
+    pub fn is_settled(&self) -> bool {
+        let open = |attempt: &Attempt| matches!(attempt.verdict, None | Some(Verdict::Superseded));
+        !self.removed && !self.attempted.as_ref().is_some_and(open)
+    }
+
     /// The spec as last declared.
     ///
     /// # Errors

@@ -1,1 +1,9 @@
 //! From declared and applied to a plan: what a revision would do, and why. Pure.
+//!
+//! Planning has two phases, so that its work is proportional to what changed: [`build::differing`] compares digests
+//! and names the records that have to be read; [`build::build`] decides about those.
+
+pub mod build;
+pub mod config_change;
+pub mod diff;
+pub mod prune;

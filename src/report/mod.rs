@@ -1,1 +1,4 @@
 //! What is told to people and machines about a revision.
+
+pub mod ledger;
+pub mod status;

@@ -100,6 +100,9 @@ pub struct ServicePort {
     pub port: u16,
     /// The container's port: a number or a name.
     pub target_port: crate::model::pod::Scalar,
+    /// `TCP` unless given.
+    #[serde(default)]
+    pub protocol: Option<String>,
 }
 
 /// A machine outside that a service leads to.

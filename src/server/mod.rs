@@ -1,1 +1,13 @@
 //! HTTP: webhooks, API, pages.
+
+pub mod access;
+pub mod api;
+pub mod listener;
+mod page;
+pub mod presence;
+pub mod problem;
+pub mod query;
+pub mod router;
+pub mod state;
+pub mod view;
+pub mod webhook;

@@ -4,6 +4,7 @@
 //! Every record has a version; a transaction names the versions it was computed from, and is refused with
 //! [`CommitError::Conflict`] if one of them moved. A fencing number, taken at start, shuts out an earlier process.
 
+mod record;
 pub mod sqlite;
 
 use async_trait::async_trait;
@@ -19,17 +20,9 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-
-/// A value with the version it was read at; 0 is a value that was never stored.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Versioned<T> {
-    /// The version.
-    pub version: u64,
-    /// The value.
-    pub value: T,
-}
 
 /// One durable change.
 #[derive(Clone, Debug, Default)]
@@ -220,26 +213,11 @@ pub struct EventRow {
     pub event: Event,
 }
 
-/// What planning compares with, for every object of a stage, without its content.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct AppliedDigest {
-    /// The object.
-    pub key: ObjectKey,
-    /// The digest of what was last declared and accepted.
-    pub digest: Digest,
-    /// The version of its record.
-    pub version: u64,
-    /// Whether equality with `digest` alone means that nothing is to be done: false while the last attempt was
-    /// superseded before it ended.
-    pub settled: bool,
-    /// Which repository declares it.
-    pub repository: RepositoryName,
-}
-
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Events of ended runs, plans, deliveries and posted statuses older than this go.
+    /// Events of ended runs, revisions with their plans, deliveries and posted statuses older than this go; what an open
+    /// run or a repository's head needs stays.
     pub before: Timestamp,
 }
 

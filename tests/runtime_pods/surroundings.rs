@@ -34,8 +34,12 @@ async fn output(world: &World, pod: &Pod) -> String {
 #[tokio::test]
 async fn the_environment_is_kubernetes_and_nothing_of_the_daemons_own() {
     let world = World::new();
-    let port =
-        |name: Option<&str>, port| ServicePort { name: name.map(str::to_owned), port, target_port: Scalar::Number(1) };
+    let port = |name: Option<&str>, port| ServicePort {
+        name: name.map(str::to_owned),
+        port,
+        target_port: Scalar::Number(1),
+        protocol: None,
+    };
     *world.services.addresses.lock().unwrap() = vec![ServiceAddress {
         name: "front-end".into(),
         address: "127.1.2.3".parse().unwrap(),

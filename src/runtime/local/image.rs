@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use super::launchable::Launchables;
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
@@ -19,4 +20,18 @@ pub trait Images: Send + Sync {
 
     /// Deletes what is not among `keep`.
     fn collect(&self, keep: &[ImageUse]) -> Result<()>;
+}
+
+impl Images for Launchables {
+    fn prepare(&self, repository: &RepositoryName, image: &str, run_as: SecurityContext) -> Result<()> {
+        Launchables::prepare(self, repository, image, run_as)
+    }
+
+    fn path(&self, repository: &RepositoryName, image: &str) -> Result<Option<PathBuf>> {
+        Launchables::path(self, repository, image)
+    }
+
+    fn collect(&self, keep: &[ImageUse]) -> Result<()> {
+        Launchables::collect(self, keep)
+    }
 }

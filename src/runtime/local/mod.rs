@@ -10,12 +10,15 @@
 //!      └── <root>/changes/ ◀─┘                                           (watch.rs: one folder tells all)
 //! ```
 
+pub(crate) mod files;
+pub mod launchable;
+pub mod service;
+
 mod address;
 mod container;
 mod data;
 mod environment;
 mod expand;
-mod files;
 mod launch;
 mod logs;
 mod paths;
@@ -50,10 +53,10 @@ pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
-    let (verb, rest) = arguments.split_first()?;
+    let [verb, rest @ ..] = arguments else { return None };
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(container::run(rest)),
-        _ => None,
+        _ => service::process_entry(arguments).or_else(|| launchable::process_entry(arguments)),
     }
 }

@@ -1,8 +1,6 @@
 //! What pods need of services, and what services are told of pods.
 
-use std::collections::BTreeMap;
-use std::path::PathBuf;
-
+use super::service::{PodEndpoint, Services};
 use crate::error::Result;
 use crate::model::ids::Namespace;
 use crate::runtime::{ServiceAddress, ServiceSpec};
@@ -25,13 +23,24 @@ pub trait ServiceTable: Send + Sync {
     fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()>;
 }
 
-/// A pod that services may lead to.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PodEndpoint {
-    /// Its name.
-    pub name: String,
-    /// Its labels.
-    pub labels: BTreeMap<String, String>,
-    /// Its folder, in which `ready` and `connections` lie.
-    pub dir: PathBuf,
+impl ServiceTable for Services {
+    fn namespaces(&self) -> Result<Vec<Namespace>> {
+        Services::namespaces(self)
+    }
+
+    fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        Services::list(self, namespace)
+    }
+
+    fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        Services::apply(self, service)
+    }
+
+    fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        Services::remove(self, namespace, name)
+    }
+
+    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
+        Services::pods_changed(self, namespace, pods)
+    }
 }

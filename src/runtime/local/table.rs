@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use super::paths::PodDir;
 use super::record::PodRecord;
-use super::service_table::PodEndpoint;
+use super::service::PodEndpoint;
 use super::status::PodStatus;
 use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};

@@ -1,0 +1,2 @@
+ALTER TABLE products ADD COLUMN stock INTEGER NOT NULL DEFAULT 0;
+UPDATE products SET stock = 10 * id;

@@ -1,0 +1,152 @@
+//! `launchway describe TARGET`.
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::Client;
+use super::get::short;
+use super::moment::age;
+use super::output::{Complaint, Exit, Outcome, Output, Table, colored, heading};
+use super::target::{self, ConfigName, Target, config_path};
+use crate::error::Failure;
+use crate::server::view::{ConfigView, HistoryRow, List, PlanView, RevisionView, RunDetail, StepView};
+
+/// Show everything about one thing
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway describe dc/web -s dev\n  launchway describe run/shop/dev/web-3\n  launchway describe revision/1a2b3c4"
+)]
+pub(super) struct Arguments {
+    /// What: dc/NAME, run/ID or revision/REV
+    #[arg(value_name = "TARGET")]
+    target: Target,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_read(global).await?;
+    match &arguments.target {
+        Target::Config(name) => describe_config(&client, global, name, output).await?,
+        Target::Run(id) => {
+            let run: RunDetail = client.get(&format!("runs/{id}"), &[]).await?;
+            output.show(&run, human_run)?;
+        }
+        Target::Revision(revision) => describe_revision(&client, global, revision, output).await?,
+        Target::Pod(_) => {
+            let failure = Failure::stalled("a pod has nothing to describe beyond `launchway get pods`");
+            return Err(Complaint::usage(failure.hint("`launchway logs pod/NAME` shows its output")));
+        }
+    }
+    Ok(Exit::Good)
+}
+
+async fn describe_config(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
+    let config = ConfigName(name.to_owned()).find(client, global).await?;
+    let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&config)), &[]).await?;
+    output.show(&config, |config| human_config(config, &history))
+}
+
+async fn describe_revision(client: &Client, global: &Global, revision: &str, output: &mut Output) -> Outcome<()> {
+    let repository = target::repository(client, global.repository.as_deref()).await?;
+    let view: RevisionView = client.get(&format!("revisions/{}/{revision}", repository.name), &[]).await?;
+    let plan: Option<PlanView> = match &view.plan {
+        Some(id) => Some(client.get(&format!("plans/{id}"), &[]).await?),
+        None => None,
+    };
+    output.show(&view, |view| human_revision(view, plan.as_ref()))
+}
+
+fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
+    let pods = match (config.ready, config.current) {
+        (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
+        _ => format!("{} wanted", config.desired),
+    };
+    let serving = config
+        .serving
+        .as_ref()
+        .map_or("nothing".to_owned(), |version| format!("version {} of {}", version.version, short(&version.commit)));
+    let mut text = facts(&[
+        ("Name", config.name.clone()),
+        ("Project", config.project.clone()),
+        ("Stage", config.stage.clone()),
+        ("Service", config.service.clone()),
+        ("Repository", config.repository.clone()),
+        ("Namespace", config.namespace.clone()),
+        ("Triggers", config.triggers.clone()),
+        ("Pods", pods),
+        ("Serving", serving),
+        ("Status", colored(&config.status)),
+    ]);
+    text.push_str(&format!("\n{}\n", heading("Versions")));
+    let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
+    for row in &history.items {
+        let (cause, message) = (row.cause.clone(), row.message.clone());
+        let version = row.version.to_string();
+        table.row([version, row.status.clone(), cause, short(&row.commit), age(&row.created_at), message]);
+    }
+    text + &table.render("None.")
+}
+
+fn human_run(detail: &RunDetail) -> String {
+    let run = &detail.run;
+    let mut text = facts(&[
+        ("Run", run.id.clone()),
+        ("Name", run.name.clone()),
+        ("Service", format!("{}/{}/{}", run.project, run.stage, run.service)),
+        ("Commit", run.commit.clone()),
+        ("Cause", run.cause.clone()),
+        ("Attempt", run.attempt.to_string()),
+        ("Status", colored(&run.status)),
+        ("Message", run.message.clone()),
+    ]);
+    text.push_str(&format!("\n{}\n", heading("Steps")));
+    for step in &detail.steps {
+        text.push_str(&human_step(step));
+    }
+    text
+}
+
+fn human_step(step: &StepView) -> String {
+    let mut text = format!("  {} {}", step.name, colored(&step.status));
+    if !step.message.is_empty() {
+        text.push_str(&format!(": {}", step.message));
+    }
+    text.push('\n');
+    for id in &step.runs {
+        text.push_str(&format!("    run/{id}\n"));
+    }
+    for attempt in &step.tries {
+        text.push_str(&format!("    {} {}\n", attempt.pod, colored(&attempt.status)));
+        for line in attempt.output.lines() {
+            text.push_str(&format!("      {line}\n"));
+        }
+    }
+    text
+}
+
+fn human_revision(revision: &RevisionView, plan: Option<&PlanView>) -> String {
+    let mut text = facts(&[
+        ("Commit", revision.commit.clone()),
+        ("Subject", revision.subject.clone()),
+        ("Repository", revision.repository.clone()),
+        ("Result", colored(&revision.result)),
+        ("Problems", revision.problems.join("; ")),
+    ]);
+    if let Some(plan) = plan {
+        text.push_str(&format!("\n{}\n", heading("Plan")));
+        let mut table = Table::new(["STAGE", "SERVICE", "OBJECT", "DECISION", "CAUSE"]);
+        for change in &plan.changes {
+            let object = format!("{}/{}", change.kind, change.name);
+            let (stage, service) = (change.stage.clone(), change.service.clone());
+            table.row([stage, service, object, change.decision.clone(), change.cause.clone()]);
+        }
+        text.push_str(&table.render("Nothing changes."));
+    }
+    text
+}
+
+/// Names and values, lined up; empty ones are left out.
+fn facts(facts: &[(&str, String)]) -> String {
+    let width = facts.iter().map(|(name, _)| name.len()).max().unwrap_or(0) + 2;
+    let line = |(name, value): &(&str, String)| format!("{:width$}{value}\n", format!("{name}:"));
+    facts.iter().filter(|(_, value)| !value.is_empty()).map(line).collect()
+}

@@ -1,0 +1,194 @@
+//! `launchway get KIND`.
+
+use clap::{Args, ValueEnum};
+
+use super::arguments::Global;
+use super::client::{Client, Parameters};
+use super::moment::age;
+use super::output::{Exit, Outcome, Output, Table};
+use crate::server::view::{
+    ConfigView, EventView, HoldView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
+};
+
+/// List what runs, what is watched, and what happened
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway get dc\n  launchway get pods web -s production\n  launchway get holds -o json"
+)]
+pub(super) struct Arguments {
+    /// What to list
+    kind: Kind,
+    /// Only of this name
+    name: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 20)]
+    limit: u32,
+}
+
+#[derive(Clone, Copy, Debug, ValueEnum)]
+enum Kind {
+    /// Deployment configs
+    #[value(alias = "dc", alias = "deployment", alias = "deploymentconfig", alias = "deploymentconfigs")]
+    Deployments,
+    /// Services with their addresses
+    #[value(alias = "svc", alias = "service")]
+    Services,
+    /// Pods
+    #[value(alias = "pod", alias = "po")]
+    Pods,
+    /// Runs, newest first
+    #[value(alias = "run")]
+    Runs,
+    /// Revisions, newest first
+    #[value(alias = "revision", alias = "commits")]
+    Revisions,
+    /// Watched repositories
+    #[value(alias = "repository", alias = "repo", alias = "repos")]
+    Repositories,
+    /// Why something may not change
+    #[value(alias = "hold")]
+    Holds,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_read(global).await?;
+    let limit = arguments.limit.to_string();
+    let parameters = [
+        ("repository", global.repository.as_deref()),
+        ("stage", global.stage.as_deref()),
+        ("name", arguments.name.as_deref()),
+        ("limit", Some(limit.as_str())),
+    ];
+    list(arguments.kind, &client, &parameters, output).await?;
+    Ok(Exit::Good)
+}
+
+async fn list(kind: Kind, client: &Client, parameters: Parameters<'_>, output: &mut Output) -> Outcome<()> {
+    match kind {
+        Kind::Deployments => output.show(&client.get("deployments", parameters).await?, deployments),
+        Kind::Services => output.show(&client.get("services", parameters).await?, services),
+        Kind::Pods => output.show(&client.get("pods", parameters).await?, pods),
+        Kind::Runs => output.show(&client.get("runs", parameters).await?, runs),
+        Kind::Revisions => output.show(&client.get("revisions", parameters).await?, revisions),
+        Kind::Repositories => output.show(&client.get("repositories", parameters).await?, repositories),
+        Kind::Holds => output.show(&client.get("holds", parameters).await?, holds),
+    }
+}
+
+fn deployments(list: &List<ConfigView>) -> String {
+    let mut table =
+        Table::new(["NAME", "STAGE", "REVISION", "DESIRED", "CURRENT", "TRIGGERED BY", "SERVING", "STATUS"]);
+    for config in &list.items {
+        table.row([
+            config.name.clone(),
+            config.stage.clone(),
+            config.latest_version.to_string(),
+            config.desired.to_string(),
+            config.current.map(|current| current.to_string()).unwrap_or_default(),
+            config.triggers.clone(),
+            config.serving.as_ref().map(|serving| serving.version.to_string()).unwrap_or_default(),
+            config.status.clone(),
+        ]);
+    }
+    table.render("Nothing is deployed.")
+}
+
+fn services(list: &List<ServiceView>) -> String {
+    let mut table = Table::new(["NAME", "NAMESPACE", "ADDRESS", "READY", "PROBLEM"]);
+    for service in &list.items {
+        let addresses = service.ports.iter().map(|port| format!("{}:{port}", service.address));
+        table.row([
+            service.name.clone(),
+            service.namespace.clone(),
+            addresses.collect::<Vec<_>>().join(" "),
+            service.ready.to_string(),
+            service.problem.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render("There are no services.")
+}
+
+fn pods(list: &List<PodView>) -> String {
+    let mut table = Table::new(["NAME", "NAMESPACE", "STATUS", "RESTARTS", "AGE", "MESSAGE"]);
+    for pod in &list.items {
+        table.row([
+            pod.name.clone(),
+            pod.namespace.clone(),
+            pod.status.clone(),
+            pod.restarts.to_string(),
+            age(&pod.created_at),
+            pod.message.clone(),
+        ]);
+    }
+    table.render("There are no pods.")
+}
+
+fn runs(list: &List<RunView>) -> String {
+    let mut table = Table::new(["RUN", "NAME", "STAGE", "SERVICE", "COMMIT", "STATUS", "AGE", "MESSAGE"]);
+    for run in &list.items {
+        table.row([
+            run.id.clone(),
+            run.name.clone(),
+            run.stage.clone(),
+            run.service.clone(),
+            short(&run.commit),
+            run.status.clone(),
+            age(&run.created_at),
+            run.message.clone(),
+        ]);
+    }
+    table.render("Nothing has run.")
+}
+
+fn revisions(list: &List<RevisionView>) -> String {
+    let mut table = Table::new(["COMMIT", "REPOSITORY", "RESULT", "AGE", "SUBJECT"]);
+    for revision in &list.items {
+        table.row([
+            short(&revision.commit),
+            revision.repository.clone(),
+            revision.result.clone(),
+            age(&revision.at),
+            revision.subject.clone(),
+        ]);
+    }
+    table.render("No revision was looked at.")
+}
+
+/// Also what `repository list` prints.
+pub(super) fn repositories(list: &List<RepositoryView>) -> String {
+    let mut table = Table::new(["NAME", "STATUS", "BRANCH", "APPLIED", "LOOKED AT", "URL", "PROBLEM"]);
+    for repository in &list.items {
+        table.row([
+            repository.name.clone(),
+            repository.status.clone(),
+            repository.branch.clone(),
+            repository.applied.as_deref().map(short).unwrap_or_default(),
+            repository.looked_at.as_deref().map(|at| format!("{} ago", age(at))).unwrap_or_default(),
+            repository.url.clone(),
+            repository.problem.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render("No repository is watched.")
+}
+
+fn holds(list: &List<HoldView>) -> String {
+    let mut table = Table::new(["HOLD", "SCOPE", "BY", "AGE", "REASON"]);
+    for hold in &list.items {
+        table.row([hold.id.clone(), hold.scope.clone(), hold.by.clone(), age(&hold.since), hold.reason.clone()]);
+    }
+    table.render("Nothing is held.")
+}
+
+/// Also what `launchway events` prints.
+pub(super) fn events(list: &List<EventView>) -> String {
+    let mut table = Table::new(["AGE", "RUN", "EVENT", "MESSAGE"]);
+    for event in &list.items {
+        table.row([age(&event.at), event.run.clone(), event.event.clone(), event.message.clone()]);
+    }
+    table.render("Nothing has happened.")
+}
+
+/// A commit as `git log --oneline` shows it.
+pub(super) fn short(commit: &str) -> String {
+    commit.get(..7).unwrap_or(commit).to_owned()
+}

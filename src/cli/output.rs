@@ -1,0 +1,322 @@
+//! What a verb prints: tables that line up, objects as JSON or YAML, colour on a terminal only.
+
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use anstream::{AutoStream, ColorChoice};
+use clap::ValueEnum;
+use clap::builder::styling::{AnsiColor, Style};
+use serde::Serialize;
+
+use crate::error::Failure;
+
+/// How a verb ended, as scripts see it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// Done, and good.
+    Good,
+    /// What was asked about failed: a deployment, a check.
+    Failed,
+    /// The command was used wrongly.
+    Usage,
+    /// The environment is in the way: no server, no access.
+    Environment,
+    /// With `--exit-code`: there are changes.
+    Changes,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        ExitCode::from(match exit {
+            Exit::Good => 0,
+            Exit::Failed => 1,
+            Exit::Usage => 2,
+            Exit::Environment => 3,
+            Exit::Changes => 10,
+        })
+    }
+}
+
+/// A verb that could not do what it was asked for.
+#[derive(Debug)]
+pub struct Complaint {
+    /// What scripts see.
+    pub exit: Exit,
+    /// What people read.
+    pub failure: Failure,
+}
+
+impl Complaint {
+    /// What was asked about failed, or is not there.
+    pub fn failed(failure: Failure) -> Self {
+        Self { exit: Exit::Failed, failure }
+    }
+
+    /// The command was used wrongly.
+    pub fn usage(failure: Failure) -> Self {
+        Self { exit: Exit::Usage, failure }
+    }
+}
+
+impl From<Failure> for Complaint {
+    /// A failure that nobody judged further is the environment's.
+    fn from(failure: Failure) -> Self {
+        Self { exit: Exit::Environment, failure }
+    }
+}
+
+/// The result of a verb.
+pub type Outcome<T = Exit> = Result<T, Complaint>;
+
+/// What the user wants to read.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// Tables and sentences.
+    #[default]
+    Human,
+    /// JSON, for scripts.
+    Json,
+    /// The same as YAML.
+    Yaml,
+}
+
+/// Where a verb prints to.
+pub struct Output {
+    format: Format,
+    stream: Box<dyn Write>,
+}
+
+impl std::fmt::Debug for Output {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Output").field("format", &self.format).finish_non_exhaustive()
+    }
+}
+
+impl Output {
+    /// Standard output; colour only if it is a terminal and neither `NO_COLOR` nor the user forbids it.
+    pub fn standard(format: Format, color: bool) -> Self {
+        let stream = if color { AutoStream::auto(io::stdout()) } else { AutoStream::never(io::stdout()) };
+        Self { format, stream: Box::new(stream) }
+    }
+
+    /// Any writer, without colour.
+    pub fn plain(format: Format, writer: impl Write + 'static) -> Self {
+        Self { format, stream: Box::new(AutoStream::new(Box::new(writer) as Box<dyn Write>, ColorChoice::Never)) }
+    }
+
+    /// What the user wants to read.
+    pub fn format(&self) -> Format {
+        self.format
+    }
+
+    /// Prints a line of text.
+    ///
+    /// # Errors
+    /// If nobody reads any more.
+    pub fn line(&mut self, text: impl std::fmt::Display) -> Outcome<()> {
+        written(writeln!(self.stream, "{text}"))
+    }
+
+    /// Prints bytes as they are.
+    ///
+    /// # Errors
+    /// If nobody reads any more.
+    pub fn bytes(&mut self, bytes: &[u8]) -> Outcome<()> {
+        written(self.stream.write_all(bytes).and_then(|()| self.stream.flush()))
+    }
+
+    /// Prints `value` for scripts, or what `human` makes of it for people.
+    ///
+    /// # Errors
+    /// If nobody reads any more.
+    pub fn show<T: Serialize>(&mut self, value: &T, human: impl FnOnce(&T) -> String) -> Outcome<()> {
+        let text = match self.format {
+            Format::Human => human(value),
+            Format::Json => serde_json::to_string_pretty(value).map_err(unprintable)? + "\n",
+            Format::Yaml => serde_yaml::to_string(value).map_err(unprintable)?,
+        };
+        self.bytes(text.as_bytes())
+    }
+}
+
+/// Writes a complaint to standard error, with what the reader can do.
+pub fn complain(complaint: &Complaint, color: bool) {
+    let stream = if color { AutoStream::auto(io::stderr()) } else { AutoStream::never(io::stderr()) };
+    let told = write_complaint(stream, &complaint.failure);
+    // Without a standard error nobody is there to be told; the exit code still says it.
+    drop(told);
+}
+
+fn write_complaint(mut stream: impl Write, failure: &Failure) -> io::Result<()> {
+    writeln!(stream, "{BAD}error:{BAD:#} {failure:#}")?;
+    match failure.hint_text() {
+        Some(hint) => writeln!(stream, "{FAINT}hint:{FAINT:#} {hint}"),
+        None => Ok(()),
+    }
+}
+
+fn written(result: io::Result<()>) -> Outcome<()> {
+    result.map_err(|error| Failure::stalled("cannot write the output").because(error).into())
+}
+
+fn unprintable(error: impl std::error::Error + Send + Sync + 'static) -> Complaint {
+    Failure::stalled("cannot print the result").because(error).into()
+}
+
+const GOOD: Style = AnsiColor::Green.on_default();
+const BAD: Style = AnsiColor::Red.on_default().bold();
+const BUSY: Style = AnsiColor::Yellow.on_default();
+const FAINT: Style = Style::new().dimmed();
+const HEADING: Style = Style::new().bold();
+
+/// A heading.
+pub fn heading(text: &str) -> String {
+    format!("{HEADING}{text}{HEADING:#}")
+}
+
+/// A word in the colour of what it means; words that mean neither good nor bad stay as they are.
+pub fn colored(word: &str) -> String {
+    let style = style_of(word);
+    format!("{style}{word}{style:#}")
+}
+
+fn style_of(word: &str) -> Style {
+    match word.to_ascii_lowercase().as_str() {
+        "success" | "complete" | "ready" | "succeeded" | "good" | "passed" => GOOD,
+        "failure" | "failed" | "error" | "refused" | "broken" | "unknown" => BAD,
+        "running" | "pending" | "new" | "starting" | "stopping" | "queued" | "held" | "waiting" => BUSY,
+        "skipped" | "cancelled" | "superseded" | "none" | "down" => FAINT,
+        _ => Style::new(),
+    }
+}
+
+/// Rows under column names, lined up. Cells that are words of status get their colour.
+#[derive(Debug)]
+pub struct Table {
+    columns: Vec<&'static str>,
+    rows: Vec<Vec<String>>,
+}
+
+/// Between two columns.
+const GAP: usize = 3;
+
+impl Table {
+    /// A table without rows.
+    pub fn new<const N: usize>(columns: [&'static str; N]) -> Self {
+        Self { columns: columns.to_vec(), rows: Vec::new() }
+    }
+
+    /// Adds a row; line breaks in cells become spaces, empty cells a dash.
+    pub fn row<const N: usize>(&mut self, cells: [String; N]) {
+        self.rows.push(cells.into_iter().map(one_line).collect());
+    }
+
+    /// The table, or `otherwise` if it has no rows.
+    pub fn render(&self, otherwise: &str) -> String {
+        if self.rows.is_empty() {
+            return format!("{otherwise}\n");
+        }
+        let widths = self.widths();
+        let mut text = String::new();
+        push_line(&mut text, self.columns.iter().map(|column| (*column, HEADING)), &widths);
+        for row in &self.rows {
+            push_line(&mut text, row.iter().map(|cell| (cell.as_str(), style_of(cell))), &widths);
+        }
+        text
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width = |column: usize, name: &str| {
+            let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count());
+            cells.max().unwrap_or(0).max(name.len())
+        };
+        self.columns.iter().enumerate().map(|(column, name)| width(column, name)).collect()
+    }
+}
+
+fn one_line(cell: String) -> String {
+    let joined = cell.split_whitespace().collect::<Vec<_>>().join(" ");
+    if joined.is_empty() { "-".to_owned() } else { joined }
+}
+
+/// The last cell is not padded, so that no line ends in spaces.
+fn push_line<'a>(text: &mut String, cells: impl ExactSizeIterator<Item = (&'a str, Style)>, widths: &[usize]) {
+    let last = cells.len().saturating_sub(1);
+    for (column, ((cell, style), width)) in cells.zip(widths).enumerate() {
+        let padding = if column == last { 0 } else { width.saturating_sub(cell.chars().count()) + GAP };
+        text.push_str(&format!("{style}{cell}{style:#}{:padding$}", ""));
+    }
+    text.push('\n');
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Page(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Page {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            self.0.lock().expect("no test panics while writing").extend_from_slice(bytes);
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn printed(format: Format, print: impl FnOnce(&mut Output)) -> String {
+        let page = Page::default();
+        print(&mut Output::plain(format, page.clone()));
+        String::from_utf8(page.0.lock().expect("no test panics while writing").clone()).expect("text")
+    }
+
+    #[test]
+    fn columns_line_up_and_no_line_ends_in_spaces() {
+        let mut table = Table::new(["NAME", "STATE"]);
+        table.row(["web".into(), "Complete".into()]);
+        table.row(["catalog-ä".into(), String::new()]);
+        let text = printed(Format::Human, |output| output.line(table.render("none").trim_end()).expect("written"));
+        assert_eq!(text, "NAME        STATE\nweb         Complete\ncatalog-ä   -\n");
+    }
+
+    #[test]
+    fn an_empty_table_says_so() {
+        assert_eq!(Table::new(["NAME"]).render("No deployments."), "No deployments.\n");
+    }
+
+    #[test]
+    fn a_cell_is_one_line() {
+        let mut table = Table::new(["A", "B"]);
+        table.row(["x".into(), "two\n lines".into()]);
+        assert!(table.render("").contains("two lines"));
+    }
+
+    #[test]
+    fn the_same_value_is_printed_in_every_format() {
+        let value = serde_json::json!({"name": "web", "replicas": 2});
+        let show = |format| printed(format, |output| output.show(&value, |_| "web\n".into()).expect("written"));
+        assert_eq!(show(Format::Human), "web\n");
+        assert_eq!(show(Format::Json), "{\n  \"name\": \"web\",\n  \"replicas\": 2\n}\n");
+        assert_eq!(show(Format::Yaml), "name: web\nreplicas: 2\n");
+    }
+
+    #[test]
+    fn colour_is_left_out_where_nobody_sees_it() {
+        assert_eq!(printed(Format::Human, |output| output.line(colored("failure")).expect("written")), "failure\n");
+        assert!(colored("failure").contains('\u{1b}'));
+    }
+
+    #[test]
+    fn a_complaint_says_what_to_do() {
+        let failure = Failure::stalled("no daemon answers").hint("start one with `launchway up`");
+        let mut text = Vec::new();
+        write_complaint(anstream::StripStream::new(&mut text), &failure).expect("written");
+        let text = String::from_utf8(text).expect("text");
+        assert_eq!(text, "error: no daemon answers\nhint: start one with `launchway up`\n");
+    }
+}

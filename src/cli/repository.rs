@@ -1,0 +1,141 @@
+//! `launchway repository VERB`.
+
+use std::fs::{self, OpenOptions};
+use std::io::{ErrorKind, Write};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use clap::{Args, Subcommand};
+
+use super::arguments::Global;
+use super::client::Client;
+use super::get::repositories;
+use super::output::{Complaint, Exit, Outcome, Output};
+use super::target;
+use crate::error::{Context, Failure, Result};
+
+/// The line by which our own hook is known again.
+const SIGNATURE: &str = "# Written by `launchway repository install-hook`.";
+
+/// List watched repositories, and make pushes tell launchway
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// List the watched repositories
+    #[command(after_help = "Example:\n  launchway repository list")]
+    List,
+    /// Make pushes to a plain repository on this machine show what becomes of them
+    #[command(
+        after_help = "Example:\n  launchway repository install-hook /srv/git/shop.git -r shop\n\nThe hook never fails a push, and ends within seconds if no daemon answers."
+    )]
+    InstallHook {
+        /// The repository's folder
+        path: PathBuf,
+    },
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    match &arguments.verb {
+        Verb::List => {
+            let client = Client::to_read(global).await?;
+            output.show(&client.get("repositories", &[]).await?, repositories)?;
+        }
+        Verb::InstallHook { path } => {
+            let client = Client::to_read(global).await?;
+            let repository = target::repository(&client, global.repository.as_deref()).await?;
+            let hook = hook_path(path).map_err(Complaint::usage)?;
+            let program = std::env::current_exe().or_stalled(|| "cannot tell where this program is".to_owned())?;
+            let state = std::path::absolute(global.state_folder()?);
+            let state = state.or_stalled(|| "cannot tell where the state folder is".to_owned())?;
+            write_hook(&hook, &hook_text(&program, &state, &repository.name, &repository.branch))?;
+            output.line(format!("installed {}", hook.display()))?;
+        }
+    }
+    Ok(Exit::Good)
+}
+
+/// Where a repository's post-receive hook is; `path` is a bare repository or a work tree.
+fn hook_path(path: &Path) -> Result<PathBuf> {
+    let folder = [path.to_owned(), path.join(".git")].into_iter().find(|folder| folder.join("objects").is_dir());
+    let folder = folder.ok_or_else(|| {
+        Failure::stalled(format!("`{}` is no Git repository", path.display()))
+            .hint("name the folder of a repository on this machine")
+    })?;
+    Ok(folder.join("hooks/post-receive"))
+}
+
+fn hook_text(program: &Path, state: &Path, repository: &str, branch: &str) -> String {
+    let (program, state) = (quoted(&program.to_string_lossy()), quoted(&state.to_string_lossy()));
+    let (repository, reference) = (quoted(repository), quoted(&format!("refs/heads/{branch}")));
+    format!(
+        "#!/bin/sh\n\
+         {SIGNATURE}\n\
+         # Tells launchway of a push and shows what becomes of it. The push has happened by then and never fails here.\n\
+         while read -r _ new ref; do\n\
+         \x20 [ \"$ref\" = {reference} ] || continue\n\
+         \x20 {program} --state {state} sync {repository} --follow \"$new\" </dev/null || true\n\
+         done\n\
+         exit 0\n"
+    )
+}
+
+/// A word of a shell script that means itself.
+fn quoted(word: &str) -> String {
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+/// Writes the hook in one step, over none and over an older one of ours only.
+fn write_hook(hook: &Path, text: &str) -> Result<()> {
+    let complain = || format!("cannot write `{}`", hook.display());
+    match fs::read_to_string(hook) {
+        Ok(found) if !found.contains(SIGNATURE) => {
+            let line = text.lines().find(|line| line.contains(" sync ")).unwrap_or_default().trim();
+            return Err(Failure::stalled(format!("`{}` is there already, and not ours", hook.display()))
+                .hint(format!("let it run, for each line `old new ref` of its input: {line}")));
+        }
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).or_stalled(complain),
+        _ => {}
+    }
+    let new = hook.with_extension("new");
+    fs::create_dir_all(hook.parent().unwrap_or(hook)).or_stalled(complain)?;
+    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o755).open(&new);
+    file.as_mut().map_err(|error| std::io::Error::from(error.kind())).or_stalled(complain)?;
+    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
+    written.and_then(|()| fs::rename(&new, hook)).or_stalled(complain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_our_own_hook_is_replaced() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let hook = folder.path().join("hooks/post-receive");
+        let text = |state: &str| hook_text(Path::new("/bin/launchway"), Path::new(state), "shop", "main");
+        write_hook(&hook, &text("/a")).expect("new");
+        write_hook(&hook, &text("/b")).expect("over ours");
+        assert!(fs::read_to_string(&hook).expect("there").contains("--state '/b'"));
+        fs::write(&hook, "#!/bin/sh\necho mine\n").expect("written");
+        let failure = write_hook(&hook, &text("/c")).expect_err("refused");
+        assert!(failure.hint_text().is_some_and(|hint| hint.contains("sync 'shop'")));
+    }
+
+    #[test]
+    fn odd_names_stay_words() {
+        assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
+    }
+
+    #[test]
+    fn a_folder_without_a_repository_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        assert!(hook_path(folder.path()).is_err());
+        fs::create_dir_all(folder.path().join(".git/objects")).expect("made");
+        assert_eq!(hook_path(folder.path()).ok(), Some(folder.path().join(".git/hooks/post-receive")));
+    }
+}

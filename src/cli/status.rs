@@ -1,0 +1,67 @@
+//! `launchway status [REV]`.
+
+use std::time::{Duration, Instant};
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::Client;
+use super::get::short;
+use super::output::{Complaint, Exit, Outcome, Output, Table, heading};
+use super::target;
+use crate::error::Failure;
+use crate::server::view::RevisionView;
+
+/// How often `--wait` looks.
+const PERIOD: Duration = Duration::from_millis(300);
+
+/// Show what is written on a commit
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed."
+)]
+pub(super) struct Arguments {
+    /// The commit, or its first digits [default: the head that was last looked at]
+    #[arg(value_name = "REV")]
+    revision: Option<String>,
+    /// Wait until nothing more will happen
+    #[arg(long)]
+    wait: bool,
+    /// With --wait: give up after so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 3600)]
+    timeout: u64,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_read(global).await?;
+    let repository = target::repository(&client, global.repository.as_deref()).await?;
+    let Some(commit) = arguments.revision.clone().or_else(|| repository.seen.clone()) else {
+        let failure = Failure::transient(format!("`{}` was not looked at yet", repository.name));
+        return Err(Complaint::failed(failure));
+    };
+    let path = format!("revisions/{}/{commit}", repository.name);
+    let mut revision: RevisionView = client.get(&path, &[]).await?;
+    let started = Instant::now();
+    while arguments.wait && !revision.is_settled() {
+        if started.elapsed() > Duration::from_secs(arguments.timeout) {
+            output.show(&revision, human)?;
+            return Err(Complaint::failed(Failure::waiting(format!("not at its end after {} s", arguments.timeout))));
+        }
+        tokio::time::sleep(PERIOD).await;
+        revision = client.get(&path, &[]).await?;
+    }
+    output.show(&revision, human)?;
+    Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
+}
+
+fn human(revision: &RevisionView) -> String {
+    let mut text = format!("{} {}\n", heading(&short(&revision.commit)), revision.subject);
+    for problem in &revision.problems {
+        text.push_str(&format!("  {problem}\n"));
+    }
+    let mut table = Table::new(["STATE", "CONTEXT", "DESCRIPTION"]);
+    for status in &revision.statuses {
+        table.row([status.state.clone(), status.context.clone(), status.description.clone()]);
+    }
+    text + &table.render("Nothing is written on it.")
+}

@@ -1,0 +1,56 @@
+//! `launchway store VERB`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::arguments::Global;
+use super::client::STORE_FILE;
+use super::output::{Exit, Outcome, Output};
+use crate::error::{Context, Failure};
+use crate::server::presence::Presence;
+use crate::store::sqlite::{SqliteReader, restore};
+
+/// Keep copies of the state
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+enum Verb {
+    /// Write a whole copy of the state, also while a daemon runs
+    #[command(after_help = "Example:\n  launchway store backup /backup/launchway-$(date +%F).db")]
+    Backup {
+        /// A file that does not exist yet
+        file: PathBuf,
+    },
+    /// Put a copy in the place of the state; no daemon may run
+    #[command(after_help = "Example:\n  launchway store restore /backup/launchway-2026-11-21.db")]
+    Restore {
+        /// The copy
+        file: PathBuf,
+    },
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let state = global.state_folder()?;
+    let store = state.join(STORE_FILE);
+    match &arguments.verb {
+        Verb::Backup { file } => {
+            SqliteReader::open(&store)?.backup(file).await?;
+            output.line(format!("wrote {}", file.display()))?;
+        }
+        Verb::Restore { file } => {
+            if let Some(daemon) = Presence::read(&state)?.filter(Presence::is_running) {
+                let failure = Failure::stalled(format!("the daemon (process {}) uses this state", daemon.pid));
+                return Err(failure.hint("stop it first; pods go on without it").into());
+            }
+            std::fs::create_dir_all(&state).or_stalled(|| format!("cannot make `{}`", state.display()))?;
+            restore(file, &store)?;
+            output.line(format!("restored {}", store.display()))?;
+        }
+    }
+    Ok(Exit::Good)
+}

@@ -1,0 +1,58 @@
+//! `launchway sync`.
+
+use std::time::Duration;
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::Client;
+use super::follow::{Patience, follow};
+use super::output::{Exit, Outcome, Output};
+use super::target;
+use crate::control::command::Done;
+use crate::server::api::act::SyncRequest;
+
+/// How long a followed revision may take to be looked at.
+const FIRST_LOOK: Duration = Duration::from_secs(10);
+
+/// Look at a repository now
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow \"$(git rev-parse HEAD)\""
+)]
+pub(super) struct Arguments {
+    /// The repository [default: the only one]
+    #[arg(value_name = "NAME")]
+    name: Option<String>,
+    /// Let this revision delete more than the rule allows
+    #[arg(long, value_name = "REV")]
+    allow_prune: Option<String>,
+    /// Let this revision replace history
+    #[arg(long, value_name = "REV")]
+    accept_rewrite: Option<String>,
+    /// Show what becomes of this revision until its end
+    #[arg(long, value_name = "REV")]
+    follow: Option<String>,
+    /// With --follow: for at most so many seconds
+    #[arg(long, value_name = "SECONDS", default_value_t = 600)]
+    timeout: u64,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_act(global).await?;
+    let name = arguments.name.as_deref().or(global.repository.as_deref());
+    let repository = target::repository(&client, name).await?;
+    let Arguments { allow_prune, accept_rewrite, .. } = arguments;
+    let request = SyncRequest { allow_prune: allow_prune.clone(), accept_rewrite: accept_rewrite.clone() };
+    let done: Done = client.post(&format!("repositories/{}/sync", repository.name), &request).await?;
+    match &arguments.follow {
+        Some(commit) => {
+            let patience = Patience { first: FIRST_LOOK, whole: Duration::from_secs(arguments.timeout) };
+            follow(&client, &repository.name, commit, patience, output).await
+        }
+        None => {
+            output.show(&done, |done| format!("{}\n", done.message))?;
+            Ok(Exit::Good)
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! What a verb is about: `dc/web`, `run/01J…`, `revision/1a2b3c4`.
+
+use super::arguments::Global;
+use super::client::Client;
+use super::output::{Complaint, Outcome};
+use crate::error::Failure;
+use crate::server::view::{ConfigView, List, RepositoryView};
+
+/// A name with what it is the name of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Target {
+    /// A deployment config.
+    Config(String),
+    /// A run.
+    Run(String),
+    /// A revision, by a commit id or its first digits.
+    Revision(String),
+    /// A pod.
+    Pod(String),
+}
+
+impl std::str::FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (kind, name) = text.split_once('/').unwrap_or(("dc", text));
+        if name.is_empty() {
+            return Err("a name is missing, as in `dc/web`".to_owned());
+        }
+        let name = name.to_owned();
+        match kind {
+            "dc" | "deploymentconfig" | "deploymentconfigs" | "deploymentconfig.apps.openshift.io" => {
+                Ok(Self::Config(name))
+            }
+            "run" | "runs" => Ok(Self::Run(name)),
+            "revision" | "revisions" | "commit" => Ok(Self::Revision(name)),
+            "pod" | "pods" => Ok(Self::Pod(name)),
+            _ => Err(format!("`{kind}` is nothing that has a name here; use dc, run, revision or pod")),
+        }
+    }
+}
+
+/// The name of a deployment config, as `dc/web` or `web`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ConfigName(pub(super) String);
+
+impl std::str::FromStr for ConfigName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text.parse()? {
+            Target::Config(name) => Ok(Self(name)),
+            _ => Err(format!("expected deployment configuration, got `{text}`")),
+        }
+    }
+}
+
+impl ConfigName {
+    /// The one deployment config of that name that the user can mean.
+    pub(super) async fn find(&self, client: &Client, global: &Global) -> Outcome<ConfigView> {
+        let parameters = [
+            ("name", Some(self.0.as_str())),
+            ("repository", global.repository.as_deref()),
+            ("stage", global.stage.as_deref()),
+        ];
+        let found: List<ConfigView> = client.get("deployments", &parameters).await?;
+        let place = |config: &ConfigView| format!("-r {} -s {}", config.repository, config.stage);
+        only(found.items, &format!("deployment config `{}`", self.0), place)
+    }
+}
+
+/// Where a deployment config is in the API.
+pub(super) fn config_path(config: &ConfigView) -> String {
+    format!("deployments/{}/{}/{}", config.project, config.stage, config.name)
+}
+
+/// The repository that the user names, or the only one.
+pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<RepositoryView> {
+    match name {
+        Some(name) => client.get(&format!("repositories/{name}"), &[]).await,
+        None => {
+            let found: List<RepositoryView> = client.get("repositories", &[]).await?;
+            only(found.items, "repository", |repository| format!("-r {}", repository.name))
+        }
+    }
+}
+
+/// The only one; where there are several, the user is told how to choose.
+fn only<T>(mut found: Vec<T>, what: &str, choice: impl Fn(&T) -> String) -> Outcome<T> {
+    if found.len() > 1 {
+        let choices = found.iter().map(choice).collect::<Vec<_>>().join("\n  ");
+        let failure = Failure::stalled(format!("there is more than one {what}"));
+        return Err(Complaint::usage(failure.hint(format!("choose one:\n  {choices}"))));
+    }
+    found.pop().ok_or_else(|| Complaint::failed(Failure::stalled(format!("there is no {what}"))))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::output::Exit;
+
+    #[test]
+    fn a_bare_name_is_a_deployment_config() {
+        for (text, target) in [
+            ("web", Some(Target::Config("web".into()))),
+            ("dc/web", Some(Target::Config("web".into()))),
+            ("deploymentconfig/web", Some(Target::Config("web".into()))),
+            ("run/shop/dev/web-1", Some(Target::Run("shop/dev/web-1".into()))),
+            ("commit/1a2b", Some(Target::Revision("1a2b".into()))),
+            ("dc/", None),
+            ("rc/web-1", None),
+        ] {
+            assert_eq!(text.parse().ok(), target, "{text}");
+        }
+        assert!("run/x".parse::<ConfigName>().is_err());
+    }
+
+    #[test]
+    fn one_of_many_must_be_chosen() {
+        let choice = |name: &&str| format!("-s {name}");
+        assert_eq!(only(vec!["dev"], "stage", choice).ok(), Some("dev"));
+        let many = only(vec!["dev", "production"], "stage", choice).expect_err("ambiguous");
+        assert_eq!(many.exit, Exit::Usage);
+        assert!(many.failure.hint_text().is_some_and(|hint| hint.contains("-s dev\n  -s production")));
+        assert_eq!(only(Vec::new(), "stage", choice).expect_err("none").exit, Exit::Failed);
+    }
+}

@@ -1,0 +1,41 @@
+//! `launchway trigger delivery`.
+
+use clap::{Args, Subcommand};
+
+use super::arguments::Global;
+use super::client::Client;
+use super::hold::project;
+use super::output::{Complaint, Exit, Outcome, Output};
+use crate::control::command::Done;
+use crate::error::Failure;
+use crate::server::api::act::DeliveryRequest;
+
+/// Start a sequence by hand
+#[derive(Debug, Args)]
+pub(super) struct Arguments {
+    #[command(subcommand)]
+    what: What,
+}
+
+#[derive(Debug, Subcommand)]
+enum What {
+    /// Start a stage's delivery sequence with what the last revision declares
+    #[command(after_help = "Example:\n  launchway trigger delivery -s production --service web")]
+    Delivery {
+        /// Only for this service
+        #[arg(long, value_name = "NAME")]
+        service: Option<String>,
+    },
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let What::Delivery { service } = &arguments.what;
+    let Some(stage) = global.stage.clone() else {
+        return Err(Complaint::usage(Failure::stalled("no stage is named").hint("name one with `--stage`")));
+    };
+    let client = Client::to_act(global).await?;
+    let project = project(&client, global).await?;
+    let done: Done = client.post("deliveries", &DeliveryRequest { project, stage, service: service.clone() }).await?;
+    output.show(&done, |done| format!("{}\n", done.message))?;
+    Ok(Exit::Good)
+}

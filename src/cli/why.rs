@@ -1,0 +1,41 @@
+//! `launchway why SERVICE`.
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::Client;
+use super::output::{Exit, Outcome, Output, heading};
+use super::target::ConfigName;
+use crate::server::view::Explanation;
+
+/// Explain what a service waits for
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway why dc/web -s production")]
+pub(super) struct Arguments {
+    /// The deployment config whose service is meant
+    #[arg(value_name = "dc/NAME")]
+    config: ConfigName,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_read(global).await?;
+    let config = arguments.config.find(&client, global).await?;
+    let path = format!("services/{}/{}/{}/why", config.project, config.stage, config.service);
+    let explanation: Explanation = client.get(&path, &[]).await?;
+    output.show(&explanation, human)?;
+    Ok(Exit::Good)
+}
+
+fn human(explanation: &Explanation) -> String {
+    if explanation.reasons.is_empty() {
+        return format!("{} waits for nothing: it is what was pushed.\n", explanation.service);
+    }
+    let mut text = format!("{}\n", heading(&explanation.service));
+    for reason in &explanation.reasons {
+        text.push_str(&format!("  {}\n", reason.message));
+        if let Some(hint) = &reason.hint {
+            text.push_str(&format!("    {hint}\n"));
+        }
+    }
+    text
+}

@@ -1,0 +1,119 @@
+//! What people ask the daemon to do.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::error::Failure;
+use crate::model::hold::HoldScope;
+use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+
+/// Carries out what people ask for.
+#[async_trait]
+pub trait Commands: Send + Sync {
+    /// Carries a command out, or starts it; what follows is seen in the runs. `by` is who asks, for the record.
+    async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal>;
+}
+
+/// What a person may ask for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "command")]
+pub enum Command {
+    /// Look at a repository now.
+    Sync {
+        /// Which.
+        repository: RepositoryName,
+        /// This revision may delete more than the rule allows; at least four digits.
+        #[serde(default)]
+        allow_prune: Option<String>,
+        /// This revision may replace history; at least four digits.
+        #[serde(default)]
+        accept_rewrite: Option<String>,
+    },
+    /// Deploy a config as last declared, also if nothing changed.
+    Latest {
+        /// Which.
+        config: ConfigKey,
+    },
+    /// End the deployment that is under way; what served before serves again.
+    Cancel {
+        /// Of which config.
+        config: ConfigKey,
+    },
+    /// Attempt the last failed version once more.
+    Retry {
+        /// Of which config.
+        config: ConfigKey,
+    },
+    /// Deploy what an earlier version was, as a new version.
+    Undo {
+        /// Which.
+        config: ConfigKey,
+        /// The earlier version; the last complete one before the latest if absent.
+        #[serde(default)]
+        to_version: Option<u32>,
+    },
+    /// Change the number of pods until a revision changes it.
+    Scale {
+        /// Which.
+        config: ConfigKey,
+        /// How many.
+        replicas: u32,
+    },
+    /// Let nothing change until released.
+    Hold {
+        /// What.
+        scope: HoldScope,
+        /// Why, for people.
+        reason: String,
+    },
+    /// End a hold.
+    Release {
+        /// Which.
+        hold: HoldId,
+    },
+    /// Start a stage's delivery sequence with what the last revision declares.
+    TriggerDelivery {
+        /// Of which project.
+        project: ProjectName,
+        /// In which stage.
+        stage: StageName,
+        /// For one service, or for all that differ.
+        #[serde(default)]
+        service: Option<ServiceName>,
+    },
+    /// Stop what a repository runs, and start nothing for it until it is brought up again.
+    Down {
+        /// Which.
+        repository: RepositoryName,
+    },
+}
+
+/// A command that was taken.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Done {
+    /// What happens now, in a sentence without a period: `rolled out`, `already cancelled`.
+    pub message: String,
+    /// The runs to follow.
+    #[serde(default)]
+    pub runs: Vec<RunId>,
+}
+
+/// A command that was not taken.
+#[derive(Debug)]
+pub enum Refusal {
+    /// What it names is not there.
+    Unknown(Failure),
+    /// It does not fit what is there now.
+    Conflict(Failure),
+    /// It makes no sense.
+    Invalid(Failure),
+    /// It could not be carried out.
+    Failed(Failure),
+}
+
+impl From<Failure> for Refusal {
+    fn from(failure: Failure) -> Self {
+        Refusal::Failed(failure)
+    }
+}

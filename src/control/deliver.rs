@@ -1,0 +1,120 @@
+//! From a revision's declaration to its plan and the runs that it starts.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::executor::drive::Driver;
+use crate::executor::start::{does_something, sequence_run};
+use crate::executor::transition::Input;
+use crate::model::ids::{ConfigKey, Digest, ProjectName, ServiceKey, ServiceName, StageName};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::project::Project;
+use crate::model::run::Run;
+use crate::model::state::RevisionState;
+use crate::plan::build::{Applied, differing};
+use crate::store::{ReadStore, RunFilter, Write};
+
+/// What is applied in every stage that a project declares or had, as far as planning needs it.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn applied(store: &dyn ReadStore, project: &Project) -> Result<BTreeMap<StageName, Applied>> {
+    let mut names: Vec<StageName> = project.stages.iter().map(|stage| stage.name.clone()).collect();
+    names.extend(store.applied_stages(&project.name).await?);
+    names.sort();
+    names.dedup();
+    let mut under_way = under_way(store, &project.name).await?;
+    let mut stages = BTreeMap::new();
+    for name in names {
+        let mut seen = Applied { digests: store.applied(&project.name, &name).await?, ..Applied::default() };
+        let declared = project.stages.iter().find(|stage| stage.name == name);
+        for key in differing(declared, &seen.digests) {
+            read_record(store, &project.name, &name, key, &mut seen).await?;
+        }
+        seen.under_way = under_way.remove(&name).unwrap_or_default();
+        stages.insert(name, seen);
+    }
+    Ok(stages)
+}
+
+async fn read_record(
+    store: &dyn ReadStore,
+    project: &ProjectName,
+    stage: &StageName,
+    key: ObjectKey,
+    seen: &mut Applied,
+) -> Result<()> {
+    if key.kind == Kind::DeploymentConfig {
+        let config = ConfigKey { project: project.clone(), stage: stage.clone(), name: key.name.clone() };
+        seen.configs.extend(store.config(&config).await?.map(|state| (key, state)));
+    } else {
+        seen.objects.extend(store.object(project, stage, &key).await?.map(|state| (key, state)));
+    }
+    Ok(())
+}
+
+/// The content that open runs bring up, per stage and service, including the stages that will follow them: what
+/// declares the same again has nothing to add.
+async fn under_way(
+    store: &dyn ReadStore,
+    project: &ProjectName,
+) -> Result<BTreeMap<StageName, BTreeMap<ServiceName, Digest>>> {
+    let filter =
+        RunFilter { project: Some(project.clone()), sequences: Some(true), open: Some(true), ..RunFilter::default() };
+    let mut found: BTreeMap<StageName, BTreeMap<ServiceName, Digest>> = BTreeMap::new();
+    for run in store.runs(&filter).await? {
+        let Run::Sequence(run) = run.value else { continue };
+        let service = run.service.service.clone();
+        if let Some(plan) = store.plan(&run.plan).await? {
+            let later = plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1);
+            for stage in later {
+                if let Some(part) = stage.service(&service) {
+                    let services = found.entry(stage.stage.clone()).or_default();
+                    services.entry(service.clone()).or_insert(part.content.clone());
+                }
+            }
+        }
+        found.entry(run.service.stage.clone()).or_default().insert(service, run.content.clone());
+    }
+    Ok(found)
+}
+
+/// Stores a revision and its plan.
+pub fn remember(revision: &RevisionState) -> Input {
+    Input::Write(Box::new(Write::Revision(Box::new(revision.clone()))))
+}
+
+/// The runs that a plan starts by itself: in stages that a push starts, and in later ones for services whose content
+/// the stage before has passed already.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn starts(driver: &Driver, plan: &Plan) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for stage in &plan.stages {
+        for service in &stage.services {
+            if begins(driver, plan, stage, service).await?
+                && let Some(run) = sequence_run(driver, plan, stage, service, "push".into()).await?
+            {
+                inputs.push(Input::Start(Box::new(run)));
+            }
+        }
+    }
+    Ok(inputs)
+}
+
+async fn begins(driver: &Driver, plan: &Plan, stage: &StagePlan, service: &ServicePlan) -> Result<bool> {
+    let previous = match (&stage.start, &service.previous_stage) {
+        (StageStart::Push, _) => return Ok(true),
+        (StageStart::After(_), Some(previous)) => previous,
+        (StageStart::After(_) | StageStart::ByHand, _) => return Ok(false),
+    };
+    let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&service.service));
+    if before.is_some_and(|before| before.changes.iter().any(|change| does_something(change.decision))) {
+        return Ok(false); // the stage before runs first, and its end starts this one
+    }
+    let key =
+        ServiceKey { project: plan.project.clone(), stage: previous.stage.clone(), service: service.service.clone() };
+    driver.store.has_passed(&key, &previous.content).await
+}

@@ -1,0 +1,94 @@
+//! Where adapters meet: each of these lets one room use another through the trait that it asked for.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::{Arc, PoisonError, RwLock};
+
+use crate::clock::Clock;
+use crate::control::watcher::Watcher;
+use crate::error::{Failure, Result};
+use crate::forge::plain::{NoteLine, Notes};
+use crate::forge::secret::Secret;
+use crate::model::ids::RepositoryName;
+use crate::runtime::local::launchable::TreeExport;
+use crate::server::webhook::{HookTarget, Hooks};
+use crate::source::{self, Mirror, ObjectId, Remote, Signature};
+
+/// Who writes notes; the address need not exist.
+const AUTHOR: (&str, &str) = ("launchway", "launchway@localhost");
+
+/// Git notes of one watched repository.
+pub struct MirrorNotes {
+    /// Its objects.
+    pub mirror: Arc<Mirror>,
+    /// Where they are pushed to.
+    pub remote: Remote,
+    /// The time of the notes' commits.
+    pub clock: Arc<dyn Clock>,
+}
+
+impl std::fmt::Debug for MirrorNotes {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MirrorNotes").field("remote", &self.remote).finish_non_exhaustive()
+    }
+}
+
+impl Notes for MirrorNotes {
+    fn write(&self, lines: Vec<NoteLine>) -> Result<()> {
+        let (name, email) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
+        let author = Signature { name, email, at: self.clock.now() };
+        let line = |line: NoteLine| source::NoteLine { commit: line.commit, context: line.context, line: line.line };
+        let lines: Vec<source::NoteLine> = lines.into_iter().map(line).collect();
+        self.mirror.write_notes(&self.remote, &lines, &author)
+    }
+}
+
+/// The trees of all watched repositories, by name.
+#[derive(Debug, Default)]
+pub struct MirrorTrees(RwLock<BTreeMap<RepositoryName, Arc<Mirror>>>);
+
+impl MirrorTrees {
+    /// From now on, `git:` images of `repository` come from `mirror`.
+    pub fn add(&self, repository: RepositoryName, mirror: Arc<Mirror>) {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).insert(repository, mirror);
+    }
+}
+
+impl TreeExport for MirrorTrees {
+    fn export(&self, repository: &RepositoryName, tree_id: &str, path: &str, into: &Path) -> Result<()> {
+        let mirror = self.0.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned();
+        let unknown =
+            || Failure::stalled(format!("`git:{path}` comes from `{repository}`, which is not watched any more"));
+        let repository = mirror.ok_or_else(unknown)?.open()?;
+        let tree = repository.tree_by_id(ObjectId::parse(tree_id)?);
+        tree.export("", into).map(|_| ())
+    }
+}
+
+/// Webhooks as reasons to look.
+#[derive(Debug)]
+pub struct WatchedHooks {
+    /// What is watched.
+    pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+}
+
+impl Hooks for WatchedHooks {
+    fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
+        let watcher = self.watchers.get(name)?;
+        let read = |source: &crate::config::SecretSource| match source.read() {
+            Ok(secret) => Some(Secret::new(secret.reveal())),
+            Err(failure) => {
+                tracing::error!(repository = %name, problem = failure.one_line(), "cannot read a webhook's secret");
+                None
+            }
+        };
+        let secrets = watcher.webhook_secrets.iter().filter_map(read).collect();
+        Some(HookTarget { secrets, branch: watcher.watched.remote.branch.clone(), body_limit: None })
+    }
+
+    fn look(&self, name: &RepositoryName) {
+        if let Some(watcher) = self.watchers.get(name) {
+            watcher.bell.ring();
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! The deployment as a state machine: prepare → pre → (scale down | first pod → mid) → rollout → post → done, and back
+//! to the previous version when it fails.
+
+use std::time::Duration;
+
+use crate::engine::deployment::strategy;
+use crate::engine::lifecycle::pod::hook_pod;
+use crate::engine::lifecycle::policy::{self, Consequence};
+use crate::model::action::{Action, Decided, Record};
+use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook};
+use crate::model::event::{Event, Timer};
+use crate::model::ids::PodName;
+use crate::model::outcome::{PodOutcome, Verdict};
+use crate::model::pod::{Pod, PodId, PodOwner};
+use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase};
+use crate::model::state::{Pace, Progress};
+use crate::model::time::Timestamp;
+
+/// A step under way: the run as it becomes, and what it asks for.
+struct Step {
+    run: DeploymentRun,
+    decided: Decided,
+    now: Timestamp,
+}
+
+/// The first step of a new deployment, or of a new attempt at one.
+pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
+    let mut step = Step { run: run.clone(), decided: Decided::default(), now };
+    step.run.step = DeploymentStep::Prepare;
+    step.run.phase = Phase::New;
+    step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
+    step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)) });
+    (step.run, step.decided)
+}
+
+/// What a deployment becomes when it is told `event`.
+pub fn step(run: &DeploymentRun, event: &Event, now: Timestamp) -> (DeploymentRun, Decided) {
+    let mut step = Step { run: run.clone(), decided: Decided::default(), now };
+    if run.step != DeploymentStep::Done {
+        step.take(event);
+    }
+    (step.run, step.decided)
+}
+
+impl Step {
+    fn take(&mut self, event: &Event) {
+        use DeploymentStep as At;
+        match (self.run.step, event) {
+            (At::Prepare, Event::Prepared) => self.go_on(),
+            (At::Prepare, Event::PrepareFailed { message }) => self.fail(Verdict::Failure, message.clone()),
+            (At::Pre | At::Mid | At::Post, Event::PodEnded { pod, outcome }) => self.hook_ended(pod, outcome),
+            (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
+            (
+                At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
+                Event::Served { generation, progress, converged, problem },
+            ) if *generation == self.run.generation => self.served(*progress, *converged, problem),
+            (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
+                let waited = policy::format_duration(self.run.spec.strategy.timeout());
+                let Progress { available, old, .. } = self.run.progress;
+                let wanted = self.run.spec.replicas;
+                let because = if self.run.problem.is_empty() { "" } else { ": " };
+                let problem = &self.run.problem;
+                let message = format!(
+                    "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left{because}{problem}"
+                );
+                self.fail(Verdict::Failure, message);
+            }
+            (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
+            (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
+            (_, Event::Timer { timer: Timer::Deadline }) => {
+                let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
+                self.give_up(Verdict::Failure, format!("took longer than its deadline of {deadline}"));
+            }
+            (_, Event::Cancel { verdict, reason }) => self.give_up(*verdict, reason.clone()),
+            _ => {}
+        }
+    }
+
+    /// The current step went well.
+    fn go_on(&mut self) {
+        let next = strategy::next_step(&self.run.spec, self.run.step);
+        self.enter(next);
+    }
+
+    fn enter(&mut self, step: DeploymentStep) {
+        use DeploymentStep as At;
+        self.run.step = step;
+        match step {
+            At::Prepare => {}
+            At::Pre | At::Mid | At::Post => self.start_hook(),
+            At::ScaleDown => self.want(None, Some(0), Pace::Recreate),
+            At::FirstPod => self.want(Some(self.run.version), None, strategy::pace(&self.run.spec, Some(1))),
+            At::Rollout => self.want(Some(self.run.version), None, strategy::pace(&self.run.spec, None)),
+            At::Restore => self.want(self.run.previous, None, strategy::pace(&self.run.spec, None)),
+            At::Done => self.end(),
+        }
+    }
+
+    fn want(&mut self, version: Option<u32>, replicas: Option<u32>, pace: Pace) {
+        self.run.generation += 1;
+        self.run.progress = Progress::default();
+        if self.run.phase == Phase::New {
+            self.run.phase = Phase::Pending;
+        }
+        self.decided.records.push(Record::Want {
+            config: self.run.config.clone(),
+            owner: Some(self.run.id.clone()),
+            generation: self.run.generation,
+            version,
+            replicas,
+            pace,
+        });
+        self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+    }
+
+    fn served(&mut self, progress: Progress, converged: bool, problem: &str) {
+        problem.clone_into(&mut self.run.problem);
+        if progress != self.run.progress {
+            self.run.progress = progress;
+            self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+        }
+        if self.run.phase == Phase::Pending && progress.updated > 0 {
+            self.run.phase = Phase::Running;
+        }
+        if converged {
+            self.clear_timer(Timer::Progress);
+            self.go_on();
+        }
+    }
+
+    fn point(&self) -> Option<HookPoint> {
+        match self.run.step {
+            DeploymentStep::Pre => Some(HookPoint::Pre),
+            DeploymentStep::Mid => Some(HookPoint::Mid),
+            DeploymentStep::Post => Some(HookPoint::Post),
+            _ => None,
+        }
+    }
+
+    fn hook(&self) -> Option<(HookPoint, LifecycleHook)> {
+        let point = self.point()?;
+        self.run.spec.strategy.hook(point).map(|hook| (point, hook.clone()))
+    }
+
+    fn start_hook(&mut self) {
+        let Some((point, hook)) = self.hook() else { return self.go_on() };
+        let Some(command) = &hook.exec_new_pod else { return self.go_on() };
+        let attempt = 1 + self.run.hooks.iter().filter(|record| record.point == point).count();
+        let remaining = self.until_deadline().as_secs().max(1);
+        let seconds = hook.timeout_seconds.map_or(remaining, |timeout| timeout.min(remaining));
+        let pod = hook_pod(&self.run, point, command, attempt, seconds);
+        let name = pod.id.name.clone();
+        self.run.hooks.push(HookRecord { point, pod: name, started_at: self.now, ended_at: None, outcome: None });
+        self.decided.actions.push(Action::RunPod { pod: Box::new(pod) });
+    }
+
+    fn hook_ended(&mut self, pod: &PodName, outcome: &PodOutcome) {
+        let now = self.now;
+        let Some(record) = self.run.hooks.last_mut().filter(|hook| &hook.pod == pod && hook.outcome.is_none()) else {
+            return;
+        };
+        record.ended_at = Some(now);
+        record.outcome = Some(outcome.clone());
+        let told = policy::describe(outcome, now.since(record.started_at));
+        let point = record.point;
+        if self.run.failure.is_some() {
+            return self.back_out();
+        }
+        let tries = self.run.hooks.iter().filter(|hook| hook.point == point).count();
+        let failure_policy = self.hook().map_or(FailurePolicy::Abort, |(_, hook)| hook.failure_policy);
+        match policy::consequence(failure_policy, outcome, u32::try_from(tries).unwrap_or(u32::MAX)) {
+            Consequence::GoOn => self.go_on(),
+            Consequence::TryAgain { after } => self.set_timer(Timer::Retry, after),
+            Consequence::Fail => self.fail(Verdict::Failure, format!("{} hook {told}", point.as_str())),
+        }
+    }
+
+    fn retry_hook(&mut self) {
+        let over = self.run.hooks.last().is_some_and(|hook| hook.outcome.is_some());
+        if over && self.run.failure.is_none() {
+            self.start_hook();
+        }
+    }
+
+    /// Ends early: a hook that runs is ended first, so that nothing of this version overlaps with what follows.
+    fn give_up(&mut self, verdict: Verdict, message: String) {
+        if self.run.failure.is_some() {
+            return;
+        }
+        let running = self.run.hooks.last().filter(|hook| hook.outcome.is_none()).map(|hook| hook.pod.clone());
+        match running {
+            Some(name) => {
+                self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
+                let pod = PodId { namespace: self.run.namespace.clone(), name };
+                self.decided.actions.push(Action::StopPod { pod });
+            }
+            None => self.fail(verdict, message),
+        }
+    }
+
+    fn fail(&mut self, verdict: Verdict, message: String) {
+        self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
+        self.back_out();
+    }
+
+    /// Before the rollout nothing has changed; after it began, the previous version takes over again.
+    fn back_out(&mut self) {
+        self.clear_timer(Timer::Retry);
+        match self.run.step {
+            DeploymentStep::Prepare | DeploymentStep::Pre => self.end(),
+            _ => self.enter(DeploymentStep::Restore),
+        }
+    }
+
+    fn end(&mut self) {
+        let run = &mut self.run;
+        run.step = DeploymentStep::Done;
+        run.ended_at = Some(self.now);
+        let (phase, verdict, message) = match &run.failure {
+            None => {
+                let took = policy::format_duration(self.now.since(run.created_at));
+                (Phase::Complete, Verdict::Success, format!("version {} serves after {took}", run.version))
+            }
+            Some(failure) => (Phase::Failed, failure.verdict, failed_message(run, failure)),
+        };
+        run.phase = phase;
+        run.message = message.clone();
+        let (config, version) = (run.config.clone(), run.version);
+        let told = Event::DeploymentEnded { deployment: run.id.clone(), verdict, message };
+        let parent = run.parent.clone();
+        self.decided.records.push(Record::Settle { config, version, verdict });
+        self.decided.records.push(Record::Tell { run: parent, event: told });
+        for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
+            self.clear_timer(timer);
+        }
+    }
+
+    fn until_deadline(&self) -> Duration {
+        (self.run.created_at + self.run.spec.strategy.active_deadline()).since(self.now)
+    }
+
+    fn set_timer(&mut self, timer: Timer, after: Duration) {
+        self.decided.actions.push(Action::SetTimer { timer, due: self.now + after });
+    }
+
+    fn clear_timer(&mut self, timer: Timer) {
+        self.decided.actions.push(Action::ClearTimer { timer });
+    }
+}
+
+fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
+    let serving = match run.previous {
+        Some(previous) => format!("version {previous} serves"),
+        None => "nothing serves".to_owned(),
+    };
+    format!("version {} failed: {}; {serving}", run.version, failure.message)
+}
+
+/// A pod of the deployment's version, as its images are prepared by; its name is that of no real pod.
+fn template_pod(run: &DeploymentRun) -> Pod {
+    Pod {
+        id: PodId {
+            namespace: run.namespace.clone(),
+            name: PodName::new(format!("{}-{}", run.config.name, run.version)),
+        },
+        owner: PodOwner::Version { config: run.config.clone(), version: run.version },
+        template: run.spec.template.clone(),
+        repository: run.repository.clone(),
+        commit: run.commit.clone(),
+        run_once_seconds: None,
+    }
+}
+
+/// Pod number `number` of a version.
+pub fn version_pod(run: &DeploymentRun, number: u32) -> Pod {
+    let name = PodName::new(format!("{}-{}-{number}", run.config.name, run.version));
+    Pod { id: PodId { namespace: run.namespace.clone(), name }, ..template_pod(run) }
+}

@@ -1,0 +1,5 @@
+//! A deployment: one version of a deployment config brought up, or the previous one kept.
+
+pub mod machine;
+pub mod serve;
+pub mod strategy;

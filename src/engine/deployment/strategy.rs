@@ -1,0 +1,109 @@
+//! What the strategies mean: which steps come after which, and how fast pods may be exchanged.
+
+use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint, StrategyKind};
+use crate::model::pod::Scalar;
+use crate::model::run::DeploymentStep;
+use crate::model::state::Pace;
+
+/// The step after `step` when it went well.
+pub fn next_step(spec: &DeploymentConfigSpec, step: DeploymentStep) -> DeploymentStep {
+    let recreate = spec.strategy.kind == StrategyKind::Recreate;
+    let has_mid = spec.strategy.hook(HookPoint::Mid).is_some();
+    match step {
+        DeploymentStep::Prepare => DeploymentStep::Pre,
+        DeploymentStep::Pre if recreate => DeploymentStep::ScaleDown,
+        DeploymentStep::Pre if has_mid => DeploymentStep::FirstPod,
+        DeploymentStep::Pre => DeploymentStep::Rollout,
+        DeploymentStep::ScaleDown | DeploymentStep::FirstPod => DeploymentStep::Mid,
+        DeploymentStep::Mid => DeploymentStep::Rollout,
+        DeploymentStep::Rollout => DeploymentStep::Post,
+        DeploymentStep::Post | DeploymentStep::Restore | DeploymentStep::Done => DeploymentStep::Done,
+    }
+}
+
+/// How new pods take over under the spec's strategy.
+pub fn pace(spec: &DeploymentConfigSpec, pause_at: Option<u32>) -> Pace {
+    if spec.strategy.kind == StrategyKind::Recreate {
+        return Pace::Recreate;
+    }
+    let params = spec.strategy.rolling_params.as_ref();
+    let surge = params.and_then(|params| params.max_surge.as_ref());
+    let unavailable = params.and_then(|params| params.max_unavailable.as_ref());
+    let max_surge = share(surge, spec.replicas, Rounding::Up);
+    let mut max_unavailable = share(unavailable, spec.replicas, Rounding::Down);
+    if max_surge == 0 && max_unavailable == 0 {
+        max_unavailable = 1; // as upstream: with neither, nothing could ever move
+    }
+    Pace::Rolling { max_surge, max_unavailable, pause_at }
+}
+
+/// Which way a percentage of pods is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Rounding {
+    Up,
+    Down,
+}
+
+/// A number or a percentage of `replicas`; 25% if absent. Source: upstream's `ResolveFenceposts`.
+fn share(value: Option<&Scalar>, replicas: u32, rounding: Rounding) -> u32 {
+    let percent = match value {
+        None => 25,
+        Some(Scalar::Number(number)) => return u32::try_from(*number).unwrap_or(0),
+        Some(Scalar::Text(text)) => text.trim_end_matches('%').parse::<u64>().unwrap_or(0),
+    };
+    let scaled = u64::from(replicas) * percent;
+    let pods = match rounding {
+        Rounding::Up => scaled.div_ceil(100),
+        Rounding::Down => scaled / 100,
+    };
+    u32::try_from(pods).unwrap_or(u32::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::deployment_config::{LifecycleHook, RecreateParams, RollingParams, Strategy};
+
+    fn rolling(replicas: u32, surge: &str, unavailable: &str) -> DeploymentConfigSpec {
+        let scalar = |text: &str| Some(text.parse().map_or(Scalar::Text(text.into()), Scalar::Number));
+        let params =
+            RollingParams { max_surge: scalar(surge), max_unavailable: scalar(unavailable), ..Default::default() };
+        let strategy = Strategy { rolling_params: Some(params), ..Default::default() };
+        DeploymentConfigSpec { replicas, strategy, ..Default::default() }
+    }
+
+    #[test]
+    fn surge_rounds_up_and_unavailable_rounds_down() {
+        for (replicas, surge, unavailable, expected) in [
+            (4, "25%", "25%", (1, 1)),
+            (3, "25%", "25%", (1, 0)),
+            (1, "25%", "25%", (1, 0)),
+            (10, "2", "0", (2, 0)),
+            (10, "0", "30%", (0, 3)),
+            (2, "0", "25%", (0, 1)),
+            (0, "25%", "25%", (0, 1)),
+        ] {
+            let pace = pace(&rolling(replicas, surge, unavailable), None);
+            let (max_surge, max_unavailable) = expected;
+            let expected = Pace::Rolling { max_surge, max_unavailable, pause_at: None };
+            assert_eq!(pace, expected, "{replicas} {surge} {unavailable}");
+        }
+    }
+
+    fn steps(spec: &DeploymentConfigSpec) -> Vec<DeploymentStep> {
+        let first = Some(DeploymentStep::Prepare);
+        std::iter::successors(first, |step| (*step != DeploymentStep::Done).then(|| next_step(spec, *step))).collect()
+    }
+
+    #[test]
+    fn the_mid_hook_stands_between_old_and_new() {
+        use DeploymentStep::{Done, FirstPod, Mid, Post, Pre, Prepare, Rollout, ScaleDown};
+        let mut spec = rolling(1, "1", "0");
+        assert_eq!(steps(&spec), [Prepare, Pre, Rollout, Post, Done]);
+        spec.strategy.rolling_params.get_or_insert_default().mid = Some(LifecycleHook::default());
+        assert_eq!(steps(&spec), [Prepare, Pre, FirstPod, Mid, Rollout, Post, Done]);
+        spec.strategy.kind = StrategyKind::Recreate;
+        spec.strategy.recreate_params = Some(RecreateParams::default());
+        assert_eq!(steps(&spec), [Prepare, Pre, ScaleDown, Mid, Rollout, Post, Done]);
+    }
+}

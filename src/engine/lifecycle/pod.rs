@@ -1,0 +1,68 @@
+//! A hook's run-once pod, made from the container that it names.
+//!
+//! Inherited as OpenShift's `execNewPod` does: image, working directory, resources, security context and variables of
+//! the container, the volumes that the hook lists, and the pod's security context. Beyond it, `envFrom` is inherited
+//! too, which users asked OpenShift for.
+
+use crate::model::deployment_config::{ExecNewPod, HookPoint};
+use crate::model::ids::PodName;
+use crate::model::pod::{Container, EnvVar, Pod, PodId, PodOwner, PodSpec, PodTemplate, RestartPolicy};
+use crate::model::run::DeploymentRun;
+
+/// How long a hook's processes may take to end; upstream's value for deployer and hook pods, in seconds.
+const GRACE_SECONDS: u64 = 10;
+
+/// The pod for the hook at `point`; `attempt` counts its tries in this version from 1.
+pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attempt: usize, seconds: u64) -> Pod {
+    let from = run.spec.template.spec.containers.iter().find(|container| container.name == hook.container_name);
+    let from = from.or(run.spec.template.spec.containers.first()).cloned().unwrap_or_default();
+    let listed = |name: &str| hook.volumes.iter().any(|volume| volume == name);
+    let mut volumes = run.spec.template.spec.volumes.clone();
+    volumes.retain(|volume| listed(&volume.name));
+    let container = Container {
+        name: "lifecycle".into(),
+        command: hook.command.clone(),
+        args: Vec::new(),
+        ports: Vec::new(),
+        env: merged(&from.env, &hook.env, run),
+        volume_mounts: from.volume_mounts.iter().filter(|mount| listed(&mount.name)).cloned().collect(),
+        liveness_probe: None,
+        readiness_probe: None,
+        startup_probe: None,
+        lifecycle: Default::default(),
+        ..from
+    };
+    let spec = PodSpec {
+        containers: vec![container],
+        volumes,
+        restart_policy: RestartPolicy::Never,
+        termination_grace_period_seconds: Some(GRACE_SECONDS),
+        security_context: run.spec.template.spec.security_context,
+        ..Default::default()
+    };
+    Pod {
+        id: PodId { namespace: run.namespace.clone(), name: pod_name(run, point, attempt) },
+        owner: PodOwner::Run { run: run.id.clone(), step: point.as_str().into() },
+        template: PodTemplate { spec, ..Default::default() },
+        repository: run.repository.clone(),
+        commit: run.commit.clone(),
+        run_once_seconds: Some(seconds),
+    }
+}
+
+/// `<config>-<n>-hook-pre` as upstream, with `-2` and so on for further tries.
+fn pod_name(run: &DeploymentRun, point: HookPoint, attempt: usize) -> PodName {
+    let first = format!("{}-{}-hook-{}", run.config.name, run.version, point.as_str());
+    PodName::new(if attempt > 1 { format!("{first}-{attempt}") } else { first })
+}
+
+/// The container's variables, the hook's in place of those of the same name, and what upstream adds.
+fn merged(container: &[EnvVar], hook: &[EnvVar], run: &DeploymentRun) -> Vec<EnvVar> {
+    let literal = |name: &str, value: String| EnvVar { name: name.into(), value: Some(value), value_from: None };
+    let own = [
+        literal("OPENSHIFT_DEPLOYMENT_NAME", format!("{}-{}", run.config.name, run.version)),
+        literal("OPENSHIFT_DEPLOYMENT_NAMESPACE", run.namespace.to_string()),
+    ];
+    let replaced = |variable: &&EnvVar| !hook.iter().any(|own| own.name == variable.name);
+    container.iter().filter(replaced).chain(hook).cloned().chain(own).collect()
+}

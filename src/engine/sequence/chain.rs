@@ -1,0 +1,76 @@
+//! What follows a sequence's end: the stages whose turn it is.
+
+use std::collections::BTreeMap;
+
+use crate::model::ids::{ServiceName, StageName};
+use crate::model::outcome::Verdict;
+use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
+
+/// How each stage's delivery sequence is started: the first by the push, later ones by what they name in
+/// `triggeredOn`; if no delivery sequence names anything, by the stage before them in the file.
+pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) -> BTreeMap<StageName, StageStart> {
+    let chained = delivery.values().any(|sequence| !sequence.triggered_on.is_empty());
+    let mut starts = BTreeMap::new();
+    let mut previous: Option<(&StageName, &Sequence)> = None;
+    for stage in &shipyard.stages {
+        let Some(sequence) = delivery.get(&stage.name) else { continue };
+        let start = match previous {
+            None => StageStart::Push,
+            Some(_) if !sequence.triggered_on.is_empty() => StageStart::After(sequence.triggered_on.clone()),
+            Some(_) if chained => StageStart::ByHand,
+            Some((before, theirs)) => StageStart::After(vec![finished(before, &theirs.name)]),
+        };
+        starts.insert(stage.name.clone(), start);
+        previous = Some((&stage.name, sequence));
+    }
+    starts
+}
+
+fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
+    SequenceTrigger { event: format!("{stage}.{sequence}.finished"), selector: BTreeMap::new() }
+}
+
+/// The stage whose passing a start waits for: the one that its first trigger names.
+pub fn predecessor(start: &StageStart) -> Option<StageName> {
+    let StageStart::After(triggers) = start else { return None };
+    let (stage, _) = short(&triggers.first()?.event).split_once('.')?;
+    Some(StageName::new(stage))
+}
+
+/// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`.
+pub fn next<'a>(
+    plan: &'a Plan,
+    stage: &StageName,
+    service: &ServiceName,
+    sequence: &str,
+    verdict: Verdict,
+) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
+    let event = format!("{stage}.{sequence}.finished");
+    let follows = |part: &&StagePlan| match &part.start {
+        StageStart::After(triggers) => triggers.iter().any(|trigger| fires(trigger, &event, verdict)),
+        StageStart::Push | StageStart::ByHand => false,
+    };
+    let of_service = |part: &'a StagePlan| part.service(service).map(|service| (part, service));
+    plan.stages.iter().filter(follows).filter_map(of_service).collect()
+}
+
+/// A trigger may name its event with or without the type's prefix.
+fn short(event: &str) -> &str {
+    event.strip_prefix("sh.keptn.event.").unwrap_or(event)
+}
+
+/// Whether a trigger fires: without a selector on `pass` and `warning`, as Keptn's controller does.
+fn fires(trigger: &SequenceTrigger, event: &str, verdict: Verdict) -> bool {
+    let result = match verdict {
+        Verdict::Success => "pass",
+        Verdict::Failure | Verdict::Error => "fail",
+        Verdict::Cancelled | Verdict::Superseded => return false,
+    };
+    let selects = |(key, wanted): (&String, &String)| {
+        let wanted = if wanted == "failed" { "fail" } else { wanted };
+        (key == "result" || key.ends_with(".result")) && wanted == result
+    };
+    short(&trigger.event) == event
+        && if trigger.selector.is_empty() { result == "pass" } else { trigger.selector.iter().all(selects) }
+}

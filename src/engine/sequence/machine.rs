@@ -1,0 +1,265 @@
+//! The sequence as a state machine: queued → its tasks, one after another → ended.
+
+use std::time::Duration;
+
+use crate::engine::lifecycle::policy;
+use crate::engine::sequence::task_pod::task_pod;
+use crate::model::action::{Action, Decided, Record};
+use crate::model::event::{Event, Timer};
+use crate::model::ids::{PodName, RunId};
+use crate::model::outcome::{PodOutcome, Verdict};
+use crate::model::plan::{Change, Decision};
+use crate::model::pod::PodId;
+use crate::model::run::{DeploymentRef, SequenceRun, SequenceState, TaskRecord, TaskTry};
+use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::model::time::Timestamp;
+
+/// A step under way: the run as it becomes, and what it asks for.
+struct Step {
+    run: SequenceRun,
+    decided: Decided,
+    now: Timestamp,
+}
+
+/// One empty record per task of a sequence; a task's second time is `<name>-2` and so on.
+pub fn task_records(sequence: &Sequence) -> Vec<TaskRecord> {
+    let mut records: Vec<TaskRecord> = Vec::new();
+    for task in &sequence.tasks {
+        let times = 1 + records.iter().filter(|record| record.name == task.name).count();
+        let step = if times > 1 { format!("{}-{times}", task.name) } else { task.name.clone() };
+        records.push(TaskRecord {
+            name: task.name.clone(),
+            step,
+            started_at: None,
+            ended_at: None,
+            verdict: None,
+            message: String::new(),
+            deployments: Vec::new(),
+            tries: Vec::new(),
+        });
+    }
+    records
+}
+
+/// What a sequence run becomes when it is told `event`.
+pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, Decided) {
+    let mut step = Step { run: run.clone(), decided: Decided::default(), now };
+    match (run.state, event) {
+        (SequenceState::Queued, Event::Admitted) => step.admitted(),
+        (SequenceState::Queued, Event::Waiting { reason }) => step.run.message = reason.clone(),
+        (SequenceState::Queued, Event::Cancel { verdict, reason }) => step.end(*verdict, reason.clone()),
+        (SequenceState::Running { task }, Event::Cancel { verdict, reason }) => step.cancel(task, *verdict, reason),
+        (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
+        (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.try_task(task),
+        (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
+        _ => {}
+    }
+    (step.run, step.decided)
+}
+
+/// Whether a change gives its deployment config a new version.
+pub fn starts_deployment(change: &Change) -> bool {
+    let starts_by_itself = || {
+        let spec = change.object.as_ref().and_then(|object| crate::model::state::spec_of(object).ok());
+        spec.is_some_and(|spec| spec.has_config_change_trigger() && !spec.paused)
+    };
+    match change.decision {
+        Decision::Deploy => true,
+        Decision::Create => change.key.kind == crate::model::object::Kind::DeploymentConfig && starts_by_itself(),
+        _ => false,
+    }
+}
+
+impl Step {
+    fn admitted(&mut self) {
+        self.run.started_at = Some(self.now);
+        self.run.message = String::new();
+        self.begin(0);
+    }
+
+    /// Begins the task at `index`, after its pause if it has one; past the last one the sequence has passed.
+    fn begin(&mut self, index: usize) {
+        let Some(task) = self.run.sequence.tasks.get(index) else {
+            return self.end(Verdict::Success, String::new());
+        };
+        self.run.state = SequenceState::Running { task: index };
+        match task.triggered_after_ms {
+            0 => self.start(index),
+            pause => self.set_timer(Timer::Delay, Duration::from_millis(pause)),
+        }
+    }
+
+    fn start(&mut self, index: usize) {
+        let now = self.now;
+        let Some(task) = self.run.tasks.get_mut(index).filter(|task| task.started_at.is_none()) else { return };
+        task.started_at = Some(now);
+        if task.name == DEPLOYMENT_TASK {
+            self.deploy(index);
+        } else {
+            self.try_task(index);
+        }
+    }
+
+    /// Everything that needs no deployment is applied at once; each deployment is a run of its own.
+    fn deploy(&mut self, index: usize) {
+        let by = self.run.id.clone();
+        let mut deployments = Vec::new();
+        for change in &self.run.changes {
+            let change_box = Box::new(change.clone());
+            if starts_deployment(change) {
+                let config = change.key.name.clone();
+                deployments.push(DeploymentRef { config, run: None, verdict: None, message: String::new() });
+                self.decided.records.push(Record::StartDeployment { by: by.clone(), change: change_box });
+            } else {
+                self.decided.records.push(Record::Apply { by: by.clone(), change: change_box });
+            }
+        }
+        let none = deployments.is_empty();
+        self.run.tasks[index].deployments = deployments;
+        if none {
+            self.finish(index, Verdict::Success, "applied without a deployment".into());
+        }
+    }
+
+    fn try_task(&mut self, index: usize) {
+        let task = &self.run.tasks[index];
+        let Some(definition) = self.run.definitions.get(&task.name) else {
+            let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
+            return self.finish(index, Verdict::Error, message);
+        };
+        if task.tries.last().is_some_and(|last| last.outcome.is_none()) || task.ended_at.is_some() {
+            return;
+        }
+        let pod = task_pod(&self.run, task, definition, task.tries.len() + 1);
+        let name = pod.id.name.clone();
+        self.run.tasks[index].tries.push(TaskTry { pod: name, started_at: self.now, ended_at: None, outcome: None });
+        self.decided.actions.push(Action::RunPod { pod: Box::new(pod) });
+    }
+
+    fn take(&mut self, index: usize, event: &Event) {
+        match event {
+            Event::DeploymentStarted { config, deployment } => self.deployment_started(index, config, deployment),
+            Event::DeploymentEnded { deployment, verdict, message } => {
+                self.deployment_ended(index, deployment, *verdict, message);
+            }
+            Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
+            _ => {}
+        }
+    }
+
+    fn deployment_started(&mut self, index: usize, config: &str, deployment: &RunId) {
+        let refs = &mut self.run.tasks[index].deployments;
+        if let Some(started) = refs.iter_mut().find(|started| started.config == config) {
+            started.run = Some(deployment.clone());
+        }
+    }
+
+    fn deployment_ended(&mut self, index: usize, deployment: &RunId, verdict: Verdict, message: &str) {
+        let refs = &mut self.run.tasks[index].deployments;
+        let ended = refs.iter_mut().find(|ended| ended.run.as_ref() == Some(deployment) && ended.verdict.is_none());
+        let Some(ended) = ended else { return };
+        ended.verdict = Some(verdict);
+        ended.message = message.to_owned();
+        if refs.iter().all(|ended| ended.verdict.is_some()) {
+            let verdict = worst(refs.iter().filter_map(|ended| ended.verdict));
+            let message = refs.iter().map(|ended| format!("{} {}", ended.config, ended.message));
+            let message = message.collect::<Vec<_>>().join("; ");
+            self.finish(index, verdict, message);
+        }
+    }
+
+    fn pod_ended(&mut self, index: usize, pod: &PodName, outcome: &PodOutcome) {
+        let now = self.now;
+        let task = &mut self.run.tasks[index];
+        let Some(last) = task.tries.last_mut().filter(|last| &last.pod == pod && last.outcome.is_none()) else {
+            return;
+        };
+        last.ended_at = Some(now);
+        last.outcome = Some(outcome.clone());
+        let told = policy::describe(outcome, now.since(last.started_at));
+        let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
+        let retries = self.run.definitions.get(&task.name).map_or(0, |definition| definition.retries);
+        let running = matches!(self.run.state, SequenceState::Running { .. });
+        match outcome {
+            PodOutcome::Succeeded => self.finish(index, Verdict::Success, told),
+            _ if running && tries <= retries => self.set_timer(Timer::Retry, policy::pause(tries)),
+            _ => self.finish(index, Verdict::Failure, told),
+        }
+    }
+
+    /// A task ended: the next one begins, or the sequence ends.
+    fn finish(&mut self, index: usize, verdict: Verdict, message: String) {
+        let task = &mut self.run.tasks[index];
+        task.ended_at = Some(self.now);
+        task.verdict = Some(verdict);
+        task.message.clone_from(&message);
+        let step = task.step.clone();
+        match (self.run.state, verdict) {
+            (SequenceState::Ending { verdict, .. }, _) => self.end(verdict, self.run.message.clone()),
+            (_, Verdict::Success) => self.begin(index + 1),
+            (_, _) => self.end(verdict, format!("{step}: {message}")),
+        }
+    }
+
+    /// Tells what runs to end; the sequence itself ends when that has.
+    fn cancel(&mut self, index: usize, verdict: Verdict, reason: &str) {
+        self.run.state = SequenceState::Ending { task: index, verdict };
+        self.run.message = reason.to_owned();
+        let mut open = false;
+        for deployment in self.run.tasks[index].deployments.iter().filter(|deployment| deployment.verdict.is_none()) {
+            if let Some(run) = deployment.run.clone() {
+                open = true;
+                let event = Event::Cancel { verdict, reason: reason.to_owned() };
+                self.decided.records.push(Record::Tell { run, event });
+            }
+        }
+        if let Some(last) = self.run.tasks[index].tries.last().filter(|last| last.outcome.is_none()) {
+            open = true;
+            let pod = PodId { namespace: self.run.namespace.clone(), name: last.pod.clone() };
+            self.decided.actions.push(Action::StopPod { pod });
+        }
+        if !open {
+            self.finish(index, verdict, reason.to_owned());
+        }
+    }
+
+    fn end(&mut self, verdict: Verdict, message: String) {
+        let run = &mut self.run;
+        run.state = SequenceState::Ended;
+        run.ended_at = Some(self.now);
+        run.verdict = Some(verdict);
+        run.message = message;
+        if verdict == Verdict::Success {
+            self.decided.records.push(Record::Passed {
+                service: run.service.clone(),
+                content: run.content.clone(),
+                commit: run.commit.clone(),
+            });
+        }
+        self.decided.actions.push(Action::Advance {
+            plan: run.plan.clone(),
+            after: run.service.clone(),
+            sequence: run.sequence.name.clone(),
+            verdict,
+        });
+        for timer in [Timer::Delay, Timer::Retry] {
+            self.decided.actions.push(Action::ClearTimer { timer });
+        }
+    }
+
+    fn set_timer(&mut self, timer: Timer, after: Duration) {
+        self.decided.actions.push(Action::SetTimer { timer, due: self.now + after });
+    }
+}
+
+/// The verdict that counts for a whole: the first that is not success, errors before the rest.
+fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
+    let weight = |verdict: &Verdict| match verdict {
+        Verdict::Success => 0,
+        Verdict::Superseded => 1,
+        Verdict::Cancelled => 2,
+        Verdict::Failure => 3,
+        Verdict::Error => 4,
+    };
+    verdicts.max_by_key(weight).unwrap_or(Verdict::Success)
+}

@@ -1,0 +1,42 @@
+//! A task's run-once pod, made from its `Task` object.
+
+use crate::model::ids::PodName;
+use crate::model::pod::{Container, EnvVar, Pod, PodId, PodOwner, PodSpec, PodTemplate, RestartPolicy};
+use crate::model::project::TaskDefinition;
+use crate::model::run::{SequenceRun, TaskRecord};
+
+/// The pod for try number `attempt`, counted from 1, of a task.
+pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinition, attempt: usize) -> Pod {
+    let literal = |name: &str, value: &str| EnvVar { name: name.into(), value: Some(value.into()), value_from: None };
+    let about = [
+        literal("LAUNCHWAY_PROJECT", run.service.project.as_str()),
+        literal("LAUNCHWAY_STAGE", run.service.stage.as_str()),
+        literal("LAUNCHWAY_SERVICE", run.service.service.as_str()),
+        literal("LAUNCHWAY_TASK", &task.name),
+    ];
+    let container = Container {
+        name: task.name.clone(),
+        image: definition.image.clone(),
+        command: definition.command.clone(),
+        env: about.into_iter().chain(definition.env.iter().cloned()).collect(),
+        ..Default::default()
+    };
+    let spec = PodSpec { containers: vec![container], restart_policy: RestartPolicy::Never, ..Default::default() };
+    Pod {
+        id: PodId { namespace: run.namespace.clone(), name: pod_name(run, task, attempt) },
+        owner: PodOwner::Run { run: run.id.clone(), step: task.step.clone() },
+        template: PodTemplate { spec, ..Default::default() },
+        repository: run.repository.clone(),
+        commit: run.commit.clone(),
+        run_once_seconds: Some(definition.timeout_seconds),
+    }
+}
+
+/// `<service>-<step>-<end of the run's id>`, with `-2` and so on for further tries. The end of a ULID is its random
+/// part; the run's whole id would make names longer than people read.
+fn pod_name(run: &SequenceRun, task: &TaskRecord, attempt: usize) -> PodName {
+    let id = run.id.as_str().to_lowercase();
+    let unique = &id[id.len().saturating_sub(8)..];
+    let first = format!("{}-{}-{unique}", run.service.service, task.step);
+    PodName::new(if attempt > 1 { format!("{first}-{attempt}") } else { first })
+}

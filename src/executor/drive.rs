@@ -1,0 +1,78 @@
+//! Commits transitions, again if something moved meanwhile, and wakes who has to look.
+
+use std::sync::Arc;
+
+use tokio::sync::broadcast;
+
+use crate::clock::{Clock, Ids};
+use crate::error::{Failure, Result};
+use crate::executor::transition::{Input, Touched, work_out};
+use crate::model::event::Event;
+use crate::model::ids::RunId;
+use crate::store::{CommitError, Store};
+
+/// How often a transition is worked out anew before giving up; conflicts come from a handful of tasks of one process.
+const TRIES: u32 = 100;
+/// How many announcements a slow listener may miss before it has to look at everything.
+const ANNOUNCEMENTS: usize = 1024;
+
+/// Tells runs facts and commits what follows.
+#[derive(Clone)]
+pub struct Driver {
+    /// What is remembered.
+    pub store: Arc<dyn Store>,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// New identities.
+    pub ids: Arc<dyn Ids>,
+    touched: broadcast::Sender<Touched>,
+}
+
+impl std::fmt::Debug for Driver {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Driver").finish_non_exhaustive()
+    }
+}
+
+impl Driver {
+    /// A driver over a store.
+    pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
+        Self { store, clock, ids, touched: broadcast::channel(ANNOUNCEMENTS).0 }
+    }
+
+    /// Announcements of what changed, from now on.
+    pub fn changes(&self) -> broadcast::Receiver<Touched> {
+        self.touched.subscribe()
+    }
+
+    /// Tells a run one fact.
+    ///
+    /// # Errors
+    /// As [`Driver::commit`].
+    pub async fn tell(&self, run: &RunId, event: Event) -> Result<()> {
+        self.commit(&[Input::Tell(run.clone(), event)]).await
+    }
+
+    /// Makes everything that follows from some inputs durable, in one transaction.
+    ///
+    /// # Errors
+    /// If the store fails, or another process has taken it over.
+    pub async fn commit(&self, inputs: &[Input]) -> Result<()> {
+        for _ in 0..TRIES {
+            let (transaction, touched) = work_out(&*self.store, self.clock.now(), inputs).await?;
+            if transaction.writes.is_empty() {
+                return Ok(());
+            }
+            match self.store.commit(transaction).await {
+                Ok(()) => {
+                    // Nobody listening is fine: whoever starts later looks at everything first.
+                    drop(self.touched.send(touched));
+                    return Ok(());
+                }
+                Err(CommitError::Conflict { what }) => tracing::debug!(what, "decided on old values, deciding again"),
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(Failure::transient("what was decided on kept changing"))
+    }
+}

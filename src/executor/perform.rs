@@ -1,0 +1,185 @@
+//! Performs one action. Each is short and idempotent; what it leads to is handed back as inputs for the driver.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use crate::engine::sequence::chain;
+use crate::error::{Class, Failure, Result};
+use crate::executor::drive::Driver;
+use crate::executor::start::sequence_run;
+use crate::executor::transition::Input;
+use crate::model::action::Action;
+use crate::model::event::Event;
+use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey, StageName};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
+use crate::model::pod::{Pod, PodId, PodOwner};
+use crate::model::run::Run;
+use crate::runtime::Runtime;
+use crate::store::{ReadStore, Write};
+
+/// Writes what is to be told about a revision.
+#[async_trait]
+pub trait Reporter: Send + Sync {
+    /// Brings the statuses of a revision up to date; what was written is handed back to be remembered.
+    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Write>>;
+}
+
+/// What actions act on.
+#[derive(Clone)]
+pub struct Performer {
+    /// Commits what follows.
+    pub driver: Driver,
+    /// Where pods live.
+    pub runtime: Arc<dyn Runtime>,
+    /// Where results are written.
+    pub reporter: Arc<dyn Reporter>,
+}
+
+impl std::fmt::Debug for Performer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Performer").finish_non_exhaustive()
+    }
+}
+
+impl Performer {
+    /// Performs an action of `run`.
+    ///
+    /// # Errors
+    /// `Transient` and `Waiting` ones are tried again later; what cannot succeed is told to the run instead.
+    pub async fn perform(&self, run: &RunId, action: &Action) -> Result<Vec<Input>> {
+        match action {
+            Action::Prepare { pod } => self.prepare(run, pod).await,
+            Action::RunPod { pod } => self.run_pod(run, pod).await,
+            Action::StopPod { pod } => self.stop_pod(run, pod).await,
+            Action::RemovePods { pods } => self.remove_pods(pods).await,
+            Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
+            Action::ClearTimer { .. } => Ok(Vec::new()),
+            Action::Advance { plan, after, sequence, verdict } => self.advance(plan, after, sequence, *verdict).await,
+            Action::Report { repository, commit } => {
+                let written = self.reporter.report(repository, commit).await?;
+                Ok(written.into_iter().map(|write| Input::Write(Box::new(write))).collect())
+            }
+        }
+    }
+
+    async fn prepare(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
+        let event = match self.runtime.prepare(pod).await {
+            Ok(()) => Event::Prepared,
+            Err(failure) if failure.class() == Class::Stalled => Event::PrepareFailed { message: failure.one_line() },
+            Err(failure) => return Err(failure),
+        };
+        Ok(vec![Input::Tell(run.clone(), event)])
+    }
+
+    async fn run_pod(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
+        match start_pod(&*self.driver.store, &*self.runtime, pod).await {
+            Ok(()) => Ok(Vec::new()),
+            Err(failure) if failure.class() == Class::Stalled => {
+                let (code, message) = (128, failure.one_line());
+                let outcome = PodOutcome::Failed { code, reason: FailureReason::StartError, message };
+                Ok(vec![Input::Tell(run.clone(), Event::PodEnded { pod: pod.id.name.clone(), outcome })])
+            }
+            Err(failure) => Err(failure),
+        }
+    }
+
+    /// Ends a pod; one that was asked for and has not been started yet never is.
+    async fn stop_pod(&self, run: &RunId, pod: &PodId) -> Result<Vec<Input>> {
+        self.runtime.stop_pod(pod).await?;
+        let known = self.runtime.observe(&pod.namespace).await?.into_iter().any(|seen| &seen.id == pod);
+        if known {
+            return Ok(Vec::new());
+        }
+        let outcome =
+            PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message: "never started".to_owned() };
+        let withdraw = Write::Withdraw { run: run.clone(), key: format!("run-pod/{}", pod.name) };
+        let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
+        Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
+    }
+
+    async fn remove_pods(&self, pods: &[PodId]) -> Result<Vec<Input>> {
+        for pod in pods {
+            self.runtime.remove_pod(pod).await?;
+        }
+        Ok(Vec::new())
+    }
+
+    /// Starts the stages whose turn it is after a sequence.
+    async fn advance(&self, plan: &PlanId, after: &ServiceKey, sequence: &str, verdict: Verdict) -> Result<Vec<Input>> {
+        let Some(plan) = self.driver.store.plan(plan).await? else { return Ok(Vec::new()) };
+        let mut inputs = Vec::new();
+        for (stage, service) in chain::next(&plan, &after.stage, &after.service, sequence, verdict) {
+            let cause = format!("{}.{sequence} finished", after.stage);
+            if let Some(run) = sequence_run(&self.driver, &plan, stage, service, cause).await? {
+                inputs.push(Input::Start(Box::new(run)));
+            }
+        }
+        Ok(inputs)
+    }
+}
+
+/// Starts a pod with everything that its template refers to.
+///
+/// # Errors
+/// `Waiting` while its image is prepared or an object that it needs is missing.
+pub async fn start_pod(store: &dyn ReadStore, runtime: &dyn Runtime, pod: &Pod) -> Result<()> {
+    runtime.prepare(pod).await?;
+    let objects = referred_objects(store, pod).await?;
+    runtime.start_pod(pod, &objects).await
+}
+
+/// The ConfigMaps and Secrets of the pod's stage that its template names, as far as they exist.
+async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<BTreeMap<ObjectKey, Value>> {
+    let wanted = references(pod);
+    if wanted.is_empty() {
+        return Ok(BTreeMap::new());
+    }
+    let (project, stage) = home(store, pod).await?;
+    let mut found = BTreeMap::new();
+    for key in wanted {
+        if let Some(object) = store.object(&project, &stage, &key).await? {
+            found.insert(key, object.value.object.content);
+        }
+    }
+    Ok(found)
+}
+
+async fn home(store: &dyn ReadStore, pod: &Pod) -> Result<(crate::model::ids::ProjectName, StageName)> {
+    match &pod.owner {
+        PodOwner::Version { config, .. } => Ok((config.project.clone(), config.stage.clone())),
+        PodOwner::Run { run, .. } => {
+            let run = store.run(run).await?;
+            let service = run.map(|run| Run::service(&run.value));
+            let service =
+                service.ok_or_else(|| Failure::stalled(format!("nobody asks for pod `{}` any more", pod.id)))?;
+            Ok((service.project, service.stage))
+        }
+    }
+}
+
+fn references(pod: &Pod) -> Vec<ObjectKey> {
+    let spec = &pod.template.spec;
+    let mut keys = Vec::new();
+    let mut add = |kind: Kind, name: &str| keys.push(ObjectKey { kind, name: name.to_owned() });
+    for container in spec.init_containers.iter().chain(&spec.containers) {
+        for source in &container.env_from {
+            source.config_map_ref.iter().for_each(|reference| add(Kind::ConfigMap, &reference.name));
+            source.secret_ref.iter().for_each(|reference| add(Kind::Secret, &reference.name));
+        }
+        for source in container.env.iter().filter_map(|variable| variable.value_from.as_ref()) {
+            source.config_map_key_ref.iter().for_each(|reference| add(Kind::ConfigMap, &reference.name));
+            source.secret_key_ref.iter().for_each(|reference| add(Kind::Secret, &reference.name));
+        }
+    }
+    for volume in &spec.volumes {
+        volume.config_map.iter().for_each(|source| add(Kind::ConfigMap, &source.name));
+        volume.secret.iter().for_each(|source| add(Kind::Secret, &source.secret_name));
+    }
+    keys.sort();
+    keys.dedup();
+    keys
+}

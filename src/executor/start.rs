@@ -1,0 +1,87 @@
+//! Starts a service's part of a plan as a sequence run.
+
+use crate::engine::sequence::machine::task_records;
+use crate::error::Result;
+use crate::executor::drive::Driver;
+use crate::model::ids::{ConfigKey, RunId, ServiceKey};
+use crate::model::object::Kind;
+use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
+use crate::model::run::{SequenceRun, SequenceState};
+use crate::plan::config_change;
+use crate::store::RunFilter;
+
+/// The run for a service's part of a plan; nothing, if its stage has no delivery sequence or the part does nothing.
+/// What was decided when the plan was made is decided again on what is applied now, because that may have moved.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn sequence_run(
+    driver: &Driver,
+    plan: &Plan,
+    stage: &StagePlan,
+    service: &ServicePlan,
+    cause: String,
+) -> Result<Option<SequenceRun>> {
+    let Some(sequence) = stage.sequence.clone() else { return Ok(None) };
+    let key =
+        ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: service.service.clone() };
+    let mut changes = Vec::new();
+    for change in &service.changes {
+        changes.push(current(driver, &key, change).await?);
+    }
+    if changes.iter().all(|change| !does_something(change.decision)) {
+        return Ok(None);
+    }
+    let now = driver.clock.now();
+    Ok(Some(SequenceRun {
+        id: RunId::new(driver.ids.next(now)),
+        attempt: 1 + attempts(driver, plan, &key).await?,
+        service: key,
+        namespace: stage.namespace.clone(),
+        repository: plan.repository.clone(),
+        commit: plan.commit.clone(),
+        plan: plan.id.clone(),
+        cause,
+        tasks: task_records(&sequence),
+        sequence,
+        content: service.content.clone(),
+        changes,
+        definitions: service.tasks.clone(),
+        state: SequenceState::Queued,
+        created_at: now,
+        started_at: None,
+        ended_at: None,
+        verdict: None,
+        message: String::new(),
+    }))
+}
+
+/// Whether a decision has an effect.
+pub fn does_something(decision: Decision) -> bool {
+    !matches!(decision, Decision::None | Decision::Wait | Decision::Refuse)
+}
+
+async fn current(driver: &Driver, service: &ServiceKey, change: &Change) -> Result<Change> {
+    let (Kind::DeploymentConfig, Some(object)) = (&change.key.kind, &change.object) else { return Ok(change.clone()) };
+    if change.retry.is_some() {
+        return Ok(change.clone());
+    }
+    let ServiceKey { project, stage, .. } = service.clone();
+    let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
+    Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)))
+}
+
+/// How many runs this revision had for the service already.
+async fn attempts(driver: &Driver, plan: &Plan, service: &ServiceKey) -> Result<u32> {
+    let filter = RunFilter {
+        repository: Some(plan.repository.clone()),
+        project: Some(service.project.clone()),
+        stage: Some(service.stage.clone()),
+        service: Some(service.service.to_string()),
+        commit: Some(plan.commit.clone()),
+        sequences: Some(true),
+        ..RunFilter::default()
+    };
+    let runs = driver.store.runs(&filter).await?;
+    Ok(u32::try_from(runs.len()).unwrap_or(u32::MAX))
+}

@@ -1,0 +1,201 @@
+//! Which host a repository lives on, and where that host's API is.
+
+use reqwest::Url;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Failure, Result};
+
+/// Hosts that anybody can tell by their name.
+const KNOWN: [(&str, ForgeKind); 3] =
+    [("github.com", ForgeKind::Github), ("gitea.com", ForgeKind::Gitea), ("codeberg.org", ForgeKind::Gitea)];
+
+/// What a repository is hosted on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ForgeKind {
+    /// Gitea or Forgejo: webhooks and commit statuses.
+    Gitea,
+    /// GitHub: webhooks. Statuses are written as Git notes.
+    Github,
+    /// Plain Git: signed calls of one's own, and Git notes.
+    #[default]
+    None,
+}
+
+impl ForgeKind {
+    /// The kind of host that `repository_url` tells by itself. Only public hosts are told by their names: a wrong guess
+    /// would send a token to an API of another kind.
+    pub fn guess(repository_url: &str) -> Self {
+        host(repository_url)
+            .and_then(|host| KNOWN.iter().find(|(known, _)| host.eq_ignore_ascii_case(known)))
+            .map_or(ForgeKind::None, |(_, kind)| *kind)
+    }
+}
+
+/// A repository as a forge's API names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RepositoryAddress {
+    /// The forge's own address, without user, password, query and a slash at the end of its path.
+    pub base: Url,
+    /// The user or organisation.
+    pub owner: String,
+    /// The repository.
+    pub name: String,
+}
+
+impl RepositoryAddress {
+    /// Takes a repository's address apart. `forge_url` is the forge's own, where the configuration names it; it is needed
+    /// for `ssh` addresses, whose host says nothing about the API. `Stalled` if owner, name or forge cannot be told.
+    pub fn new(repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
+        let mut path = path_segments(repository_url)?;
+        let name = path.pop().filter(|name| is_name(name));
+        let owner = path.pop().filter(|owner| is_name(owner));
+        let (Some(owner), Some(name)) = (owner, name) else {
+            return Err(Failure::stalled("the repository's address does not end in `<owner>/<name>`")
+                .hint("commit statuses need them; set `forge: {kind: none}` for plain Git"));
+        };
+        let base = match forge_url {
+            Some(url) => Url::parse(url).or_stalled(|| "`forge.url` is not an address".to_owned())?,
+            None => guess_base(repository_url, &path)?,
+        };
+        Ok(Self { base: without_credentials(base)?, owner, name })
+    }
+
+    /// The address of a part of the API: `segments` below the forge's own address, each encoded.
+    pub fn api<'a>(&self, segments: impl IntoIterator<Item = &'a str>) -> Url {
+        let mut url = self.base.clone();
+        if let Ok(mut path) = url.path_segments_mut() {
+            path.pop_if_empty().extend(segments);
+        }
+        url
+    }
+}
+
+/// The forge's address, from a repository's address over HTTP, or of a public host.
+fn guess_base(repository_url: &str, path_before_owner: &[String]) -> Result<Url> {
+    let url = Url::parse(repository_url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+    if let Some(mut url) = url {
+        url.set_path(&path_before_owner.join("/"));
+        return Ok(url);
+    }
+    if ForgeKind::guess(repository_url) != ForgeKind::None
+        && let Some(host) = host(repository_url)
+    {
+        return Url::parse(&format!("https://{host}")).or_stalled(|| format!("`{host}` is not a host"));
+    }
+    Err(Failure::stalled("the forge's address cannot be told from the repository's")
+        .hint("set `forge.url` to the address of its web pages"))
+}
+
+fn without_credentials(mut url: Url) -> Result<Url> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(Failure::stalled("`forge.url` must start with https:// or http://"));
+    }
+    url.set_query(None);
+    url.set_fragment(None);
+    let cleared = url.set_username("").and_then(|()| url.set_password(None));
+    cleared.map_err(|()| Failure::stalled("`forge.url` has no host"))?;
+    let path = url.path().trim_end_matches('/').to_owned();
+    url.set_path(&path);
+    Ok(url)
+}
+
+/// The parts of the path, without `.git` at the end.
+fn path_segments(repository_url: &str) -> Result<Vec<String>> {
+    let path = match Url::parse(repository_url) {
+        Ok(url) => url.path().to_owned(),
+        Err(_) => scp(repository_url).map(|(_, path)| path.to_owned()).unwrap_or_default(),
+    };
+    let path = path.trim_matches('/');
+    let path = path.strip_suffix(".git").unwrap_or(path);
+    Ok(path.split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect())
+}
+
+fn host(repository_url: &str) -> Option<String> {
+    match Url::parse(repository_url) {
+        Ok(url) if matches!(url.scheme(), "http" | "https" | "ssh" | "git") => url.host_str().map(str::to_owned),
+        Ok(_) => None,
+        Err(_) => scp(repository_url).map(|(host, _)| host.to_owned()),
+    }
+}
+
+/// Git's short form of an `ssh` address, `[user@]host:path`.
+fn scp(address: &str) -> Option<(&str, &str)> {
+    let (host, path) = address.split_once(':')?;
+    let host = host.rsplit_once('@').map_or(host, |(_, host)| host);
+    (!host.is_empty() && !host.contains('/') && !path.starts_with("//")).then_some((host, path))
+}
+
+fn is_name(segment: &str) -> bool {
+    !matches!(segment, "" | "." | "..")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_public_hosts_are_told_by_their_names() {
+        let cases = [
+            ("https://github.com/acme/shop.git", ForgeKind::Github),
+            ("https://token@GitHub.com/acme/shop", ForgeKind::Github),
+            ("git@github.com:acme/shop.git", ForgeKind::Github),
+            ("ssh://git@github.com:22/acme/shop.git", ForgeKind::Github),
+            ("https://codeberg.org/acme/shop", ForgeKind::Gitea),
+            ("https://github.com.evil.example/acme/shop", ForgeKind::None),
+            ("https://gitea.example/acme/shop", ForgeKind::None),
+            ("https://evil.example/github.com/shop", ForgeKind::None),
+            ("file:///srv/github.com/shop.git", ForgeKind::None),
+            ("/srv/git/shop.git", ForgeKind::None),
+            ("./a:b", ForgeKind::None),
+            ("", ForgeKind::None),
+        ];
+        for (url, expected) in cases {
+            assert_eq!(ForgeKind::guess(url), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn addresses_are_taken_apart() {
+        let cases = [
+            ("https://git.example/acme/shop.git", None, "https://git.example/ acme shop"),
+            ("https://git.example:8443/gitea/acme/shop/", None, "https://git.example:8443/gitea acme shop"),
+            ("https://me:secret@git.example/acme/shop.git?x=1#y", None, "https://git.example/ acme shop"),
+            ("git@codeberg.org:acme/shop.git", None, "https://codeberg.org/ acme shop"),
+            (
+                "ssh://git@git.example:2222/acme/shop.git",
+                Some("https://git.example/"),
+                "https://git.example/ acme shop",
+            ),
+            ("git@git.example:acme/shop.git", Some("http://[::1]:3000/g/"), "http://[::1]:3000/g acme shop"),
+        ];
+        for (repository, forge, expected) in cases {
+            let address = RepositoryAddress::new(repository, forge).unwrap();
+            assert_eq!(format!("{} {} {}", address.base, address.owner, address.name), expected);
+        }
+    }
+
+    #[test]
+    fn an_address_that_does_not_say_enough_is_refused_without_showing_secrets() {
+        let cases = [
+            ("https://me:hunter2@git.example/shop.git", None),
+            ("https://me:hunter2@git.example/", None),
+            ("git@git.example:acme/shop.git", None),
+            ("ssh://git@git.example/acme/shop.git", None),
+            ("file:///srv/acme/shop.git", None),
+            ("https://git.example/acme/shop", Some("hunter2")),
+            ("https://git.example/acme/shop", Some("ftp://me:hunter2@git.example")),
+        ];
+        for (repository, forge) in cases {
+            let problem = RepositoryAddress::new(repository, forge).unwrap_err().one_line();
+            assert!(!problem.contains("hunter2"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn odd_names_stay_inside_their_segment() {
+        let address = RepositoryAddress::new("https://git.example/g/acme/a%20b%2fc", None).unwrap();
+        let url = address.api(["api", "v1", "repos", &address.owner, "a?b/c"]);
+        assert_eq!(url.as_str(), "https://git.example/g/api/v1/repos/acme/a%3Fb%2Fc");
+    }
+}

@@ -1,0 +1,9 @@
+//! Gitea, and Forgejo, which speaks the same API: commit statuses, and calls about pushes.
+
+mod answer;
+mod status;
+mod webhook;
+mod writer;
+
+pub(super) use webhook::DIALECT;
+pub use writer::{GiteaSettings, GiteaStatusWriter};

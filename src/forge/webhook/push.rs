@@ -1,0 +1,99 @@
+//! The few fields of a payload that are used.
+
+use super::json::{Malformed, text_fields};
+
+/// Git's own limit on file systems is about this.
+const REF_LIMIT: usize = 1024;
+
+/// What a payload says about refs and commits. Fields that are missing, of another type or unusable are `None`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Push {
+    /// The ref in full, such as `refs/heads/main`.
+    pub(super) reference: Option<String>,
+    /// The commit before.
+    pub(super) before: Option<String>,
+    /// The commit after.
+    pub(super) after: Option<String>,
+}
+
+impl Push {
+    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
+        let mut fields = text_fields(body)?;
+        let kind = fields.remove("ref_type");
+        let reference = fields.remove("ref").and_then(|name| full_ref(name, kind.as_deref()));
+        let mut commit = |field| fields.remove(field).filter(|id| is_commit_id(id));
+        Ok(Self { reference, before: commit("before"), after: commit("after") })
+    }
+}
+
+/// Hosts shorten the ref of created and deleted branches and tags, and name their kind beside it.
+fn full_ref(name: String, kind: Option<&str>) -> Option<String> {
+    let full = match kind {
+        _ if name.starts_with("refs/") => name,
+        Some("branch") => format!("refs/heads/{name}"),
+        Some("tag") => format!("refs/tags/{name}"),
+        _ => return None,
+    };
+    is_well_formed(&full).then_some(full)
+}
+
+/// The rules of `git check-ref-format`, and `git branch`'s that no branch or tag begins with a dash.
+fn is_well_formed(name: &str) -> bool {
+    let is_component = |part: &str| !part.is_empty() && !part.starts_with('.') && !part.ends_with(".lock");
+    let short = name.splitn(3, '/').nth(2);
+    name.len() <= REF_LIMIT
+        && short.is_some_and(|short| !short.starts_with('-'))
+        && name.split('/').all(is_component)
+        && !name.ends_with('.')
+        && !name.contains("..")
+        && !name.contains("@{")
+        && !name.contains(|c: char| c.is_control() || " ~^:?*[\\".contains(c))
+}
+
+/// A SHA-1 or SHA-256 object id.
+fn is_commit_id(id: &str) -> bool {
+    matches!(id.len(), 40 | 64) && id.bytes().all(|byte| byte.is_ascii_hexdigit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refs_are_taken_in_full_or_not_at_all() {
+        let long = format!("refs/heads/{}", "x".repeat(4096));
+        let cases = [
+            ("refs/heads/main", None, Some("refs/heads/main")),
+            ("refs/heads/feature/-x", None, Some("refs/heads/feature/-x")),
+            ("refs/tags/v1.0", Some("branch"), Some("refs/tags/v1.0")),
+            ("main", Some("branch"), Some("refs/heads/main")),
+            ("v1.0", Some("tag"), Some("refs/tags/v1.0")),
+            ("main", None, None),
+            ("main", Some("repository"), None),
+            ("refs/heads/../../etc", None, None),
+            ("refs/heads/a\0b", None, None),
+            ("refs/heads/a\nb", None, None),
+            ("refs/heads/-rf", None, None),
+            ("--upload-pack=x", Some("branch"), None),
+            ("refs/heads/", None, None),
+            ("refs/heads", None, None),
+            ("refs/heads/a..b", None, None),
+            ("refs/heads/.hidden", None, None),
+            ("refs/heads/x.lock", None, None),
+            ("refs/heads/a b", None, None),
+            ("", Some("branch"), None),
+            (&long, None, None),
+        ];
+        for (name, kind, expected) in cases {
+            assert_eq!(full_ref(name.to_owned(), kind).as_deref(), expected, "{name:?} {kind:?}");
+        }
+    }
+
+    #[test]
+    fn commit_ids_are_whole() {
+        let sha1 = "a".repeat(40);
+        let body = format!(r#"{{"ref":"refs/heads/main","before":"{}","after":"{sha1}"}}"#, "a".repeat(39));
+        let push = Push::read(body.as_bytes()).unwrap();
+        assert_eq!((push.before, push.after), (None, Some(sha1)));
+    }
+}

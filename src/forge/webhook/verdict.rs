@@ -1,0 +1,245 @@
+//! What an authentic call means: look again, or nothing.
+
+use http::HeaderMap;
+
+use super::json::Malformed;
+use super::push::Push;
+use super::{EventName, Host, single};
+
+/// Names of events are words.
+const EVENT_LIMIT: usize = 64;
+
+/// Whether a call is a reason to look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Interest {
+    /// Look at the repository again.
+    Accepted,
+    /// Of no interest.
+    Ignored,
+}
+
+/// What a call says, and what follows from it. Parts that the call does not have are `None`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Verdict {
+    /// What follows.
+    pub interest: Interest,
+    /// The host's name of the event.
+    pub event: Option<String>,
+    /// The ref in full.
+    pub reference: Option<String>,
+    /// The commit before.
+    pub before: Option<String>,
+    /// The commit after: a hint for people, never what is deployed.
+    pub after: Option<String>,
+    /// Why it is ignored.
+    pub reason: Option<String>,
+}
+
+/// Tells what an authentic call means for a repository of which `branch` is watched. `Malformed` if the body is no JSON.
+pub fn interpret(host: Host, headers: &HeaderMap, body: &[u8], branch: &str) -> Result<Verdict, Malformed> {
+    let push = Push::read(body)?;
+    let event = event(host, headers);
+    let reason = indifference(host, event.as_deref(), &push, &watched_ref(branch));
+    Ok(Verdict {
+        interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
+        event,
+        reference: push.reference,
+        before: push.before,
+        after: push.after,
+        reason,
+    })
+}
+
+fn event(host: Host, headers: &HeaderMap) -> Option<String> {
+    let name = match host.dialect().event {
+        EventName::Always(name) => name,
+        EventName::Header(header) => single(headers, header)?,
+    };
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
+    ((1..=EVENT_LIMIT).contains(&name.len()) && name.bytes().all(is_word)).then(|| name.to_owned())
+}
+
+fn watched_ref(branch: &str) -> String {
+    if branch.starts_with("refs/") { branch.to_owned() } else { format!("refs/heads/{branch}") }
+}
+
+/// Why a call is of no interest; `None` if it is a push to the watched branch.
+fn indifference(host: Host, event: Option<&str>, push: &Push, watched: &str) -> Option<String> {
+    let Some(event) = event else {
+        return Some("the call names no event".to_owned());
+    };
+    if event != "push" {
+        return Some(format!("`{event}` is not a push"));
+    }
+    let Some(reference) = &push.reference else {
+        return Some("the call names no ref in full, such as `refs/heads/main`".to_owned());
+    };
+    if reference != watched {
+        return Some(format!("`{watched}` is watched"));
+    }
+    match &push.after {
+        None if host.dialect().commit_required => Some("the call names no commit".to_owned()),
+        // What is deployed stays when a branch is deleted.
+        Some(after) if after.bytes().all(|digit| digit == b'0') => Some("the branch was deleted".to_owned()),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    const COMMIT: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
+    const ZERO: &str = "0000000000000000000000000000000000000000";
+
+    fn verdict(host: Host, event: &str, body: &Value) -> Verdict {
+        let mut headers = HeaderMap::new();
+        if let EventName::Header(header) = host.dialect().event {
+            headers.insert(header, HeaderValue::from_str(event).unwrap());
+        }
+        interpret(host, &headers, body.to_string().as_bytes(), "main").unwrap()
+    }
+
+    fn push() -> Value {
+        json!({
+            "ref": "refs/heads/main", "before": ZERO, "after": COMMIT, "created": true, "commits": null,
+            "repository": {"id": 35, "full_name": "acme/shop", "html_url": "https://git.example/acme/shop"},
+            "pusher": {"name": "ann", "email": null},
+        })
+    }
+
+    fn with(field: &str, value: Value) -> Value {
+        let mut body = push();
+        body[field] = value;
+        body
+    }
+
+    #[test]
+    fn a_push_to_the_watched_branch_is_accepted_by_every_host() {
+        for host in [Host::Gitea, Host::Github, Host::Generic] {
+            let verdict = verdict(host, "push", &push());
+            assert_eq!(verdict.interest, Interest::Accepted);
+            assert_eq!(verdict.event.as_deref(), Some("push"));
+            assert_eq!(verdict.reference.as_deref(), Some("refs/heads/main"));
+            assert_eq!((verdict.before.as_deref(), verdict.after.as_deref()), (Some(ZERO), Some(COMMIT)));
+            assert_eq!(verdict.reason, None);
+        }
+    }
+
+    #[test]
+    fn a_test_delivery_and_a_call_without_commits_are_accepted() {
+        let test_delivery = with("before", json!(COMMIT));
+        assert_eq!(verdict(Host::Gitea, "push", &test_delivery).interest, Interest::Accepted);
+        assert_eq!(verdict(Host::Generic, "", &json!({"ref": "refs/heads/main"})).interest, Interest::Accepted);
+    }
+
+    #[test]
+    fn everything_else_is_ignored_with_a_reason() {
+        let create = json!({"ref": "next", "ref_type": "branch"});
+        let delete = json!({"ref": "main", "ref_type": "branch", "pusher_type": "user"});
+        let pull_request = json!({"action": "opened", "number": 2, "pull_request": {"head": {"repo": {"fork": true}}}});
+        let cases = [
+            (Host::Github, "ping", json!({"zen": "Design for failure."}), None, "`ping` is not a push"),
+            (Host::Gitea, "create", create, Some("refs/heads/next"), "`create` is not a push"),
+            (Host::Gitea, "delete", delete, Some("refs/heads/main"), "`delete` is not a push"),
+            (Host::Github, "pull_request", pull_request, None, "`pull_request` is not a push"),
+            (Host::Github, "brand new", push(), Some("refs/heads/main"), "the call names no event"),
+            (
+                Host::Gitea,
+                "push",
+                with("ref", json!("refs/heads/next")),
+                Some("refs/heads/next"),
+                "`refs/heads/main` is watched",
+            ),
+            (
+                Host::Gitea,
+                "push",
+                with("ref", json!("refs/tags/main")),
+                Some("refs/tags/main"),
+                "`refs/heads/main` is watched",
+            ),
+            (
+                Host::Gitea,
+                "push",
+                with("ref", json!("refs/heads/../main")),
+                None,
+                "the call names no ref in full, such as `refs/heads/main`",
+            ),
+            (
+                Host::Generic,
+                "",
+                with("ref", json!("main")),
+                None,
+                "the call names no ref in full, such as `refs/heads/main`",
+            ),
+            (Host::Github, "push", with("after", json!(ZERO)), Some("refs/heads/main"), "the branch was deleted"),
+            (Host::Generic, "", with("after", json!(ZERO)), Some("refs/heads/main"), "the branch was deleted"),
+            (Host::Github, "push", with("after", json!(7)), Some("refs/heads/main"), "the call names no commit"),
+            (Host::Github, "push", json!([1, 2]), None, "the call names no ref in full, such as `refs/heads/main`"),
+        ];
+        for (host, event, body, reference, reason) in cases {
+            let verdict = verdict(host, event, &body);
+            assert_eq!(verdict.interest, Interest::Ignored, "{event} {body}");
+            assert_eq!(verdict.reference.as_deref(), reference, "{event} {body}");
+            assert_eq!(verdict.reason.as_deref(), Some(reason), "{event} {body}");
+        }
+    }
+
+    /// JSON of any type, for one leaf.
+    fn leaf() -> impl Strategy<Value = Value> {
+        prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<f32>()
+                .prop_map(|n| json!(n))
+                .prop_filter("beyond 64 bits", |n| n.as_f64().is_none_or(|n| n.abs() < 9e18)),
+            any::<String>().prop_map(Value::from),
+            Just(json!([])),
+            Just(json!([{"ref": "refs/heads/main"}, null])),
+            Just(json!({})),
+            Just(json!({"ref": {"name": []}})),
+        ]
+    }
+
+    /// The pointers of all values in `value`, itself included.
+    fn pointers(value: &Value, here: &str, found: &mut Vec<String>) {
+        found.push(here.to_owned());
+        if let Value::Object(fields) = value {
+            for (key, value) in fields {
+                pointers(value, &format!("{here}/{key}"), found);
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_value_of_any_type_anywhere_is_understood_or_ignored(place in any::<prop::sample::Index>(), value in leaf()) {
+            let mut body = push();
+            let mut all = Vec::new();
+            pointers(&body, "", &mut all);
+            *body.pointer_mut(place.get::<String>(&all)).unwrap() = value;
+            for host in [Host::Gitea, Host::Github, Host::Generic] {
+                let verdict = verdict(host, "push", &body);
+                let is_push = body["ref"] == "refs/heads/main";
+                prop_assert!(is_push || verdict.interest == Interest::Ignored);
+                prop_assert_eq!(verdict.reason.is_some(), verdict.interest == Interest::Ignored);
+            }
+        }
+
+        #[test]
+        fn any_bytes_are_read_without_a_panic(body in any::<Vec<u8>>(), event in "\\PC{0,80}") {
+            let mut headers = HeaderMap::new();
+            if let Ok(event) = HeaderValue::from_str(&event) {
+                headers.insert("x-gitea-event", event);
+            }
+            if let Ok(verdict) = interpret(Host::identify(&headers), &headers, &body, "main") {
+                prop_assert_eq!(verdict.interest, Interest::Ignored);
+            }
+        }
+    }
+}

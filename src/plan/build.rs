@@ -1,0 +1,263 @@
+//! The plan of a revision, built stage by stage.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use aws_lc_rs::digest::{Context, SHA256};
+
+use crate::engine::sequence::chain;
+use crate::model::ids::{CommitId, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::project::{Project, StageContent};
+use crate::model::shipyard::{Sequence, Stage};
+use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Versioned};
+use crate::model::time::Timestamp;
+use crate::plan::{config_change, diff::diff, prune};
+
+/// Which revision is planned, and when.
+#[derive(Clone, Debug)]
+pub struct Revision {
+    /// The repository.
+    pub repository: RepositoryName,
+    /// The revision.
+    pub commit: CommitId,
+    /// The first line of its message.
+    pub subject: String,
+    /// When it is planned.
+    pub at: Timestamp,
+    /// Whether a person allowed it to delete more than the rule does.
+    pub prune_allowed: bool,
+}
+
+/// What is applied in one stage.
+#[derive(Clone, Debug, Default)]
+pub struct Applied {
+    /// The digests of everything.
+    pub digests: Vec<AppliedDigest>,
+    /// The deployment configs among what [`differing`] named.
+    pub configs: BTreeMap<ObjectKey, Versioned<ConfigState>>,
+    /// The other objects among what [`differing`] named.
+    pub objects: BTreeMap<ObjectKey, Versioned<ObjectState>>,
+    /// The content that the newest open run of a service brings up.
+    pub under_way: BTreeMap<ServiceName, Digest>,
+}
+
+/// Why there is no plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// What breaks which rule, and what to do.
+    pub reason: String,
+}
+
+/// The objects of a stage whose records must be read, because their digests differ or nothing is settled.
+pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTreeSet<ObjectKey> {
+    let empty = BTreeMap::new();
+    let declared = stage.map_or(&empty, |stage| &stage.objects);
+    let known: BTreeMap<&ObjectKey, &AppliedDigest> = applied.iter().map(|row| (&row.key, row)).collect();
+    let settled =
+        |key: &ObjectKey, object: &Object| known.get(key).is_some_and(|row| row.settled && row.digest == object.digest);
+    let changed = declared.iter().filter(|(key, object)| !settled(key, object)).map(|(key, _)| key.clone());
+    let gone = applied.iter().filter(|row| !declared.contains_key(&row.key)).map(|row| row.key.clone());
+    changed.chain(gone).collect()
+}
+
+/// What a revision would do, compared with what is applied in its stages.
+///
+/// # Errors
+/// If a rule refuses it.
+pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<Plan, Refusal> {
+    let delivery = delivery_sequences(project);
+    let starts = chain::starts(&project.shipyard, &delivery);
+    check_prune(project, revision, applied)?;
+    let nothing = Applied::default();
+    let declared = |name: &StageName| project.stages.iter().find(|stage| &stage.name == name);
+    let mut stages = Vec::new();
+    for stage in &project.stages {
+        let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
+        let before = chain::predecessor(&start).and_then(|name| declared(&name));
+        let seen = applied.get(&stage.name).unwrap_or(&nothing);
+        let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
+        stages.push(plan_stage(stage, start, sequence, before, seen));
+    }
+    let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && !seen.digests.is_empty());
+    stages.extend(vanished.map(|(name, seen)| vanished_stage(project, name, seen)));
+    let mut plan = Plan {
+        id: PlanId::new(""),
+        repository: revision.repository.clone(),
+        project: project.name.clone(),
+        commit: revision.commit.clone(),
+        subject: revision.subject.clone(),
+        at: revision.at,
+        stages,
+        statuses: project.statuses,
+    };
+    plan.id = identity(&plan);
+    Ok(plan)
+}
+
+fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
+    let sequence = |stage: &StageContent| -> Option<&Sequence> {
+        let declared: &Stage = project.shipyard.stage(&stage.name)?;
+        declared.delivery_sequence(stage.delivery.as_deref())
+    };
+    project.stages.iter().filter_map(|stage| Some((stage.name.clone(), sequence(stage)?))).collect()
+}
+
+fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<(), Refusal> {
+    let declared: BTreeMap<&StageName, &StageContent> =
+        project.stages.iter().map(|stage| (&stage.name, stage)).collect();
+    let mut gone = Vec::new();
+    let mut owned = 0;
+    for (name, seen) in applied {
+        owned += seen.digests.len();
+        let stage = declared.get(name);
+        let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains_key(key));
+        gone.extend(seen.digests.iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
+    }
+    if revision.prune_allowed || prune::allowed(gone.len(), owned) {
+        return Ok(());
+    }
+    Err(Refusal { reason: prune::refusal(&gone, owned, revision.commit.short()) })
+}
+
+fn plan_stage(
+    stage: &StageContent,
+    start: StageStart,
+    sequence: Option<Sequence>,
+    before: Option<&StageContent>,
+    applied: &Applied,
+) -> StagePlan {
+    let mut changes: BTreeMap<ServiceName, Vec<Change>> = BTreeMap::new();
+    for key in differing(Some(stage), &applied.digests) {
+        if let Some((service, change)) = change_of(stage, &key, applied) {
+            changes.entry(service).or_default().push(change);
+        }
+    }
+    let mut services = Vec::new();
+    for (service, mut changes) in changes {
+        changes.sort_by_key(|change| (order(&change.key.kind), change.key.clone()));
+        let content = content_of(stage, &service);
+        let notable = changes.iter().any(|change| change.decision != Decision::None || !change.cause.is_empty());
+        if !notable || applied.under_way.get(&service) == Some(&content) {
+            continue;
+        }
+        let previous_stage =
+            before.map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
+        let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
+        let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
+        let based_on = based_on(&changes, applied);
+        services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes, based_on });
+    }
+    StagePlan { stage: stage.name.clone(), namespace: stage.namespace.clone(), start, sequence, services }
+}
+
+/// What happens to one object, and for which service; nothing if it is as it should be.
+fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option<(ServiceName, Change)> {
+    let declared: Option<&Arc<Object>> = stage.objects.get(key);
+    let Some(declared) = declared else {
+        let service = applied_service(key, applied)?;
+        return stage.prune.then(|| (service, deletion(key)));
+    };
+    let change = match key.kind {
+        Kind::DeploymentConfig => config_change::decide(declared, applied.configs.get(key).map(|state| &state.value)),
+        _ => object_change(declared, applied.objects.get(key).map(|state| &state.value)),
+    };
+    let silent = change.decision == Decision::None && change.cause.is_empty();
+    (!silent).then(|| (declared.service.clone(), change))
+}
+
+fn object_change(declared: &Object, applied: Option<&ObjectState>) -> Change {
+    let object = Some(declared.clone());
+    let key = declared.key.clone();
+    let Some(applied) = applied else {
+        let cause = "new".to_owned();
+        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None };
+    };
+    let reasons = masked(&key.kind, diff(&applied.object.content, &declared.content));
+    let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
+    let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
+    Change { key, decision, reasons, cause, object, retry: None }
+}
+
+/// A secret's values never reach a plan's reasons; which keys differ does.
+fn masked(kind: &Kind, mut reasons: Vec<crate::model::plan::Difference>) -> Vec<crate::model::plan::Difference> {
+    if *kind == Kind::Secret {
+        for reason in reasons.iter_mut().filter(|reason| reason.pointer.starts_with("/data")) {
+            reason.old = reason.old.as_ref().map(|_| "(secret)".into());
+            reason.new = reason.new.as_ref().map(|_| "(another secret)".into());
+        }
+    }
+    reasons
+}
+
+fn deletion(key: &ObjectKey) -> Change {
+    let cause = "no longer declared".to_owned();
+    Change { key: key.clone(), decision: Decision::Delete, reasons: Vec::new(), cause, object: None, retry: None }
+}
+
+fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
+    let config = applied.configs.get(key).filter(|state| !state.value.removed).map(|state| state.value.service.clone());
+    config.or_else(|| applied.objects.get(key).map(|state| state.value.object.service.clone()))
+}
+
+/// Everything applied in a stage that no longer exists goes, without the ceremony of a sequence.
+fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> StagePlan {
+    let implicit = crate::model::shipyard::Shipyard::implicit();
+    let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
+    let namespace = applied.configs.values().next().map(|state| state.value.namespace.clone());
+    let namespace = namespace.or_else(|| applied.objects.values().next().map(|state| state.value.namespace.clone()));
+    let empty = StageContent {
+        name: name.clone(),
+        namespace: namespace.unwrap_or_else(|| default_namespace(&project.name, name)),
+        delivery: None,
+        objects: BTreeMap::new(),
+        tasks: BTreeMap::new(),
+        prune: true,
+    };
+    plan_stage(&empty, StageStart::Push, sequence, None, applied)
+}
+
+/// Where a stage's objects live unless the project says otherwise.
+pub fn default_namespace(project: &ProjectName, stage: &StageName) -> crate::model::ids::Namespace {
+    crate::model::ids::Namespace::new(format!("{project}-{stage}"))
+}
+
+/// What pods refer to comes before the pods, and what leads to them after.
+fn order(kind: &Kind) -> u8 {
+    match kind {
+        Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim => 0,
+        Kind::Service | Kind::Endpoints => 1,
+        Kind::Task | Kind::Other(_) => 2,
+        Kind::DeploymentConfig => 3,
+    }
+}
+
+fn based_on(changes: &[Change], applied: &Applied) -> BTreeMap<ObjectKey, u64> {
+    let version = |key: &ObjectKey| {
+        let config = applied.configs.get(key).map(|state| state.version);
+        config.or_else(|| applied.objects.get(key).map(|state| state.version)).unwrap_or(0)
+    };
+    changes.iter().map(|change| (change.key.clone(), version(&change.key))).collect()
+}
+
+/// The digest of everything that a service declares in a stage; that of nothing, if it declares nothing.
+pub fn content_of(stage: &StageContent, service: &ServiceName) -> Digest {
+    let mut context = Context::new(&SHA256);
+    for object in stage.objects.values().filter(|object| &object.service == service) {
+        context.update(format!("{} {}\n", object.key, object.digest).as_bytes());
+    }
+    Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))
+}
+
+/// A plan is named after what it says, so that the same plan is the same row.
+fn identity(plan: &Plan) -> PlanId {
+    let mut context = Context::new(&SHA256);
+    let said = Plan { at: Timestamp::default(), id: PlanId::new(""), ..plan.clone() };
+    context.update(&serde_json::to_vec(&said).unwrap_or_default());
+    PlanId::new(hex(&context.finish().as_ref()[..16]))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,198 @@
+//! What a change of a deployment config means.
+//!
+//! The template is compared with the one that serves, everything else with what was last declared. Source of the
+//! rules: OpenShift's deployment config controller (only the template triggers) and the design's "what is compared".
+
+use serde_json::Value;
+
+use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::object::Object;
+use crate::model::outcome::Verdict;
+use crate::model::plan::{Change, Decision, Difference};
+use crate::model::state::{ConfigState, spec_of};
+use crate::plan::diff::diff;
+
+/// Below this pointer a difference is one of the template.
+const TEMPLATE: &str = "/spec/template";
+/// The one value that is changed without a new version.
+const REPLICAS: &str = "/spec/replicas";
+
+/// What to do about a declared deployment config, given what is applied.
+pub fn decide(declared: &Object, applied: Option<&ConfigState>) -> Change {
+    let spec = spec_of(declared).unwrap_or_default();
+    let Some(applied) = applied.filter(|applied| !applied.removed) else {
+        return first(declared, &spec);
+    };
+    if let Some(failed) = failed_before(declared, applied) {
+        let cause = format!("version {failed} of the same content failed; `launchway rollout retry` tries it again");
+        return change(declared, Decision::None, Vec::new(), cause);
+    }
+    let reasons = diff(&baseline(applied), &declared.content);
+    let (decision, cause) = judge(&spec, applied, &reasons);
+    change(declared, decision, reasons, cause)
+}
+
+fn first(declared: &Object, spec: &DeploymentConfigSpec) -> Change {
+    let (decision, cause) = match blocked(spec) {
+        Some(cause) => (Decision::Wait, cause),
+        None if spec.has_config_change_trigger() => (Decision::Create, "first deployment".to_owned()),
+        None => {
+            (Decision::Create, "created; it has no ConfigChange trigger, `launchway rollout latest` deploys it".into())
+        }
+    };
+    change(declared, decision, Vec::new(), cause)
+}
+
+/// The version that was attempted with exactly this content and did not complete, if that is final.
+fn failed_before(declared: &Object, applied: &ConfigState) -> Option<u32> {
+    let attempt = applied.attempted.as_ref()?;
+    let failed = matches!(attempt.verdict, Some(Verdict::Failure | Verdict::Error | Verdict::Cancelled));
+    (failed && attempt.version.object.digest == declared.digest).then_some(attempt.version.number)
+}
+
+/// What a new declaration is compared with: what was last declared, but with the template that serves.
+fn baseline(applied: &ConfigState) -> Value {
+    let mut content = applied.object.content.clone();
+    let serving = applied.serving.as_ref().and_then(|serving| serving.object.content.pointer(TEMPLATE)).cloned();
+    if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
+        match serving {
+            Some(template) => spec.insert("template".into(), template),
+            None => spec.remove("template"), // nothing serves: any template is a change
+        };
+    }
+    content
+}
+
+fn judge(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Difference]) -> (Decision, String) {
+    let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
+    let is_replicas = |reason: &Difference| reason.pointer == REPLICAS;
+    if reasons.iter().any(in_template) {
+        return match blocked(spec) {
+            Some(cause) => (Decision::Wait, cause),
+            None if spec.has_config_change_trigger() => (Decision::Deploy, "config change".into()),
+            None => (Decision::Update, "no ConfigChange trigger; `launchway rollout latest` deploys it".into()),
+        };
+    }
+    match reasons {
+        [] if applied.attempted.is_some() => (Decision::Update, "restored: equal to what serves".into()),
+        [] => (Decision::None, String::new()),
+        reasons if reasons.iter().all(is_replicas) => (Decision::Scale, "only replicas differ".into()),
+        _ => (Decision::Update, "no new version: the template is the same".into()),
+    }
+}
+
+/// Why nothing may start now, if so.
+fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
+    let blank = spec.template.spec.containers.iter().find(|container| container.image.trim().is_empty());
+    if spec.paused {
+        return Some("paused".into());
+    }
+    blank.map(|container| format!("container `{}` has no image yet", container.name))
+}
+
+fn change(declared: &Object, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
+    Change { key: declared.key.clone(), decision, reasons, cause, object: Some(declared.clone()), retry: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::ids::{CommitId, ConfigKey, Digest, Namespace, RepositoryName, ServiceName};
+    use crate::model::object::{Kind, Location, ObjectKey};
+    use crate::model::state::{Attempt, Version, Wanted};
+
+    fn object(image: &str, replicas: u32, patch: Value) -> Object {
+        let mut content = json!({
+            "metadata": {"name": "web"},
+            "spec": {
+                "replicas": replicas,
+                "triggers": [{"type": "ConfigChange"}],
+                "template": {"spec": {"containers": [{"name": "web", "image": image}]}},
+            },
+        });
+        for (key, value) in patch.as_object().into_iter().flatten() {
+            content["spec"][key] = value.clone();
+        }
+        let digest = Digest::new(content.to_string());
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
+        Object { key, service: ServiceName::new("web"), location: Location::default(), content, digest }
+    }
+
+    fn version(number: u32, object: &Object) -> Version {
+        Version { number, commit: CommitId::new("c"), object: object.clone() }
+    }
+
+    fn applied(object: &Object, serving: Option<Version>, attempted: Option<Attempt>) -> ConfigState {
+        ConfigState {
+            key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
+            service: ServiceName::new("web"),
+            namespace: Namespace::new("shop-dev"),
+            repository: RepositoryName::new("shop"),
+            object: object.clone(),
+            latest_version: 1,
+            serving,
+            attempted,
+            wanted: Wanted::default(),
+            removed: false,
+        }
+    }
+
+    #[test]
+    fn each_kind_of_change_has_its_decision() {
+        let old = object("a", 1, json!({}));
+        let serves = applied(&old, Some(version(1, &old)), None);
+        for (declared, expected) in [
+            (object("a", 1, json!({})), Decision::None),
+            (object("b", 1, json!({})), Decision::Deploy),
+            (object("b", 3, json!({})), Decision::Deploy),
+            (object("a", 3, json!({})), Decision::Scale),
+            (object("a", 3, json!({"minReadySeconds": 5})), Decision::Update),
+            (object("a", 1, json!({"minReadySeconds": 5})), Decision::Update),
+            (object("b", 1, json!({"triggers": []})), Decision::Update),
+            (object("b", 1, json!({"paused": true})), Decision::Wait),
+            (object(" ", 1, json!({})), Decision::Wait),
+        ] {
+            assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{}", declared.content);
+        }
+        assert_eq!(decide(&old, None).decision, Decision::Create);
+    }
+
+    #[test]
+    fn what_failed_is_not_tried_again_by_itself() {
+        let (good, bad) = (object("a", 1, json!({})), object("b", 1, json!({})));
+        for (verdict, expected) in [
+            (Verdict::Failure, Decision::None),
+            (Verdict::Error, Decision::None),
+            (Verdict::Cancelled, Decision::None),
+            (Verdict::Superseded, Decision::Deploy),
+        ] {
+            let attempt = Attempt { version: version(2, &bad), verdict: Some(verdict) };
+            let state = applied(&bad, Some(version(1, &good)), Some(attempt));
+            assert_eq!(decide(&bad, Some(&state)).decision, expected, "{verdict:?}");
+        }
+    }
+
+    #[test]
+    fn a_revert_of_a_failed_change_restores() {
+        let (good, bad) = (object("a", 1, json!({})), object("b", 1, json!({})));
+        let attempt = Attempt { version: version(2, &bad), verdict: Some(Verdict::Failure) };
+        let state = applied(&bad, Some(version(1, &good)), Some(attempt));
+        assert_eq!(decide(&good, Some(&state)).decision, Decision::Update);
+    }
+
+    #[test]
+    fn a_change_after_a_failure_is_compared_with_what_serves() {
+        let (good, bad, other) = (object("a", 1, json!({})), object("b", 1, json!({})), object("c", 1, json!({})));
+        let attempt = Attempt { version: version(2, &bad), verdict: Some(Verdict::Failure) };
+        let state = applied(&bad, Some(version(1, &good)), Some(attempt));
+        let change = decide(&other, Some(&state));
+        assert_eq!(change.decision, Decision::Deploy);
+        assert_eq!(change.reasons[0].pointer, "/spec/template/spec/containers/web/image");
+        assert_eq!(
+            (change.reasons[0].old.clone(), change.reasons[0].new.clone()),
+            (Some("a".into()), Some("c".into()))
+        );
+    }
+}

@@ -1,0 +1,74 @@
+//! Which address a service gets.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+
+/// How many addresses are tried before the first one is taken whatever speaks against it.
+const CANDIDATES: u32 = 32;
+
+/// The addresses that a service may get, best first: the first one follows from its name alone.
+///
+/// All lie in 127.128.0.0/9, so that they never meet 127.0.0.1 or the pods' own addresses, and none ends in 0 or 255.
+fn candidates(namespace: &str, name: &str) -> impl Iterator<Item = Ipv4Addr> {
+    let start = fnv1a(format!("{namespace}/{name}").as_bytes());
+    (0..CANDIDATES).map(move |step| spread(start.wrapping_add(step.wrapping_mul(0x9E37_79B1))))
+}
+
+/// Chooses a free address: not taken by another service, and `usable` on this machine.
+pub(super) fn choose(
+    namespace: &str,
+    name: &str,
+    taken: &BTreeSet<Ipv4Addr>,
+    usable: impl Fn(Ipv4Addr) -> bool,
+) -> Option<Ipv4Addr> {
+    let free: Vec<_> = candidates(namespace, name).filter(|address| !taken.contains(address)).collect();
+    free.iter().find(|address| usable(**address)).or(free.first()).copied()
+}
+
+/// Maps a number to an address; every address is about equally likely.
+fn spread(number: u32) -> Ipv4Addr {
+    let host = number % (128 * 256 * 254);
+    let octet = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
+    Ipv4Addr::new(127, octet(128 + host / (256 * 254)), octet(host / 254 % 256), octet(1 + host % 254))
+}
+
+/// The 32-bit Fowler–Noll–Vo hash: stable for ever, which the standard library's hasher is not.
+fn fnv1a(bytes: &[u8]) -> u32 {
+    bytes.iter().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_address_follows_from_the_name_and_never_changes() {
+        let none = BTreeSet::new();
+        let address = choose("shop-dev", "web", &none, |_| true).unwrap();
+        assert_eq!(address.to_string(), "127.203.53.61", "an address that was once given must stay");
+        assert_ne!(choose("shop-production", "web", &none, |_| true), Some(address));
+    }
+
+    #[test]
+    fn a_taken_or_unusable_address_is_passed_over() {
+        let first = choose("ns", "a", &BTreeSet::new(), |_| true).unwrap();
+        let second = choose("ns", "a", &BTreeSet::from([first]), |_| true).unwrap();
+        assert_ne!(first, second);
+        assert_eq!(choose("ns", "a", &BTreeSet::new(), |address| address != first), Some(second));
+    }
+
+    #[test]
+    fn if_nothing_is_usable_the_first_free_one_is_taken() {
+        let first = choose("ns", "a", &BTreeSet::new(), |_| true);
+        assert_eq!(choose("ns", "a", &BTreeSet::new(), |_| false), first);
+    }
+
+    proptest! {
+        #[test]
+        fn every_address_is_in_range(number: u32) {
+            let [net, second, _, last] = spread(number).octets();
+            prop_assert!(net == 127 && second >= 128 && (1..=254).contains(&last));
+        }
+    }
+}

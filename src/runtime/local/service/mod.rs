@@ -1,0 +1,311 @@
+//! Services: an address each, behind which pods come and go.
+//!
+//! ```text
+//!  daemon ── service.json, endpoints.json ─▶ folder ◀── <pod>/ready, <pod>/connections ── a pod's shim
+//!                                             │ read by
+//!  clients ─▶ sockets held by service-shim ─▶ proxy ─▶ pods
+//! ```
+//!
+//! Each service has a shim, which holds its listening sockets, and below it a proxy, which accepts from them. Neither
+//! the daemon's nor the proxy's death refuses a connection, and if the shim dies its proxy starts another one.
+
+mod address;
+mod backoff;
+mod proxy;
+mod record;
+mod shim;
+mod sockets;
+mod spec;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::{Path, PathBuf};
+use std::process::{Child, ExitCode};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
+
+use self::record::{ServiceDir, ServiceRecord, ShimStatus};
+use crate::error::{Context, Failure, Result};
+use crate::model::ids::Namespace;
+use crate::runtime::local::files::{self, Durability};
+use crate::runtime::{ServiceAddress, ServiceSpec};
+
+/// How long a shim may take to follow a change; it takes a few milliseconds.
+const FOLLOW: Duration = Duration::from_secs(5);
+/// How often a shim's answer is looked for.
+const LOOK_AGAIN: Duration = Duration::from_millis(2);
+
+/// Runs the program as a service's shim or proxy, if the arguments ask for it.
+pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
+    let (verb, rest) = arguments.split_first()?;
+    let (dir, options) = rest.split_first()?;
+    let dir = ServiceDir::new(dir);
+    match (verb.to_str()?, options) {
+        ("service-shim", []) => Some(shim::run(dir, false)),
+        ("service-shim", [option]) if option == "--adopt" => Some(shim::run(dir, true)),
+        ("proxy", []) => Some(proxy::run(dir)),
+        _ => None,
+    }
+}
+
+/// A pod that services may select.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PodEndpoint {
+    /// Its name.
+    pub name: String,
+    /// What selectors match.
+    pub labels: BTreeMap<String, String>,
+    /// Its folder, in which `ready` and `connections` lie.
+    pub dir: PathBuf,
+}
+
+/// All services of this machine's runtime. Its calls block for milliseconds, and for a few seconds at worst.
+#[derive(Debug)]
+pub struct Services {
+    root: PathBuf,
+    executable: PathBuf,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    /// The pods of each namespace, as they were told last; a namespace that was not told about is not in it.
+    pods: BTreeMap<Namespace, Vec<PodEndpoint>>,
+    /// Shims that this process started, to be reaped when they end.
+    shims: Vec<Child>,
+}
+
+impl Services {
+    /// The services below `<root>/services`. `executable` is the program whose [`process_entry`] is this one.
+    pub fn open(root: PathBuf, executable: PathBuf) -> Result<Self> {
+        let root = std::path::absolute(root.join("services")).or_stalled(|| "cannot find the state folder".into())?;
+        fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
+        Ok(Self { root, executable, state: Mutex::default() })
+    }
+
+    /// Makes a service answer at its address, or changes it; also brings back one whose processes are gone. The
+    /// answer's `problem` says if some of its ports cannot be had.
+    ///
+    /// # Errors
+    /// `Stalled` if the specification cannot be served on this machine; else what the file system says.
+    pub fn apply(&self, spec: &ServiceSpec) -> Result<ServiceAddress> {
+        spec::check(spec)?;
+        let dir = self.dir(&spec.namespace, &spec.name);
+        let record = {
+            let mut state = self.state();
+            state.reap();
+            let record = self.write_record(&dir, spec)?;
+            state.write_endpoints(&dir, spec)?;
+            self.wake_shim(&mut state, &dir)?;
+            record
+        };
+        let followed = wait_until(FOLLOW, || status(&dir).is_some_and(|it| it.generation >= record.generation));
+        let mut address = describe(&dir, &record);
+        if !followed {
+            address.problem = Some(format!("its shim does not answer: see {}", dir.log().display()));
+        }
+        Ok(address)
+    }
+
+    /// Ends a service; requests under way are answered. Nothing happens if it is unknown.
+    pub fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        spec::check_name(namespace.as_str()).and(spec::check_name(name))?;
+        let dir = self.dir(namespace, name);
+        let _state = self.state();
+        if !dir.path().exists() {
+            return Ok(());
+        }
+        let failed = || format!("cannot end service `{namespace}/{name}`");
+        fs::write(dir.stop(), "").or_transient(failed)?;
+        signal_shim(&dir, Signal::TERM);
+        if !wait_until(FOLLOW, || !is_alive(&dir)) {
+            return Err(Failure::transient(format!("{}: its shim does not end", failed())));
+        }
+        match fs::remove_dir_all(dir.path()) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).or_transient(failed),
+            _ => Ok(()),
+        }
+    }
+
+    /// The namespaces that have services.
+    pub fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let folders = folders(&self.root).or_transient(|| "cannot list the namespaces of services".to_owned())?;
+        let name = |folder: PathBuf| Some(Namespace::from(folder.file_name()?.to_str()?));
+        Ok(folders.into_iter().filter_map(name).collect())
+    }
+
+    /// The services of a namespace, by name.
+    pub fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        spec::check_name(namespace.as_str())?;
+        let dirs = service_dirs(&self.root.join(namespace.as_str()))
+            .or_transient(|| format!("cannot list the services of `{namespace}`"))?;
+        Ok(dirs.iter().filter_map(|dir| Some(describe(dir, &record::read(&dir.record()).ok()??))).collect())
+    }
+
+    /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready.
+    pub fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
+        spec::check_name(namespace.as_str())?;
+        let mut state = self.state();
+        state.pods.insert(namespace.clone(), pods.to_vec());
+        let failed = || format!("cannot tell the services of `{namespace}` about their pods");
+        for dir in service_dirs(&self.root.join(namespace.as_str())).or_transient(failed)? {
+            if let Some(record) = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)? {
+                state.write_endpoints(&dir, &record.spec)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn dir(&self, namespace: &Namespace, name: &str) -> ServiceDir {
+        ServiceDir::new(self.root.join(namespace.as_str()).join(name))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Writes down what is wanted, if it is not written yet. A service keeps the address that it once got.
+    fn write_record(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<ServiceRecord> {
+        let failed = || format!("cannot write down service `{}/{}`", spec.namespace, spec.name);
+        fs::create_dir_all(dir.path()).or_transient(failed)?;
+        files::remove_if_there(&dir.stop()).or_transient(failed)?;
+        let before = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)?;
+        let record = match before {
+            Some(record) if record.spec == *spec => return Ok(record),
+            Some(record) => {
+                ServiceRecord { generation: record.generation + 1, spec: spec.clone(), address: record.address }
+            }
+            None => ServiceRecord { generation: 1, spec: spec.clone(), address: self.new_address(spec)? },
+        };
+        dir.write(&dir.record(), &record, Durability::Durable).or_transient(failed)?;
+        Ok(record)
+    }
+
+    fn new_address(&self, spec: &ServiceSpec) -> Result<Ipv4Addr> {
+        let taken = self.addresses().or_transient(|| "cannot list the addresses of services".into())?;
+        let usable = |address| {
+            let in_use = |error: io::Error| error.kind() == io::ErrorKind::AddrInUse;
+            !spec.ports.iter().any(|port| sockets::listen(address, port.port).is_err_and(in_use))
+        };
+        address::choose(spec.namespace.as_str(), &spec.name, &taken, usable)
+            .ok_or_else(|| Failure::stalled("no free address for a service").hint("remove services that are not used"))
+    }
+
+    fn addresses(&self) -> io::Result<BTreeSet<Ipv4Addr>> {
+        let mut taken = BTreeSet::new();
+        for namespace in folders(&self.root)? {
+            for dir in service_dirs(&namespace)? {
+                taken.extend(record::read::<ServiceRecord>(&dir.record())?.map(|record| record.address));
+            }
+        }
+        Ok(taken)
+    }
+
+    /// Tells the shim to look at its record, or starts one if none lives.
+    fn wake_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
+        if signal_shim(dir, Signal::HUP) {
+            return Ok(());
+        }
+        let failed = || format!("cannot start `{}`", self.executable.display());
+        files::remove_if_there(&dir.status()).or_transient(failed)?;
+        state.shims.push(shim::spawn(&self.executable, dir, None).or_transient(failed)?);
+        Ok(())
+    }
+}
+
+impl State {
+    /// Writes the folders of a service's pods, if they changed. As long as nobody has told which pods there are,
+    /// those of the last time stand.
+    fn write_endpoints(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<()> {
+        let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
+        let before = record::read::<Vec<PathBuf>>(&dir.endpoints()).or_transient(failed)?;
+        let now = match self.pods.get(&spec.namespace) {
+            Some(pods) => spec::select(spec, pods),
+            None => before.clone().unwrap_or_default(),
+        };
+        if before.as_ref() == Some(&now) {
+            return Ok(());
+        }
+        dir.write(&dir.endpoints(), &now, Durability::Plain).or_transient(failed)
+    }
+
+    fn reap(&mut self) {
+        self.shims.retain_mut(|shim| matches!(shim.try_wait(), Ok(None)));
+    }
+}
+
+/// A service as it is now.
+fn describe(dir: &ServiceDir, record: &ServiceRecord) -> ServiceAddress {
+    let pods = record::read::<Vec<PathBuf>>(&dir.endpoints()).ok().flatten().unwrap_or_default();
+    let ready = pods.iter().filter(|pod| pod.join("ready").exists()).count();
+    let problem = match status(dir) {
+        Some(status) if status.problems.is_empty() => None,
+        Some(status) => Some(status.problems.join("; ")),
+        None => Some("it has no shim; it gets one when it is applied again".to_owned()),
+    };
+    ServiceAddress {
+        name: record.spec.name.clone(),
+        address: IpAddr::V4(record.address),
+        ports: record.spec.ports.clone(),
+        ready: u32::try_from(ready).unwrap_or(u32::MAX),
+        problem,
+    }
+}
+
+/// What the living shim says.
+fn status(dir: &ServiceDir) -> Option<ShimStatus> {
+    if !is_alive(dir) {
+        return None;
+    }
+    record::read(&dir.status()).ok().flatten()
+}
+
+fn is_alive(dir: &ServiceDir) -> bool {
+    dir.path().exists() && matches!(files::try_lock(&dir.lock()), Ok(None))
+}
+
+/// Sends a signal to the living shim; returns whether there is one.
+fn signal_shim(dir: &ServiceDir, signal: Signal) -> bool {
+    let Some(pid) = status(dir).and_then(|status| Pid::from_raw(status.pid)) else { return false };
+    let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
+    // Still alive now: so the descriptor is of the shim, and not of a later process with its number.
+    is_alive(dir) && pidfd_send_signal(process, signal).is_ok()
+}
+
+fn service_dirs(namespace: &Path) -> io::Result<Vec<ServiceDir>> {
+    Ok(folders(namespace)?.into_iter().map(ServiceDir::new).collect())
+}
+
+/// The folders in a folder, by name; none if it is not there.
+fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
+    let entries = match fs::read_dir(parent) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries?,
+    };
+    let mut folders = Vec::new();
+    for entry in entries {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            folders.push(entry.path());
+        }
+    }
+    folders.sort();
+    Ok(folders)
+}
+
+fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
+    let deadline = Instant::now() + patience;
+    while !condition() {
+        if Instant::now() >= deadline {
+            return false;
+        }
+        thread::sleep(LOOK_AGAIN);
+    }
+    true
+}

@@ -1,0 +1,128 @@
+//! Which pod gets the next request.
+
+use std::path::PathBuf;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::time::{Instant, sleep};
+
+use super::super::record::{ServiceDir, ServiceRecord};
+use super::cached_file::CachedFile;
+use super::destination::Destination;
+use super::pod::{Lease, Pod};
+
+/// How long a request waits for a pod that takes it. Bridges the moment between the end of an only pod and the
+/// readiness of its successor, and is short enough that a client hears of an outage before it gives up by itself.
+pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// How often a waiting request looks again.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+/// What is behind a service, as its files say at this moment.
+#[derive(Debug)]
+pub(super) struct Backends {
+    record: Mutex<CachedFile<ServiceRecord>>,
+    pods: Mutex<Pods>,
+    turn: AtomicUsize,
+}
+
+#[derive(Debug)]
+struct Pods {
+    file: CachedFile<Vec<PathBuf>>,
+    folders: Arc<Vec<PathBuf>>,
+    known: Vec<Arc<Pod>>,
+}
+
+impl Backends {
+    pub(super) fn new(dir: &ServiceDir) -> Self {
+        let pods = Pods { file: CachedFile::new(dir.endpoints()), folders: Arc::default(), known: Vec::new() };
+        Self { record: Mutex::new(CachedFile::new(dir.record())), pods: Mutex::new(pods), turn: AtomicUsize::new(0) }
+    }
+
+    /// A place for a request to a port of the service, at the latest at `deadline`; `None` if there is none until
+    /// then. Destinations in `tried` come only after all others and a pause.
+    pub(super) async fn lease(&self, port: u16, tried: &mut Vec<Destination>, deadline: Instant) -> Option<Lease> {
+        loop {
+            if let Some(lease) = self.try_lease(port, tried) {
+                return Some(lease);
+            }
+            if Instant::now() >= deadline {
+                return None;
+            }
+            tried.clear();
+            sleep(LOOK_AGAIN).await;
+        }
+    }
+
+    /// The service's name, for messages.
+    pub(super) fn service(&self) -> String {
+        self.record().map(|record| record.spec.name.clone()).unwrap_or_default()
+    }
+
+    fn try_lease(&self, port: u16, tried: &[Destination]) -> Option<Lease> {
+        let record = self.record()?;
+        let target = record.target_port(port)?;
+        let turn = self.turn.fetch_add(1, Ordering::Relaxed);
+        if record.spec.selector.is_empty() && !record.spec.external.is_empty() {
+            return outside(&record, port, turn, tried);
+        }
+        let pods = self.pods();
+        let load: Vec<usize> = pods.iter().map(|pod| pod.in_flight()).collect();
+        let candidates = preference(&load, turn).into_iter().filter_map(|index| pods.get(index));
+        let untried = candidates.filter(|pod| !tried.iter().any(|it| it.pod.as_deref() == Some(pod.dir())));
+        untried.into_iter().find_map(|pod| pod.lease(target))
+    }
+
+    fn record(&self) -> Option<Arc<ServiceRecord>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner).read()
+    }
+
+    fn pods(&self) -> Vec<Arc<Pod>> {
+        let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
+        let folders = pods.file.read().unwrap_or_default();
+        if folders != pods.folders {
+            pods.follow(folders);
+        }
+        pods.known.clone()
+    }
+}
+
+impl Pods {
+    /// Takes another list. Pods that stay keep their counts.
+    fn follow(&mut self, folders: Arc<Vec<PathBuf>>) {
+        let known = |folder: &PathBuf| self.known.iter().find(|pod| pod.dir() == folder).cloned();
+        self.known = folders.iter().map(|folder| known(folder).unwrap_or_else(|| Pod::new(folder))).collect();
+        self.folders = folders;
+    }
+}
+
+/// The order in which pods are asked: the least busy first, and in turn among equals.
+fn preference(load: &[usize], turn: usize) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..load.len()).collect();
+    order.rotate_left(turn.checked_rem(load.len()).unwrap_or(0));
+    order.sort_by_key(|index| load.get(*index).copied());
+    order
+}
+
+fn outside(record: &ServiceRecord, port: u16, turn: usize, tried: &[Destination]) -> Option<Lease> {
+    let all = record.spec.external.iter().map(|endpoint| Destination {
+        pod: None,
+        host: endpoint.host.clone(),
+        port: endpoint.port.unwrap_or(port),
+    });
+    let untried: Vec<Destination> = all.filter(|destination| !tried.contains(destination)).collect();
+    untried.get(turn.checked_rem(untried.len())?).cloned().map(Lease::outside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_busy_comes_first_and_equals_take_turns() {
+        assert_eq!(preference(&[0, 0, 0], 0), [0, 1, 2]);
+        assert_eq!(preference(&[0, 0, 0], 4), [1, 2, 0]);
+        assert_eq!(preference(&[2, 0, 1], 7), [1, 2, 0]);
+        assert!(preference(&[], 3).is_empty());
+    }
+}

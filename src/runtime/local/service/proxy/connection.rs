@@ -1,0 +1,92 @@
+//! One client's connection: what it speaks decides who serves it.
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, sleep};
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::backends::PATIENCE;
+use super::http;
+use super::pod::Lease;
+use super::sniff::{self, Protocol};
+
+/// How often a connection on which nobody has spoken looks whether its pod leaves.
+const LOOK_AGAIN: Duration = Duration::from_millis(100);
+
+/// Serves a client until its end.
+pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) {
+    // Errors are those of the two sides, who see them as well.
+    if client.set_nodelay(true).is_ok() {
+        decide(shared, port, client, ending).await.ok();
+    }
+}
+
+async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) -> io::Result<()> {
+    let mut protocol = sniff::detect(&client).await?;
+    let mut waiting = None;
+    if protocol == Protocol::Silent {
+        (protocol, waiting) = wait_for_word(&shared, port, &client).await?;
+    }
+    if protocol == Protocol::Http1 {
+        drop(waiting);
+        http::serve(shared, port, client, ending).await;
+        return Ok(());
+    }
+    let connected = match waiting {
+        Some(connected) => Some(connected),
+        None => connect(&shared, port).await,
+    };
+    let Some((pod, lease)) = connected else { return Ok(()) };
+    splice(client, pod, lease).await
+}
+
+/// Connects a silent client to a pod, as far as either speaks. As long as nobody has, the connection is worth
+/// nothing, so it moves to another pod when its own one leaves, and a late HTTP request is still one.
+async fn wait_for_word(
+    shared: &Shared,
+    port: u16,
+    client: &TcpStream,
+) -> io::Result<(Protocol, Option<(TcpStream, Lease)>)> {
+    loop {
+        let connected = tokio::select! {
+            spoken = client.readable() => return Ok((spoken.and(sniff::detect(client).await)?, None)),
+            connected = connect(shared, port) => connected,
+        };
+        let Some((pod, lease)) = connected else { continue };
+        loop {
+            tokio::select! {
+                spoken = client.readable() => {
+                    spoken?;
+                    return Ok((sniff::detect(client).await?, Some((pod, lease))));
+                }
+                spoken = pod.readable() => {
+                    spoken?;
+                    return Ok((Protocol::Raw, Some((pod, lease))));
+                }
+                () = sleep(LOOK_AGAIN) => if !lease.is_ready() { break },
+            }
+        }
+    }
+}
+
+/// Connects to a pod, to another one if that fails; `None` if none could be reached for some time.
+async fn connect(shared: &Shared, port: u16) -> Option<(TcpStream, Lease)> {
+    let (deadline, mut tried) = (Instant::now() + PATIENCE, Vec::new());
+    loop {
+        let lease = shared.backends.lease(port, &mut tried, deadline).await?;
+        if let Ok(stream) = lease.destination.connect().await {
+            return Some((stream, lease));
+        }
+        tried.push(lease.destination.clone());
+    }
+}
+
+/// Passes bytes both ways until both sides have ended; the end of one is passed on, and the other may go on.
+async fn splice(mut client: TcpStream, mut pod: TcpStream, _lease: Lease) -> io::Result<()> {
+    copy_bidirectional(&mut client, &mut pod).await.map(drop)
+}

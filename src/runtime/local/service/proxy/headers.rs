@@ -1,0 +1,155 @@
+//! Heads of messages on their way through: what belongs to one connection stays on it (RFC 9110, 7.6.1).
+
+use hyper::header::{
+    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING, UPGRADE,
+};
+use hyper::http::request::Parts;
+use hyper::http::uri::{PathAndQuery, Uri};
+use hyper::{Method, Version};
+
+/// Fields that concern one connection, besides those that `Connection` names.
+const PER_CONNECTION: [HeaderName; 6] = [
+    CONNECTION,
+    HeaderName::from_static("keep-alive"),
+    HeaderName::from_static("proxy-connection"),
+    TE,
+    TRANSFER_ENCODING,
+    UPGRADE,
+];
+
+/// Whether a message asks for, or agrees to, another protocol on its connection.
+pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
+    headers.contains_key(UPGRADE) && connection_options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
+}
+
+/// Whether a request may be sent again when nobody knows whether it was received: RFC 9110, 9.2.2.
+pub(super) fn is_idempotent(method: &Method) -> bool {
+    [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE].contains(method)
+}
+
+/// Makes a client's request one of the proxy's own. `authority` is where the client connected to.
+pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
+    let upgrade = is_upgrade(&head.headers).then(|| head.headers.get(UPGRADE).cloned()).flatten();
+    let trailers = head.headers.get(TE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"trailers"));
+    remove_per_connection(&mut head.headers);
+    keep_upgrade(&mut head.headers, upgrade);
+    if trailers {
+        head.headers.insert(TE, HeaderValue::from_static("trailers"));
+        head.headers.append(CONNECTION, HeaderValue::from_static("te"));
+    }
+    set_host(head, authority);
+    head.uri = origin_form(&head.uri);
+    head.version = Version::HTTP_11;
+}
+
+/// Makes a pod's response one of the proxy's own.
+pub(super) fn prepare_response(headers: &mut HeaderMap, switches_protocol: bool) {
+    let upgrade = switches_protocol.then(|| headers.get(UPGRADE).cloned()).flatten();
+    remove_per_connection(headers);
+    keep_upgrade(headers, upgrade);
+}
+
+fn keep_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
+    if let Some(protocol) = upgrade {
+        headers.insert(UPGRADE, protocol);
+        headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+    }
+}
+
+fn remove_per_connection(headers: &mut HeaderMap) {
+    let named: Vec<HeaderName> = connection_options(headers).filter_map(|option| option.parse().ok()).collect();
+    // Naming these would remove what a message cannot do without.
+    let essential = [HOST, PROXY_AUTHENTICATE, hyper::header::CONTENT_LENGTH];
+    for name in named.iter().filter(|name| !essential.contains(name)).chain(&PER_CONNECTION) {
+        headers.remove(name);
+    }
+}
+
+fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
+    let values = headers.get_all(CONNECTION).into_iter().filter_map(|value| value.to_str().ok());
+    values.flat_map(|value| value.split(',')).map(str::trim).filter(|option| !option.is_empty())
+}
+
+/// An absolute target names the host (RFC 9112, 3.2.2), and a client of HTTP/1.0 need not name any.
+fn set_host(head: &mut Parts, authority: &str) {
+    let host = head.uri.authority().map(ToString::to_string);
+    let value = match host {
+        Some(host) => host,
+        None if head.headers.contains_key(HOST) => return,
+        None => authority.to_owned(),
+    };
+    if let Ok(value) = HeaderValue::try_from(value) {
+        head.headers.insert(HOST, value);
+    }
+}
+
+fn origin_form(uri: &Uri) -> Uri {
+    uri.path_and_query().cloned().map_or_else(|| Uri::from(PathAndQuery::from_static("/")), Uri::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyper::Request;
+
+    fn prepared(request: hyper::http::request::Builder) -> Parts {
+        let (mut head, ()) = request.body(()).unwrap().into_parts();
+        prepare_request(&mut head, "127.128.0.1:80");
+        head
+    }
+
+    #[test]
+    fn fields_of_one_connection_are_removed_and_all_others_stay() {
+        let request = Request::get("/a?b=c")
+            .header("Host", "shop.example")
+            .header("Connection", "close, X-Private")
+            .header("Keep-Alive", "timeout=5")
+            .header("Transfer-Encoding", "chunked")
+            .header("X-Private", "1")
+            .header("X-Forwarded-For", "192.0.2.1")
+            .header("Cookie", "a=1");
+        let head = prepared(request);
+        let names: Vec<&str> = head.headers.keys().map(HeaderName::as_str).collect();
+        assert_eq!(names, ["host", "x-forwarded-for", "cookie"]);
+        assert_eq!((head.uri.to_string().as_str(), &head.headers[HOST]), ("/a?b=c", &"shop.example".parse().unwrap()));
+    }
+
+    #[test]
+    fn the_length_of_a_body_cannot_be_named_away() {
+        let head = prepared(Request::post("/").header("Connection", "content-length").header("Content-Length", "3"));
+        assert_eq!(head.headers["content-length"], "3");
+    }
+
+    #[test]
+    fn an_upgrade_is_kept_if_the_connection_names_it() {
+        let request = |connection| Request::get("/").header("Upgrade", "websocket").header("Connection", connection);
+        let head = prepared(request("keep-alive, Upgrade"));
+        assert_eq!(
+            (&head.headers[UPGRADE], &head.headers[CONNECTION]),
+            (&HeaderValue::from_static("websocket"), &HeaderValue::from_static("upgrade"))
+        );
+        assert!(!prepared(request("keep-alive")).headers.contains_key(UPGRADE));
+    }
+
+    #[test]
+    fn every_request_has_a_host_and_a_target_without_one() {
+        let absolute = prepared(Request::get("http://shop.example:8080/x").header("Host", "other"));
+        assert_eq!(
+            (absolute.uri.to_string().as_str(), &absolute.headers[HOST]),
+            ("/x", &HeaderValue::from_static("shop.example:8080"))
+        );
+        assert_eq!(prepared(Request::get("/").version(Version::HTTP_10)).headers[HOST], "127.128.0.1:80");
+        assert_eq!(prepared(Request::options("*")).uri, "*");
+    }
+
+    #[test]
+    fn a_response_loses_upgrade_unless_it_switches() {
+        for switches in [true, false] {
+            let mut headers = HeaderMap::new();
+            headers.insert(UPGRADE, HeaderValue::from_static("h2c"));
+            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            prepare_response(&mut headers, switches);
+            assert_eq!(headers.len(), if switches { 2 } else { 0 });
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! HTTP/1: every request goes to a pod of its own, so that clients keep their connections while pods come and go.
+
+use std::convert::Infallible;
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::{Either, Empty, Full};
+use hyper::body::{Body, Frame, Incoming, SizeHint};
+use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
+use hyper::http::request::Parts;
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::upgrade::OnUpgrade;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::copy_bidirectional;
+use tokio::net::TcpStream;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::backends::PATIENCE;
+use super::headers;
+use super::pod::Lease;
+use super::upstream::{RequestBody, Sender, Upstreams};
+
+/// The most that the head of a message may hold, in bytes.
+pub(super) const MAX_HEAD: usize = 128 << 10;
+/// The most fields that a request's head may have.
+const MAX_FIELDS: usize = 256;
+/// How long a client may keep its connection without a request. Long, because a client that sends its next request
+/// just when the connection is closed would see it fail.
+const CLIENT_IDLE: Duration = Duration::from_secs(3600);
+/// How often a request that may be repeated is sent at most. A request that kills whoever reads it must not go round.
+const MAX_SENT: usize = 3;
+
+type ResponseBody = Either<Relayed, Full<Bytes>>;
+
+/// Serves a client until it or the proxy ends.
+pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) {
+    let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
+    let client_side = Arc::new(ClientSide { shared, port, authority });
+    let service = service_fn(move |request| {
+        let client_side = client_side.clone();
+        async move { Ok::<_, Infallible>(client_side.answer(request).await) }
+    });
+    let mut builder = http1::Builder::new();
+    builder.preserve_header_case(true).max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS).half_close(true);
+    builder.auto_date_header(false).timer(TokioTimer::new()).header_read_timeout(CLIENT_IDLE);
+    let connection = builder.serve_connection(TokioIo::new(client), service).with_upgrades();
+    let mut connection = std::pin::pin!(connection);
+    // An error is a client that went away or broke the protocol; hyper has answered what can be answered.
+    tokio::select! {
+        ended = connection.as_mut() => { ended.ok(); }
+        () = ending.cancelled() => {
+            connection.as_mut().graceful_shutdown();
+            connection.await.ok();
+        }
+    }
+}
+
+/// What is known of the client's connection.
+struct ClientSide {
+    shared: Arc<Shared>,
+    port: u16,
+    authority: String,
+}
+
+/// Why an attempt failed.
+enum Failed {
+    /// Nothing reached a pod.
+    Unsent(io::Error),
+    /// Something may have.
+    Sent(hyper::Error),
+}
+
+impl ClientSide {
+    async fn answer(&self, request: Request<Incoming>) -> Response<ResponseBody> {
+        if request.method() == Method::CONNECT {
+            return text(StatusCode::METHOD_NOT_ALLOWED, "a service is no proxy to other places");
+        }
+        self.forward(request).await.unwrap_or_else(|refusal| refusal)
+    }
+
+    async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<ResponseBody>, Response<ResponseBody>> {
+        let upgrade = headers::is_upgrade(request.headers()).then(|| hyper::upgrade::on(&mut request));
+        let (mut head, body) = request.into_parts();
+        headers::prepare_request(&mut head, &self.authority);
+        let mut message = Message::new(head, body, upgrade.is_some());
+        let deadline = Instant::now() + PATIENCE;
+        let (mut tried, mut sent, mut last) = (Vec::new(), 0, None);
+        loop {
+            let Some(lease) = self.shared.backends.lease(self.port, &mut tried, deadline).await else {
+                return Err(self.nobody_answers(last));
+            };
+            match self.attempt(&mut message, &lease).await {
+                Ok((response, sender)) => return Ok(self.relay(response, sender, lease, upgrade)),
+                Err(Failed::Unsent(error)) => last = Some(error),
+                Err(Failed::Sent(error)) => {
+                    sent += 1;
+                    if !message.is_repeatable() || sent == MAX_SENT {
+                        return Err(text(StatusCode::BAD_GATEWAY, &format!("the pod broke off: {error}")));
+                    }
+                }
+            }
+            tried.push(lease.destination.clone());
+        }
+    }
+
+    /// Sends the message once. A request that cannot be repeated gets a new connection: an idle one may be closed by
+    /// the pod at this very moment.
+    async fn attempt(&self, message: &mut Message, lease: &Lease) -> Result<(Response<Incoming>, Sender), Failed> {
+        let idle = message.is_repeatable().then(|| self.shared.upstreams.take(&lease.destination)).flatten();
+        let mut sender = match idle {
+            Some(sender) => sender,
+            None => Upstreams::connect(&lease.destination).await.map_err(Failed::Unsent)?,
+        };
+        let request = message.take().ok_or_else(|| Failed::Unsent(io::ErrorKind::BrokenPipe.into()))?;
+        match sender.try_send_request(request).await {
+            Ok(response) => Ok((response, sender)),
+            Err(mut refused) => Err(match refused.take_message() {
+                Some(request) => {
+                    message.put_back(request);
+                    Failed::Unsent(io::Error::other(refused.into_error()))
+                }
+                None => Failed::Sent(refused.into_error()),
+            }),
+        }
+    }
+
+    fn relay(
+        &self,
+        mut response: Response<Incoming>,
+        sender: Sender,
+        lease: Lease,
+        client: Option<OnUpgrade>,
+    ) -> Response<ResponseBody> {
+        let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        if let (true, Some(client)) = (switches, client) {
+            self.shared.connections.spawn(tunnel(client, hyper::upgrade::on(&mut response), lease));
+            let (mut head, _) = response.into_parts();
+            headers::prepare_response(&mut head.headers, true);
+            return Response::from_parts(head, Either::Right(Full::default()));
+        }
+        headers::prepare_response(response.headers_mut(), false);
+        let upstreams = self.shared.upstreams.clone();
+        response.map(|body| Either::Left(Relayed::new(body, Exchange { sender, lease, upstreams })))
+    }
+
+    fn nobody_answers(&self, last: Option<io::Error>) -> Response<ResponseBody> {
+        let service = self.shared.backends.service();
+        let mut response = match last {
+            Some(error) => {
+                text(StatusCode::BAD_GATEWAY, &format!("no pod of service `{service}` could be reached: {error}"))
+            }
+            None => text(StatusCode::SERVICE_UNAVAILABLE, &format!("no pod of service `{service}` is ready")),
+        };
+        response.headers_mut().insert(RETRY_AFTER, HeaderValue::from_static("1"));
+        response
+    }
+}
+
+/// A request on its way, for as many attempts as it allows.
+enum Message {
+    /// Has no body and may be sent again.
+    Repeatable(Parts),
+    /// Can be sent once; empty while it is being sent.
+    Once(Option<Request<RequestBody>>),
+}
+
+impl Message {
+    fn new(head: Parts, body: Incoming, upgrade: bool) -> Self {
+        if body.is_end_stream() && headers::is_idempotent(&head.method) && !upgrade {
+            return Self::Repeatable(head);
+        }
+        Self::Once(Some(Request::from_parts(head, Either::Left(body))))
+    }
+
+    fn is_repeatable(&self) -> bool {
+        matches!(self, Self::Repeatable(_))
+    }
+
+    fn take(&mut self) -> Option<Request<RequestBody>> {
+        match self {
+            Self::Repeatable(head) => Some(Request::from_parts(head.clone(), Either::Right(Empty::new()))),
+            Self::Once(request) => request.take(),
+        }
+    }
+
+    fn put_back(&mut self, request: Request<RequestBody>) {
+        if let Self::Once(place) = self {
+            *place = Some(request);
+        }
+    }
+}
+
+/// Passes bytes both ways after both sides have agreed on another protocol.
+async fn tunnel(client: OnUpgrade, pod: OnUpgrade, _lease: Lease) {
+    if let (Ok(client), Ok(pod)) = futures::future::join(client, pod).await {
+        // Whoever breaks off, both sides see the end.
+        copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(pod)).await.ok();
+    }
+}
+
+/// A request in flight: its connection, and the pod's promise not to end.
+struct Exchange {
+    sender: Sender,
+    lease: Lease,
+    upstreams: Arc<Upstreams>,
+}
+
+/// A response's body on its way to the client. The exchange ends with it; the connection is kept if it is complete.
+struct Relayed {
+    body: Incoming,
+    exchange: Option<Exchange>,
+}
+
+impl Relayed {
+    fn new(body: Incoming, exchange: Exchange) -> Self {
+        let mut relayed = Self { body, exchange: Some(exchange) };
+        if relayed.body.is_end_stream() {
+            relayed.complete();
+        }
+        relayed
+    }
+
+    fn complete(&mut self) {
+        if let Some(Exchange { sender, lease, upstreams }) = self.exchange.take() {
+            upstreams.keep(sender, lease);
+        }
+    }
+}
+
+impl Body for Relayed {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        match &frame {
+            Some(Err(_)) => self.exchange = None,
+            Some(Ok(_)) if !self.body.is_end_stream() => {}
+            Some(Ok(_)) | None => self.complete(),
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+fn text(status: StatusCode, message: &str) -> Response<ResponseBody> {
+    let mut response = Response::new(Either::Right(Full::from(format!("{message}\n"))));
+    *response.status_mut() = status;
+    response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    response
+}

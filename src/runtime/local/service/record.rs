@@ -1,0 +1,158 @@
+//! The files through which the daemon, a service's shim and its proxy speak to each other.
+//!
+//! Readers ignore what they do not know, so that an old shim meets a new daemon and the other way round.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::model::pod::Scalar;
+use crate::runtime::ServiceSpec;
+use crate::runtime::local::files::{self, Durability};
+
+/// The most that one of these files may hold; an endpoint list of thousands of pods is far below.
+const MAX_FILE: u64 = 4 << 20;
+
+/// The folder of one service.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServiceDir(PathBuf);
+
+impl ServiceDir {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// What is wanted; only the daemon writes it.
+    pub(super) fn record(&self) -> PathBuf {
+        self.0.join("service.json")
+    }
+
+    /// The folders of the pods behind it, as a list; only the daemon writes it.
+    pub(super) fn endpoints(&self) -> PathBuf {
+        self.0.join("endpoints.json")
+    }
+
+    /// What the shim made of it; only the shim writes it.
+    pub(super) fn status(&self) -> PathBuf {
+        self.0.join("shim.json")
+    }
+
+    /// Locked by the living shim.
+    pub(super) fn lock(&self) -> PathBuf {
+        self.0.join("shim.lock")
+    }
+
+    /// Exists once the service was asked to end.
+    pub(super) fn stop(&self) -> PathBuf {
+        self.0.join("stop")
+    }
+
+    /// What the shim and the proxy complain about.
+    pub(super) fn log(&self) -> PathBuf {
+        self.0.join("service.log")
+    }
+
+    /// Whether the service was asked to end, or is gone already.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stop().exists() || !self.record().exists()
+    }
+
+    /// Puts one of these files in place as a whole.
+    pub(super) fn write(&self, path: &Path, value: &impl Serialize, durability: Durability) -> io::Result<()> {
+        files::write_whole(path, &self.0, &serde_json::to_vec_pretty(value)?, durability)
+    }
+}
+
+/// Reads one of these files; `None` if it is not there.
+pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    let Some(content) = files::read_bounded(path, MAX_FILE)? else { return Ok(None) };
+    Ok(Some(serde_json::from_slice(&content)?))
+}
+
+/// `service.json`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ServiceRecord {
+    /// Counts the changes, so that the shim can say which one it has made true.
+    pub(super) generation: u64,
+    /// The service's address, the same for its whole life.
+    pub(super) address: Ipv4Addr,
+    /// What is wanted.
+    pub(super) spec: ServiceSpec,
+}
+
+impl ServiceRecord {
+    /// Where connections to one of the service's ports go in a pod.
+    pub(super) fn target_port(&self, port: u16) -> Option<&Scalar> {
+        self.spec.ports.iter().find(|candidate| candidate.port == port).map(|found| &found.target_port)
+    }
+}
+
+/// `shim.json`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ShimStatus {
+    /// The shim's process id; it means something only while the lock is held.
+    pub(super) pid: i32,
+    /// The generation of `service.json` that these facts are about.
+    pub(super) generation: u64,
+    /// Why ports do not answer, a sentence each; empty if all do.
+    pub(super) problems: Vec<String>,
+}
+
+/// `<pod dir>/ready`: where a pod that is ready takes its connections.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct ReadyMarker {
+    /// The pod's address.
+    pub(super) address: String,
+    /// The real port of each declared number and name.
+    #[serde(default)]
+    pub(super) ports: BTreeMap<String, u16>,
+}
+
+impl ReadyMarker {
+    /// The real port behind a service's target: a declared name or number, else the number itself.
+    pub(super) fn resolve(&self, target: &Scalar) -> Option<u16> {
+        match target {
+            Scalar::Number(number) => {
+                self.ports.get(&number.to_string()).copied().or_else(|| u16::try_from(*number).ok())
+            }
+            Scalar::Text(name) => self.ports.get(name).copied().or_else(|| name.parse().ok()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_target_is_a_declared_name_or_number_or_the_number_itself() {
+        let text = r#"{"address":"127.0.0.1","ports":{"8080":41234,"http":41234}}"#;
+        let marker: ReadyMarker = serde_json::from_str(text).unwrap();
+        let cases = [
+            (Scalar::Number(8080), Some(41234)),
+            (Scalar::Text("http".into()), Some(41234)),
+            (Scalar::Text("8080".into()), Some(41234)),
+            (Scalar::Number(9090), Some(9090)),
+            (Scalar::Text("admin".into()), None),
+            (Scalar::Number(70_000), None),
+            (Scalar::Number(-1), None),
+        ];
+        for (target, expected) in cases {
+            assert_eq!(marker.resolve(&target), expected, "{target:?}");
+        }
+    }
+
+    #[test]
+    fn a_record_of_a_later_version_is_read() {
+        let status: ShimStatus = serde_json::from_str(r#"{"pid":7,"generation":2,"problems":[],"new":1}"#).unwrap();
+        assert_eq!(status.generation, 2);
+    }
+}

@@ -1,0 +1,126 @@
+//! What a service may ask for, and which pods it selects.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
+use super::PodEndpoint;
+use super::sockets::MAX_PORTS;
+use crate::error::{Failure, Result};
+use crate::model::pod::Scalar;
+use crate::runtime::{ServicePort, ServiceSpec};
+
+/// The longest name that a DNS label has.
+const MAX_NAME: usize = 63;
+
+/// Refuses what cannot be served on this machine.
+pub(super) fn check(spec: &ServiceSpec) -> Result<()> {
+    check_name(spec.namespace.as_str())?;
+    check_name(&spec.name)?;
+    if spec.ports.len() > MAX_PORTS {
+        return Err(Failure::stalled(format!("service `{}` has more than {MAX_PORTS} ports", spec.name)));
+    }
+    spec.ports.iter().try_for_each(|port| check_port(&spec.name, port))?;
+    let numbers: BTreeSet<u16> = spec.ports.iter().map(|port| port.port).collect();
+    if numbers.len() < spec.ports.len() {
+        return Err(Failure::stalled(format!("service `{}` has a port twice", spec.name)));
+    }
+    Ok(())
+}
+
+/// A name becomes a folder's, so it must be what Kubernetes allows: a DNS label.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let allowed = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    if name.is_empty() || name.len() > MAX_NAME || !name.bytes().all(allowed) || name.starts_with('-') {
+        return Err(Failure::stalled(format!("`{}` is no name for a service", name.escape_debug()))
+            .hint("use lower-case letters, digits and `-`, at most 63 of them"));
+    }
+    Ok(())
+}
+
+fn check_port(service: &str, port: &ServicePort) -> Result<()> {
+    let number = port.port;
+    if let Some(protocol) = port.protocol.as_deref().filter(|protocol| !protocol.eq_ignore_ascii_case("TCP")) {
+        let protocol = protocol.escape_debug();
+        return Err(Failure::stalled(format!("port {number} of service `{service}` is {protocol}"))
+            .hint("the local runtime carries TCP only: remove the port, or deploy the stage to a cluster"));
+    }
+    let reachable = match &port.target_port {
+        Scalar::Number(target) => (1..=i64::from(u16::MAX)).contains(target),
+        Scalar::Text(target) => !target.is_empty(),
+    };
+    if number == 0 || !reachable {
+        return Err(Failure::stalled(format!("port {number} of service `{service}` leads to no port"))
+            .hint("ports are numbers from 1 to 65535; a target may be the name of a container's port"));
+    }
+    Ok(())
+}
+
+/// The folders of the pods that a service selects, sorted.
+pub(super) fn select(spec: &ServiceSpec, pods: &[PodEndpoint]) -> Vec<PathBuf> {
+    let matches = |pod: &&PodEndpoint| spec.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
+    let selected = pods.iter().filter(|_| !spec.selector.is_empty()).filter(matches);
+    selected.map(|pod| pod.dir.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::ids::Namespace;
+    use std::collections::BTreeMap;
+
+    fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn port(number: u16, target_port: Scalar, protocol: Option<&str>) -> ServicePort {
+        ServicePort { name: None, port: number, target_port, protocol: protocol.map(str::to_owned) }
+    }
+
+    fn spec(name: &str, ports: Vec<ServicePort>, selector: &[(&str, &str)]) -> ServiceSpec {
+        let namespace = Namespace::from("shop-dev");
+        ServiceSpec { namespace, name: name.into(), ports, selector: labels(selector), external: vec![] }
+    }
+
+    #[test]
+    fn only_what_can_be_served_is_accepted() {
+        let good = || port(80, Scalar::Number(8080), Some("TCP"));
+        let many = (1..=65).map(|number| port(number, Scalar::Number(1), None)).collect();
+        let cases = [
+            (spec("web", vec![good()], &[]), None),
+            (spec("web", vec![], &[]), None),
+            (spec("../web", vec![], &[]), Some("`../web` is no name for a service")),
+            (spec("", vec![], &[]), Some("`` is no name for a service")),
+            (
+                spec("dns", vec![port(53, Scalar::Number(53), Some("UDP"))], &[]),
+                Some("port 53 of service `dns` is UDP"),
+            ),
+            (spec("web", vec![good(), good()], &[]), Some("service `web` has a port twice")),
+            (spec("web", many, &[]), Some("service `web` has more than 64 ports")),
+            (
+                spec("web", vec![port(0, Scalar::Number(1), None)], &[]),
+                Some("port 0 of service `web` leads to no port"),
+            ),
+            (
+                spec("web", vec![port(1, Scalar::Number(0), None)], &[]),
+                Some("port 1 of service `web` leads to no port"),
+            ),
+        ];
+        for (spec, expected) in cases {
+            assert_eq!(check(&spec).err().map(|failure| failure.to_string()).as_deref(), expected);
+        }
+    }
+
+    #[test]
+    fn pods_are_selected_by_all_labels_and_an_empty_selector_selects_none() {
+        let pod = |name: &str, pairs: &[(&str, &str)]| PodEndpoint {
+            name: name.into(),
+            labels: labels(pairs),
+            dir: PathBuf::from("/pods").join(name),
+        };
+        let pods = [pod("b", &[("app", "web"), ("tier", "front")]), pod("a", &[("app", "web")]), pod("c", &[])];
+        let select = |selector: &[(&str, &str)]| select(&spec("web", vec![], selector), &pods);
+        assert_eq!(select(&[("app", "web")]), [PathBuf::from("/pods/a"), PathBuf::from("/pods/b")]);
+        assert_eq!(select(&[("app", "web"), ("tier", "front")]), [PathBuf::from("/pods/b")]);
+        assert!(select(&[]).is_empty());
+    }
+}

@@ -1,0 +1,168 @@
+//! Actions on resources.
+
+use axum::extract::State;
+use axum::{Extension, Json};
+use serde::{Deserialize, Serialize};
+
+use super::extract::{Body, Segments};
+use super::read::config_key;
+use crate::control::command::{Command, Done};
+use crate::model::hold::HoldScope;
+use crate::model::ids::HoldId;
+use crate::server::problem::Answer;
+use crate::server::state::{Actor, ServerState};
+
+type Segment3 = Segments<(String, String, String)>;
+type Acted = Answer<Json<Done>>;
+
+/// What `sync` may allow.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct SyncRequest {
+    /// This revision may delete more than the rule allows.
+    pub allow_prune: Option<String>,
+    /// This revision may replace history.
+    pub accept_rewrite: Option<String>,
+}
+
+/// To which version `undo` goes.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct UndoRequest {
+    /// The last complete one before the latest if absent.
+    pub to_version: Option<u32>,
+}
+
+/// How many pods.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScaleRequest {
+    /// So many.
+    pub replicas: u32,
+}
+
+/// What may not change, and why.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HoldRequest {
+    /// The project.
+    pub project: String,
+    /// One stage of it, or all.
+    #[serde(default)]
+    pub stage: Option<String>,
+    /// One service, or all.
+    #[serde(default)]
+    pub service: Option<String>,
+    /// Why.
+    pub reason: String,
+}
+
+/// Which delivery is started.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DeliveryRequest {
+    /// Of which project.
+    pub project: String,
+    /// In which stage.
+    pub stage: String,
+    /// For one service, or for all that differ.
+    #[serde(default)]
+    pub service: Option<String>,
+}
+
+pub(in crate::server) async fn sync(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(name): Segments<String>,
+    Body(request): Body<SyncRequest>,
+) -> Acted {
+    let SyncRequest { allow_prune, accept_rewrite } = request;
+    let command = Command::Sync { repository: name.as_str().into(), allow_prune, accept_rewrite };
+    state.act(command, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn down(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(name): Segments<String>,
+) -> Acted {
+    state.act(Command::Down { repository: name.as_str().into() }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn latest(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Latest { config: config_key(segments) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn cancel(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Cancel { config: config_key(segments) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn retry(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Retry { config: config_key(segments) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn undo(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+    Body(request): Body<UndoRequest>,
+) -> Acted {
+    let command = Command::Undo { config: config_key(segments), to_version: request.to_version };
+    state.act(command, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn scale(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+    Body(request): Body<ScaleRequest>,
+) -> Acted {
+    let command = Command::Scale { config: config_key(segments), replicas: request.replicas };
+    state.act(command, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn hold(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<HoldRequest>,
+) -> Acted {
+    let scope = HoldScope {
+        project: request.project.as_str().into(),
+        stage: request.stage.as_deref().map(Into::into),
+        service: request.service.as_deref().map(Into::into),
+    };
+    state.act(Command::Hold { scope, reason: request.reason }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn release(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(id): Segments<String>,
+) -> Acted {
+    state.act(Command::Release { hold: HoldId::new(id) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn deliver(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<DeliveryRequest>,
+) -> Acted {
+    let command = Command::TriggerDelivery {
+        project: request.project.as_str().into(),
+        stage: request.stage.as_str().into(),
+        service: request.service.as_deref().map(Into::into),
+    };
+    state.act(command, &actor).await.map(Json)
+}

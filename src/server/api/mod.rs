@@ -1,0 +1,6 @@
+//! `/api/v1`: resources to read, and actions on them.
+
+pub mod act;
+pub mod extract;
+pub mod output;
+pub mod read;

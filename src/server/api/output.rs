@@ -1,0 +1,116 @@
+//! What pods print, and commands run beside them.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{StatusCode, header};
+use axum::response::IntoResponse;
+use serde::{Deserialize, Serialize};
+
+use super::extract::{Body, Parameters, Segments};
+use super::read::config_key;
+use crate::model::pod::{ObservedPod, PodPhase};
+use crate::runtime::ExecOutput;
+use crate::server::problem::{Answer, Problem};
+use crate::server::query::Selection;
+use crate::server::state::ServerState;
+
+/// The most bytes of output that one answer holds, unless less is asked for.
+const MOST_OUTPUT: u64 = 1 << 20;
+
+/// Whose output.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct LogParameters {
+    /// Only this pod's.
+    pub pod: Option<String>,
+    /// Only this container's.
+    pub container: Option<String>,
+    /// The last so many bytes of each pod.
+    pub bytes: Option<u64>,
+}
+
+/// A command to run beside the processes of a pod.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExecRequest {
+    /// The command, not run by a shell.
+    pub command: Vec<String>,
+    /// In this pod; one that is ready if absent.
+    #[serde(default)]
+    pub pod: Option<String>,
+    /// In this container; the first if absent.
+    #[serde(default)]
+    pub container: Option<String>,
+}
+
+/// The last output of the chosen pods, each line with its pod's name before it where there are several.
+pub(in crate::server) async fn logs(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+    Parameters(which): Parameters<LogParameters>,
+) -> Answer<impl IntoResponse> {
+    let mut pods = state.query.observed(&selection).await?;
+    pods.retain(|pod| which.pod.as_deref().is_none_or(|name| pod.id.name.as_str() == name));
+    if pods.is_empty() {
+        return Err(Problem::not_found("there is no such pod"));
+    }
+    let limit = which.bytes.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT);
+    let mut text = Vec::new();
+    for pod in &pods {
+        let output = state.query.runtime()?.logs(&pod.id, which.container.as_deref(), limit).await?;
+        if pods.len() == 1 {
+            text = output;
+        } else {
+            append_prefixed(&mut text, pod.id.name.as_str(), &output);
+        }
+    }
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text))
+}
+
+fn append_prefixed(text: &mut Vec<u8>, pod: &str, output: &[u8]) {
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        text.extend_from_slice(format!("[{pod}] ").as_bytes());
+        text.extend_from_slice(line);
+    }
+    if text.last().is_some_and(|last| *last != b'\n') {
+        text.push(b'\n');
+    }
+}
+
+/// Runs a command in a pod of a deployment config.
+pub(in crate::server) async fn exec(
+    State(state): State<ServerState>,
+    Segments((project, stage, name)): Segments<(String, String, String)>,
+    Body(request): Body<ExecRequest>,
+) -> Answer<Json<ExecOutput>> {
+    let key = config_key((project, stage, name));
+    if request.command.is_empty() {
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "there is no command to run"));
+    }
+    let pods = state.query.replicas(&key).await?;
+    let chosen = choose(&pods, request.pod.as_deref())
+        .ok_or_else(|| Problem::not_found(format!("no pod of `{key}` runs that could run a command")))?;
+    let runtime = state.query.runtime()?;
+    Ok(Json(runtime.exec(&chosen.id, request.container.as_deref(), &request.command).await?))
+}
+
+fn choose<'a>(pods: &'a [ObservedPod], name: Option<&str>) -> Option<&'a ObservedPod> {
+    match name {
+        Some(name) => pods.iter().find(|pod| pod.id.name.as_str() == name),
+        None => pods.iter().find(|pod| matches!(pod.phase, PodPhase::Ready { .. })),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_of_several_pods_name_their_pod() {
+        let mut text = Vec::new();
+        append_prefixed(&mut text, "web-1-0", b"one\ntwo");
+        append_prefixed(&mut text, "web-1-1", b"");
+        append_prefixed(&mut text, "web-1-2", b"three\n");
+        assert_eq!(String::from_utf8(text).expect("text"), "[web-1-0] one\n[web-1-0] two\n[web-1-2] three\n");
+    }
+}

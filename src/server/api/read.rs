@@ -1,0 +1,121 @@
+//! Resources to read.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::extract::{Parameters, Segments};
+use crate::model::ids::{ConfigKey, ServiceKey};
+use crate::server::problem::Answer;
+use crate::server::query::Selection;
+use crate::server::state::ServerState;
+use crate::server::view::{
+    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
+    RunDetail, RunView, ServiceView,
+};
+
+type Found<T> = Answer<Json<T>>;
+
+pub(in crate::server) async fn repositories(State(state): State<ServerState>) -> Found<List<RepositoryView>> {
+    state.query.repositories().await.map(Json)
+}
+
+pub(in crate::server) async fn repository(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+) -> Found<RepositoryView> {
+    state.query.repository(&name).await.map(Json)
+}
+
+pub(in crate::server) async fn revisions(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<RevisionView>> {
+    state.query.revisions(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn revision(
+    State(state): State<ServerState>,
+    Segments((repository, commit)): Segments<(String, String)>,
+) -> Found<RevisionView> {
+    state.query.revision(&repository, &commit).await.map(Json)
+}
+
+pub(in crate::server) async fn plan(
+    State(state): State<ServerState>,
+    Segments(id): Segments<String>,
+) -> Found<PlanView> {
+    state.query.plan(&id).await.map(Json)
+}
+
+pub(in crate::server) async fn deployments(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<ConfigView>> {
+    state.query.configs(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn deployment(
+    State(state): State<ServerState>,
+    Segments(segments): Segments<(String, String, String)>,
+) -> Found<ConfigView> {
+    state.query.config(&config_key(segments)).await.map(Json)
+}
+
+pub(in crate::server) async fn history(
+    State(state): State<ServerState>,
+    Segments(segments): Segments<(String, String, String)>,
+) -> Found<List<HistoryRow>> {
+    state.query.history(&config_key(segments)).await.map(Json)
+}
+
+pub(in crate::server) async fn runs(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<RunView>> {
+    state.query.runs(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn run(
+    State(state): State<ServerState>,
+    Segments(id): Segments<String>,
+) -> Found<RunDetail> {
+    state.query.run(&id).await.map(Json)
+}
+
+pub(in crate::server) async fn events(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<EventView>> {
+    state.query.events(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn holds(State(state): State<ServerState>) -> Found<List<HoldView>> {
+    state.query.holds().await.map(Json)
+}
+
+pub(in crate::server) async fn services(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<ServiceView>> {
+    state.query.services(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn pods(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<PodView>> {
+    state.query.pods(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn why(
+    State(state): State<ServerState>,
+    Segments((project, stage, service)): Segments<(String, String, String)>,
+) -> Found<Explanation> {
+    let service =
+        ServiceKey { project: project.as_str().into(), stage: stage.as_str().into(), service: service.as_str().into() };
+    state.query.why(&service).await.map(Json)
+}
+
+pub(in crate::server) fn config_key((project, stage, name): (String, String, String)) -> ConfigKey {
+    ConfigKey { project: project.as_str().into(), stage: stage.as_str().into(), name }
+}

@@ -1,0 +1,105 @@
+//! Errors as `application/problem+json` (RFC 9457), with a `detail` that helps.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+
+use crate::control::command::Refusal;
+use crate::error::{Class, Failure};
+
+/// Why a request was not answered as wished.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Problem {
+    /// Always `about:blank`: the status code says what kind of problem it is.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// The status code.
+    pub status: u16,
+    /// The status code in words.
+    pub title: String,
+    /// What is wrong.
+    pub detail: String,
+    /// What the reader can do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hint: Option<String>,
+}
+
+/// The result of a request.
+pub type Answer<T> = Result<T, Problem>;
+
+impl Problem {
+    /// A problem with this status code.
+    pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
+        let title = status.canonical_reason().unwrap_or("Error").to_owned();
+        Self { kind: "about:blank".to_owned(), status: status.as_u16(), title, detail: detail.into(), hint: None }
+    }
+
+    /// What is asked for is not there.
+    pub fn not_found(detail: impl Into<String>) -> Self {
+        Self::new(StatusCode::NOT_FOUND, detail)
+    }
+
+    /// Adds what the reader can do.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    fn from_failure(status: StatusCode, failure: &Failure) -> Self {
+        let hint = failure.hint_text().map(str::to_owned);
+        Self { hint, ..Self::new(status, format!("{failure:#}")) }
+    }
+}
+
+impl From<Failure> for Problem {
+    fn from(failure: Failure) -> Self {
+        let status = match failure.class() {
+            Class::Transient | Class::Waiting => StatusCode::SERVICE_UNAVAILABLE,
+            Class::Stalled => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        Self::from_failure(status, &failure)
+    }
+}
+
+impl From<Refusal> for Problem {
+    fn from(refusal: Refusal) -> Self {
+        match refusal {
+            Refusal::Unknown(failure) => Self::from_failure(StatusCode::NOT_FOUND, &failure),
+            Refusal::Conflict(failure) => Self::from_failure(StatusCode::CONFLICT, &failure),
+            Refusal::Invalid(failure) => Self::from_failure(StatusCode::UNPROCESSABLE_ENTITY, &failure),
+            Refusal::Failed(failure) => failure.into(),
+        }
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response {
+        let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let mut response = (status, axum::Json(self)).into_response();
+        let kind = HeaderValue::from_static("application/problem+json");
+        response.headers_mut().insert(header::CONTENT_TYPE, kind);
+        response
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_keeps_its_words_and_its_hint() {
+        let failure = || Failure::stalled("`web` is paused").hint("resume it first");
+        let cases = [
+            (Refusal::Unknown(failure()), 404),
+            (Refusal::Conflict(failure()), 409),
+            (Refusal::Invalid(failure()), 422),
+            (Refusal::Failed(failure()), 500),
+        ];
+        for (refusal, status) in cases {
+            let problem = Problem::from(refusal);
+            assert_eq!((problem.status, problem.detail.as_str()), (status, "`web` is paused"));
+            assert_eq!(problem.hint.as_deref(), Some("resume it first"));
+        }
+    }
+}

@@ -1,0 +1,405 @@
+//! Reads from the store and the runtime what a view is made from.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::problem::{Answer, Problem};
+use super::view::{
+    ConfigView, EventView, Explanation, Facts, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView,
+    RevisionView, RunDetail, RunView, ServiceView, explain,
+};
+use crate::error::Result;
+use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::plan::{ServicePlan, StageStart};
+use crate::model::pod::{ObservedPod, PodOwner};
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, RevisionResult};
+use crate::report::status;
+use crate::runtime::Runtime;
+use crate::store::{ReadStore, RunFilter};
+
+/// The most rows of one answer.
+pub const MOST: u32 = 1000;
+
+/// Where answers come from: the store, and the runtime if there is one in this process.
+#[derive(Clone)]
+pub struct Query {
+    /// What is remembered.
+    pub store: Arc<dyn ReadStore>,
+    /// What runs.
+    pub runtime: Option<Arc<dyn Runtime>>,
+}
+
+impl std::fmt::Debug for Query {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Query").field("runtime", &self.runtime.is_some()).finish_non_exhaustive()
+    }
+}
+
+/// Which of several are meant; absent parts match everything.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Selection {
+    /// Of this repository.
+    pub repository: Option<String>,
+    /// Of this project.
+    pub project: Option<String>,
+    /// In this stage.
+    pub stage: Option<String>,
+    /// Of this service.
+    pub service: Option<String>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// On this revision.
+    pub commit: Option<String>,
+    /// `sequence` or `deployment`.
+    pub kind: Option<String>,
+    /// Only open (true) or only ended (false) ones.
+    pub open: Option<bool>,
+    /// Of this run.
+    pub run: Option<String>,
+    /// Only what came after this number.
+    pub after: Option<i64>,
+    /// Only what was created before this run; for paging.
+    pub before: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+impl Selection {
+    fn limit(&self) -> u32 {
+        self.limit.unwrap_or(100).clamp(1, MOST)
+    }
+
+    fn takes(&self, wanted: Option<&String>, value: &str) -> bool {
+        wanted.is_none_or(|wanted| wanted == value)
+    }
+
+    fn takes_config(&self, config: &ConfigState) -> bool {
+        self.takes(self.repository.as_ref(), config.repository.as_str())
+            && self.takes(self.service.as_ref(), config.service.as_str())
+            && self.takes(self.name.as_ref(), &config.key.name)
+    }
+
+    fn runs(&self) -> RunFilter {
+        RunFilter {
+            repository: self.repository.as_deref().map(Into::into),
+            project: self.project.as_deref().map(Into::into),
+            stage: self.stage.as_deref().map(Into::into),
+            service: self.service.clone(),
+            config: self.name.clone(),
+            commit: self.commit.as_deref().map(Into::into),
+            sequences: self.kind.as_deref().map(|kind| kind == "sequence"),
+            open: self.open,
+            before: self.before.as_deref().map(Into::into),
+            limit: self.limit(),
+        }
+    }
+}
+
+impl Query {
+    /// The watched repositories.
+    pub async fn repositories(&self) -> Answer<List<RepositoryView>> {
+        let states = self.store.repositories().await?;
+        Ok(states.iter().map(|state| RepositoryView::from(&state.value)).collect())
+    }
+
+    /// One watched repository.
+    pub async fn repository(&self, name: &str) -> Answer<RepositoryView> {
+        let state = self.store.repository(&name.into()).await?;
+        let state = state.ok_or_else(|| Problem::not_found(format!("there is no repository `{name}`")))?;
+        Ok(RepositoryView::from(&state.value))
+    }
+
+    /// The last revisions, of one repository or all.
+    pub async fn revisions(&self, selection: &Selection) -> Answer<List<RevisionView>> {
+        let mut items = Vec::new();
+        for repository in self.repository_names(selection.repository.as_deref()).await? {
+            let revisions = self.store.revisions(&repository, selection.limit()).await?;
+            items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &[])));
+        }
+        items.sort_by(|a, b| b.at.cmp(&a.at));
+        Ok(List { items })
+    }
+
+    /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
+    pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
+        let repository = RepositoryName::from(repository);
+        let state = self.store.revision(&repository, commit).await?;
+        let state = state.ok_or_else(|| {
+            Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
+        })?;
+        let filter =
+            RunFilter { repository: Some(repository), commit: Some(state.commit.clone()), ..RunFilter::default() };
+        let runs: Vec<Run> = self.store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+        Ok(RevisionView::new(&state, &status::render(&state, &runs)))
+    }
+
+    /// One plan.
+    pub async fn plan(&self, id: &str) -> Answer<PlanView> {
+        let plan = self.store.plan(&PlanId::from(id)).await?;
+        let plan = plan.ok_or_else(|| Problem::not_found(format!("there is no plan `{id}`")))?;
+        Ok(PlanView::new(&plan, None))
+    }
+
+    /// Deployment configs.
+    pub async fn configs(&self, selection: &Selection) -> Answer<List<ConfigView>> {
+        let states = self.config_states(selection).await?;
+        self.config_views(&states).await
+    }
+
+    /// One deployment config.
+    pub async fn config(&self, key: &ConfigKey) -> Answer<ConfigView> {
+        let state = self.store.config(key).await?;
+        let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
+        let views = self.config_views(&[state.value]).await?;
+        views.items.into_iter().next().ok_or_else(|| Problem::not_found(format!("`{key}` is gone")))
+    }
+
+    /// The versions of a deployment config, oldest first.
+    pub async fn history(&self, key: &ConfigKey) -> Answer<List<HistoryRow>> {
+        let filter = RunFilter {
+            project: Some(key.project.clone()),
+            stage: Some(key.stage.clone()),
+            config: Some(key.name.clone()),
+            sequences: Some(false),
+            limit: MOST,
+            ..RunFilter::default()
+        };
+        let runs = self.store.runs(&filter).await?;
+        let rows = runs.iter().filter_map(|run| match &run.value {
+            Run::Deployment(run) => Some(HistoryRow::from(&**run)),
+            Run::Sequence(_) => None,
+        });
+        let mut items: Vec<_> = rows.collect();
+        items.sort_by_key(|row| row.version);
+        Ok(List { items })
+    }
+
+    /// Runs, newest first.
+    pub async fn runs(&self, selection: &Selection) -> Answer<List<RunView>> {
+        let runs = self.store.runs(&selection.runs()).await?;
+        Ok(runs.iter().map(|run| RunView::from(&run.value)).collect())
+    }
+
+    /// One run with its steps.
+    pub async fn run(&self, id: &str) -> Answer<RunDetail> {
+        let run = self.store.run(&RunId::from(id)).await?;
+        let run = run.ok_or_else(|| Problem::not_found(format!("there is no run `{id}`")))?;
+        Ok(RunDetail::from(&run.value))
+    }
+
+    /// Facts that runs were told, oldest first.
+    pub async fn events(&self, selection: &Selection) -> Answer<List<EventView>> {
+        let run = selection.run.as_deref().map(RunId::from);
+        let rows = self.store.events(run.as_ref(), selection.after.unwrap_or(0), selection.limit()).await?;
+        Ok(rows.iter().map(EventView::from).collect())
+    }
+
+    /// All holds.
+    pub async fn holds(&self) -> Answer<List<HoldView>> {
+        Ok(self.store.holds().await?.iter().map(HoldView::from).collect())
+    }
+
+    /// The pods of the chosen stages.
+    pub async fn pods(&self, selection: &Selection) -> Answer<List<PodView>> {
+        Ok(self.observed(selection).await?.iter().map(PodView::from).collect())
+    }
+
+    /// The same as the runtime sees them; of one deployment config or of one run if the selection names it.
+    pub async fn observed(&self, selection: &Selection) -> Answer<Vec<ObservedPod>> {
+        let runtime = self.runtime()?;
+        let mut chosen = Vec::new();
+        for namespace in self.namespaces(selection).await? {
+            let mut pods = runtime.observe(&namespace).await?;
+            pods.retain(|pod| selection.name.as_ref().is_none_or(|name| owned_by(pod, name)));
+            pods.retain(|pod| selection.run.as_ref().is_none_or(|run| run_by(pod, run)));
+            chosen.extend(pods);
+        }
+        Ok(chosen)
+    }
+
+    /// The pods of a deployment config's versions.
+    pub async fn replicas(&self, key: &ConfigKey) -> Answer<Vec<ObservedPod>> {
+        let runtime = self.runtime()?;
+        let state = self.store.config(key).await?;
+        let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
+        let mut pods = runtime.observe(&state.value.namespace).await?;
+        pods.retain(|pod| matches!(&pod.owner, PodOwner::Version { config, .. } if config == key));
+        Ok(pods)
+    }
+
+    /// The services of the chosen stages.
+    pub async fn services(&self, selection: &Selection) -> Answer<List<ServiceView>> {
+        let runtime = self.runtime()?;
+        let mut items = Vec::new();
+        for namespace in self.namespaces(selection).await? {
+            let services = runtime.services(&namespace).await?;
+            let chosen = services.iter().filter(|service| selection.takes(selection.name.as_ref(), &service.name));
+            items.extend(chosen.map(|service| ServiceView::new(&namespace, service)));
+        }
+        Ok(List { items })
+    }
+
+    /// Why a service is not what was pushed.
+    pub async fn why(&self, service: &ServiceKey) -> Answer<Explanation> {
+        let facts = self.facts(service).await?;
+        if facts.configs.is_empty() && facts.slot.is_empty() && facts.planned.is_none() {
+            return Err(Problem::not_found(format!("nothing is known about service `{service}`")));
+        }
+        Ok(explain(service, &facts))
+    }
+
+    /// The runtime.
+    ///
+    /// # Errors
+    /// If there is none in this process.
+    pub fn runtime(&self) -> Answer<&Arc<dyn Runtime>> {
+        self.runtime.as_ref().ok_or_else(|| {
+            Problem::new(axum::http::StatusCode::SERVICE_UNAVAILABLE, "only a running daemon can tell what runs")
+                .hint("start it with `launchway up` or `launchway serve`")
+        })
+    }
+
+    async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
+        match chosen {
+            Some(name) => Ok(vec![name.into()]),
+            None => Ok(self.store.repositories().await?.into_iter().map(|state| state.value.name).collect()),
+        }
+    }
+
+    async fn config_states(&self, selection: &Selection) -> Result<Vec<ConfigState>> {
+        let project = selection.project.as_deref().map(Into::into);
+        let stage = selection.stage.as_deref().map(Into::into);
+        let states = self.store.configs(project.as_ref(), stage.as_ref()).await?;
+        Ok(states.into_iter().map(|state| state.value).filter(|state| selection.takes_config(state)).collect())
+    }
+
+    /// Configs with the number of their pods, for which each namespace is looked at once.
+    async fn config_views(&self, states: &[ConfigState]) -> Answer<List<ConfigView>> {
+        let Some(runtime) = &self.runtime else { return Ok(states.iter().map(ConfigView::from).collect()) };
+        let mut seen: BTreeMap<&Namespace, Vec<ObservedPod>> = BTreeMap::new();
+        for state in states {
+            if !seen.contains_key(&state.namespace) {
+                seen.insert(&state.namespace, runtime.observe(&state.namespace).await?);
+            }
+        }
+        let view = |state: &ConfigState| {
+            let pods = seen.get(&state.namespace).map_or(&[][..], Vec::as_slice);
+            ConfigView::from(state).with_pods(pods, state)
+        };
+        Ok(states.iter().map(view).collect())
+    }
+
+    /// The namespaces of the chosen stages, of which something is applied.
+    async fn namespaces(&self, selection: &Selection) -> Result<BTreeSet<Namespace>> {
+        let stages = Selection { name: None, service: None, ..selection.clone() };
+        let mut found: BTreeSet<_> =
+            self.config_states(&stages).await?.into_iter().map(|state| state.namespace).collect();
+        let project = selection.project.as_deref().map(Into::into);
+        let stage = selection.stage.as_deref().map(Into::into);
+        let objects = self.store.objects(project.as_ref(), stage.as_ref(), None).await?;
+        let objects = objects.into_iter().map(|state| state.value);
+        let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
+        found.extend(chosen.map(|state| state.namespace));
+        Ok(found)
+    }
+
+    async fn facts(&self, service: &ServiceKey) -> Result<Facts> {
+        let states = self.store.configs(Some(&service.project), Some(&service.stage)).await?;
+        let of_service = |state: &ConfigState| state.service == service.service;
+        let configs: Vec<_> = states.into_iter().map(|state| state.value).filter(of_service).collect();
+        let slot: Vec<_> = self.store.slot(service).await?.into_iter().map(|run| run.value).collect();
+        let repository = self.declaring(service, &configs, &slot).await?;
+        let planned = match &repository {
+            Some(repository) => self.planned(repository, service).await?,
+            None => None,
+        };
+        let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
+            Some(previous) => {
+                let before = ServiceKey { stage: previous.stage.clone(), ..service.clone() };
+                self.store.has_passed(&before, &previous.content).await?
+            }
+            None => true,
+        };
+        let repository = match repository {
+            Some(name) => self.store.repository(&name).await?.map(|state| state.value),
+            None => None,
+        };
+        let outbox = self.outbox(&slot).await?;
+        let pods = self.service_pods(&configs).await?;
+        let holds = self.store.holds().await?;
+        Ok(Facts { repository, holds, slot, outbox, configs, planned, passed, pods })
+    }
+
+    /// The repository that declares a service: as its configs, its runs, or its project say.
+    async fn declaring(
+        &self,
+        service: &ServiceKey,
+        configs: &[ConfigState],
+        slot: &[Run],
+    ) -> Result<Option<RepositoryName>> {
+        let known = configs.first().map(|config| config.repository.clone());
+        let known = known.or_else(|| slot.first().map(|run| run.revision().0.clone()));
+        if known.is_some() {
+            return Ok(known);
+        }
+        let of_project = |name: &Option<_>| name.as_ref() == Some(&service.project);
+        let repositories = self.store.repositories().await?;
+        Ok(repositories.into_iter().map(|state| state.value).find(|state| of_project(&state.project)).map(|s| s.name))
+    }
+
+    /// What the last revision wants to change in a service.
+    async fn planned(
+        &self,
+        repository: &RepositoryName,
+        service: &ServiceKey,
+    ) -> Result<Option<(ServicePlan, StageStart)>> {
+        let last = self.store.revisions(repository, 1).await?.into_iter().next();
+        let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { return Ok(None) };
+        let Some(stage) = plan.stage(&service.stage) else { return Ok(None) };
+        Ok(stage.service(&service.service).map(|plan| (plan.clone(), stage.start.clone())))
+    }
+
+    /// The outbox of the slot's runs and of the deployments that they wait for.
+    async fn outbox(&self, slot: &[Run]) -> Result<Vec<crate::store::OutboxRow>> {
+        let mut rows = Vec::new();
+        for run in slot {
+            rows.extend(self.store.outbox(Some(run.id())).await?);
+            let Run::Sequence(sequence) = run else { continue };
+            let deployments = sequence.tasks.iter().flat_map(|task| &task.deployments);
+            for deployment in deployments.filter_map(|started| started.run.as_ref()) {
+                rows.extend(self.store.outbox(Some(deployment)).await?);
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn service_pods(&self, configs: &[ConfigState]) -> Result<Vec<ObservedPod>> {
+        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
+        let mut pods = Vec::new();
+        for config in configs {
+            let seen = runtime.observe(&config.namespace).await?;
+            let own =
+                |pod: &ObservedPod| matches!(&pod.owner, PodOwner::Version { config: of, .. } if of == &config.key);
+            pods.extend(seen.into_iter().filter(own));
+        }
+        Ok(pods)
+    }
+}
+
+/// Whether a pod is a hook or a task of that run.
+fn run_by(pod: &ObservedPod, id: &str) -> bool {
+    matches!(&pod.owner, PodOwner::Run { run, .. } if run.as_str() == id)
+}
+
+/// Whether a pod is of the deployment config of that name, or a hook of one of its versions.
+fn owned_by(pod: &ObservedPod, name: &str) -> bool {
+    match &pod.owner {
+        PodOwner::Version { config, .. } => config.name == name,
+        PodOwner::Run { run, .. } => {
+            let deployment = run.as_str().rsplit('/').next().unwrap_or_default();
+            deployment.rsplit_once('-').is_some_and(|(config, _)| config == name)
+        }
+    }
+}

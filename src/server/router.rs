@@ -1,0 +1,116 @@
+//! The whole of what the server answers, on one screen.
+
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::middleware::from_fn_with_state;
+use axum::routing::{delete, get, post};
+use tower::ServiceBuilder;
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::limit::RequestBodyLimitLayer;
+use tower_http::set_header::SetResponseHeaderLayer;
+use tower_http::timeout::TimeoutLayer;
+
+use super::api::{act, output, read};
+use super::page;
+use super::problem::{Answer, Problem};
+use super::state::{ServerState, require_operator, require_reader};
+use crate::telemetry::METRICS_CONTENT_TYPE;
+
+/// The most bytes that a request of the API may have.
+const LARGEST_BODY: usize = 1 << 20;
+/// How long a request may take; commands that run in a pod may take long.
+const LONGEST_REQUEST: Duration = Duration::from_secs(60);
+/// Pages are plain: nothing is loaded from elsewhere, nothing runs in the browser.
+const CONTENT_POLICY: &str =
+    "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// Everything but webhooks and metrics.
+pub fn router(state: ServerState) -> Router {
+    let reading = Router::new()
+        .route("/", get(page::overview))
+        .route("/runs/{*id}", get(page::run))
+        .route("/revisions/{repository}/{commit}", get(page::revision))
+        .route("/api/v1/repositories", get(read::repositories))
+        .route("/api/v1/repositories/{name}", get(read::repository))
+        .route("/api/v1/revisions", get(read::revisions))
+        .route("/api/v1/revisions/{repository}/{commit}", get(read::revision))
+        .route("/api/v1/plans/{id}", get(read::plan))
+        .route("/api/v1/deployments", get(read::deployments))
+        .route("/api/v1/deployments/{project}/{stage}/{name}", get(read::deployment))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/history", get(read::history))
+        .route("/api/v1/runs", get(read::runs))
+        .route("/api/v1/runs/{*id}", get(read::run))
+        .route("/api/v1/events", get(read::events))
+        .route("/api/v1/holds", get(read::holds))
+        .route("/api/v1/services", get(read::services))
+        .route("/api/v1/services/{project}/{stage}/{service}/why", get(read::why))
+        .route("/api/v1/pods", get(read::pods))
+        .route("/api/v1/logs", get(output::logs))
+        .route_layer(from_fn_with_state(state.clone(), require_reader));
+    let acting = Router::new()
+        .route("/api/v1/repositories/{name}/sync", post(act::sync))
+        .route("/api/v1/repositories/{name}/down", post(act::down))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/latest", post(act::latest))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/cancel", post(act::cancel))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/retry", post(act::retry))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/undo", post(act::undo))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/scale", post(act::scale))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/exec", post(output::exec))
+        .route("/api/v1/deliveries", post(act::deliver))
+        .route("/api/v1/holds", post(act::hold))
+        .route("/api/v1/holds/{id}", delete(act::release))
+        .route_layer(from_fn_with_state(state.clone(), require_operator));
+    reading
+        .merge(acting)
+        .route("/style.css", get(page::style))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method)
+        .layer(
+            ServiceBuilder::new()
+                .layer(CatchPanicLayer::new())
+                .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, LONGEST_REQUEST))
+                .layer(RequestBodyLimitLayer::new(LARGEST_BODY))
+                .layer(always(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY))
+                .layer(always(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+                .layer(always(header::REFERRER_POLICY, "no-referrer"))
+                .layer(always(header::CACHE_CONTROL, "no-store")),
+        )
+        .with_state(state)
+}
+
+/// Counters, as `encode` writes them.
+pub fn metrics(encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
+    Router::new().route("/metrics", get(answer))
+}
+
+/// A header that every answer gets, unless it has one of its own.
+fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<HeaderValue> {
+    SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
+}
+
+/// Ready once every repository has been looked at since the start, also when one of them is broken.
+async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
+    let repositories = state.query.store.repositories().await?;
+    let looked = |at| at >= Some(state.started_at);
+    match repositories.iter().find(|repository| !repository.value.down && !looked(repository.value.looked_at)) {
+        None => Ok("ready\n"),
+        Some(waiting) => {
+            let detail = format!("`{}` has not been looked at yet", waiting.value.name);
+            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail))
+        }
+    }
+}
+
+async fn nowhere(uri: Uri) -> Problem {
+    Problem::not_found(format!("there is nothing at `{}`", uri.path()))
+}
+
+async fn wrong_method(method: Method, uri: Uri) -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, format!("`{}` takes no {method}", uri.path()))
+}

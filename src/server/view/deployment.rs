@@ -1,0 +1,164 @@
+//! Deployment configs and their versions.
+
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::model::outcome::Verdict;
+use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
+use crate::model::run::{DeploymentRun, Phase};
+use crate::model::state::{ConfigState, Version};
+
+/// A deployment config: what serves, what was tried, what is wanted.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ConfigView {
+    /// The project that declares it.
+    pub project: String,
+    /// The stage it is deployed to.
+    pub stage: String,
+    /// The service it is delivered with.
+    pub service: String,
+    /// Its name.
+    pub name: String,
+    /// Where its pods live.
+    pub namespace: String,
+    /// The repository that declares it.
+    pub repository: String,
+    /// The highest version that was given away.
+    pub latest_version: u32,
+    /// The version whose pods answer.
+    pub serving: Option<VersionView>,
+    /// The version that was tried last, if it did not complete.
+    pub attempted: Option<VersionView>,
+    /// How many pods are wanted.
+    pub desired: u32,
+    /// How many pods of the wanted version there are; absent if no runtime was asked.
+    pub current: Option<u32>,
+    /// Of these, the ready ones.
+    pub ready: Option<u32>,
+    /// What starts a deployment, as `oc get dc` names it.
+    pub triggers: String,
+    /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt.
+    pub status: String,
+}
+
+/// A version of a deployment config.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionView {
+    /// Its number.
+    pub version: u32,
+    /// The revision it came from.
+    pub commit: String,
+    /// The run that brought it up.
+    pub run: String,
+}
+
+impl From<&ConfigState> for ConfigView {
+    fn from(state: &ConfigState) -> Self {
+        let version = |version: &Version| VersionView {
+            version: version.number,
+            commit: version.commit.to_string(),
+            run: state.key.deployment(version.number).to_string(),
+        };
+        Self {
+            project: state.key.project.to_string(),
+            stage: state.key.stage.to_string(),
+            service: state.service.to_string(),
+            name: state.key.name.clone(),
+            namespace: state.namespace.to_string(),
+            repository: state.repository.to_string(),
+            latest_version: state.latest_version,
+            serving: state.serving.as_ref().map(version),
+            attempted: state.attempted.as_ref().map(|attempt| version(&attempt.version)),
+            desired: state.wanted.replicas,
+            current: None,
+            ready: None,
+            triggers: triggers(state),
+            status: status(state).to_owned(),
+        }
+    }
+}
+
+impl ConfigView {
+    /// With the number of pods of the wanted version among `pods`.
+    #[must_use]
+    pub fn with_pods(self, pods: &[ObservedPod], state: &ConfigState) -> Self {
+        let wanted = |pod: &&ObservedPod| match &pod.owner {
+            PodOwner::Version { config, version } => config == &state.key && Some(*version) == state.wanted.version,
+            PodOwner::Run { .. } => false,
+        };
+        let alive = pods.iter().filter(wanted).filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
+        let (ready, others): (Vec<_>, Vec<_>) = alive.partition(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
+        let count = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));
+        Self { ready: count(ready.len()), current: count(ready.len() + others.len()), ..self }
+    }
+}
+
+fn status(state: &ConfigState) -> &'static str {
+    match (&state.attempted, &state.serving) {
+        (Some(attempt), _) => match attempt.verdict {
+            None => "Running",
+            Some(Verdict::Success) => "Complete",
+            Some(Verdict::Failure | Verdict::Error) => "Failed",
+            Some(Verdict::Cancelled) => "Cancelled",
+            Some(Verdict::Superseded) => "Superseded",
+        },
+        (None, Some(_)) => "Complete",
+        (None, None) => "New",
+    }
+}
+
+fn triggers(state: &ConfigState) -> String {
+    let Ok(spec) = state.spec() else { return String::new() };
+    let word = |kind: &str| match kind {
+        "ConfigChange" => Some("config"),
+        "ImageChange" => Some("image"),
+        _ => None,
+    };
+    spec.triggers.iter().filter_map(|trigger| word(&trigger.kind)).collect::<Vec<_>>().join(",")
+}
+
+/// A version in a config's history: REVISION, STATUS, CAUSE, and what more there is to know.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HistoryRow {
+    /// The version.
+    pub version: u32,
+    /// OpenShift's word for its phase.
+    pub status: String,
+    /// Why it was made.
+    pub cause: String,
+    /// The revision it came from.
+    pub commit: String,
+    /// The run that brought it up.
+    pub run: String,
+    /// When it was made.
+    pub created_at: String,
+    /// When it ended.
+    pub ended_at: Option<String>,
+    /// How it ended.
+    pub message: String,
+}
+
+impl From<&DeploymentRun> for HistoryRow {
+    fn from(run: &DeploymentRun) -> Self {
+        Self {
+            version: run.version,
+            status: run.phase.as_str().to_owned(),
+            cause: if run.cause.is_empty() { "<unknown>".to_owned() } else { run.cause.clone() },
+            commit: run.commit.to_string(),
+            run: run.id.to_string(),
+            created_at: time(run.created_at),
+            ended_at: run.ended_at.map(time),
+            message: run.message.clone(),
+        }
+    }
+}
+
+impl HistoryRow {
+    /// Whether nothing follows.
+    pub fn is_ended(&self) -> bool {
+        self.status == Phase::Complete.as_str() || self.status == Phase::Failed.as_str()
+    }
+}

@@ -1,0 +1,72 @@
+//! Facts that runs were told, for people.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{time, verdict_word};
+use crate::model::event::Event;
+use crate::model::outcome::PodOutcome;
+use crate::store::EventRow;
+
+/// A fact.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct EventView {
+    /// Grows over all runs.
+    pub number: i64,
+    /// The run that was told.
+    pub run: String,
+    /// When.
+    pub at: String,
+    /// What kind of fact, such as `podEnded`.
+    pub event: String,
+    /// What happened.
+    pub message: String,
+}
+
+impl From<&EventRow> for EventView {
+    fn from(row: &EventRow) -> Self {
+        Self {
+            number: row.number,
+            run: row.run.to_string(),
+            at: time(row.at),
+            event: tag(&row.event),
+            message: message(&row.event),
+        }
+    }
+}
+
+/// The word that stands for the variant on disk, so that there is one list of them.
+fn tag(event: &Event) -> String {
+    let value = serde_json::to_value(event).unwrap_or_default();
+    value.get("event").and_then(Value::as_str).unwrap_or_default().to_owned()
+}
+
+fn message(event: &Event) -> String {
+    match event {
+        Event::Admitted => "it is its turn".to_owned(),
+        Event::Waiting { reason } => format!("waits: {reason}"),
+        Event::Cancel { verdict, reason } => format!("{}: {reason}", verdict_word(*verdict)),
+        Event::DeploymentStarted { config, deployment } => format!("{config} is deployed by {deployment}"),
+        Event::DeploymentEnded { deployment, verdict, message } => {
+            format!("{deployment} ended, {}: {message}", verdict_word(*verdict))
+        }
+        Event::Prepared => "images are ready".to_owned(),
+        Event::PrepareFailed { message } => format!("images are not ready: {message}"),
+        Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
+        Event::Served { progress, converged, .. } => {
+            let so_far =
+                format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old);
+            if *converged { format!("{so_far}: as wanted") } else { so_far }
+        }
+        Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
+    }
+}
+
+fn ending(outcome: &PodOutcome) -> String {
+    match outcome {
+        PodOutcome::Succeeded => "succeeded".to_owned(),
+        PodOutcome::Failed { code, message, .. } => format!("failed with exit code {code}: {message}"),
+        PodOutcome::Unknown { message } => format!("ended, and nobody knows how: {message}"),
+    }
+}

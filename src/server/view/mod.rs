@@ -1,0 +1,54 @@
+//! What the API, the commands and the page show: values of their own, made from the store's by pure functions.
+//!
+//! Times are RFC 3339 in UTC; whatever a Secret holds is left out.
+
+mod deployment;
+mod event;
+mod explanation;
+mod placement;
+mod plan;
+mod repository;
+mod revision;
+mod run;
+
+use serde::{Deserialize, Serialize};
+
+pub use deployment::{ConfigView, HistoryRow};
+pub use event::EventView;
+pub use explanation::{Explanation, Facts, Reason, explain};
+pub use placement::{PodView, ServiceView};
+pub use plan::{ChangeView, DifferenceView, PlanView};
+pub use repository::{HoldView, RepositoryView};
+pub use revision::{RevisionView, StatusView};
+pub use run::{RunDetail, RunView, StepView, TryView};
+
+use crate::clock;
+use crate::model::outcome::Verdict;
+use crate::model::time::Timestamp;
+
+/// Several of a kind.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct List<T> {
+    /// They.
+    pub items: Vec<T>,
+}
+
+impl<T> FromIterator<T> for List<T> {
+    fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
+        Self { items: items.into_iter().collect() }
+    }
+}
+
+fn time(at: Timestamp) -> String {
+    clock::rfc3339(at)
+}
+
+fn verdict_word(verdict: Verdict) -> &'static str {
+    match verdict {
+        Verdict::Success => "success",
+        Verdict::Failure => "failure",
+        Verdict::Error => "error",
+        Verdict::Cancelled => "cancelled",
+        Verdict::Superseded => "superseded",
+    }
+}

@@ -1,0 +1,91 @@
+//! What a runtime sees: pods and services.
+
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::model::ids::Namespace;
+use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
+use crate::runtime::ServiceAddress;
+
+/// A pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct PodView {
+    /// Where it lives.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// The deployment config whose replica it is.
+    pub config: Option<String>,
+    /// Of which version.
+    pub version: Option<u32>,
+    /// The run whose hook or task it is.
+    pub run: Option<String>,
+    /// `Starting`, `Ready`, `Stopping`, `Succeeded`, `Failed` or `Unknown`.
+    pub status: String,
+    /// Since when it is ready.
+    pub ready_since: Option<String>,
+    /// How often containers were started again.
+    pub restarts: u32,
+    /// What holds it back or how it ended.
+    pub message: String,
+    /// When it was asked for.
+    pub created_at: String,
+}
+
+impl From<&ObservedPod> for PodView {
+    fn from(pod: &ObservedPod) -> Self {
+        let (config, version, run) = match &pod.owner {
+            PodOwner::Version { config, version } => (Some(config.name.clone()), Some(*version), None),
+            PodOwner::Run { run, .. } => (None, None, Some(run.to_string())),
+        };
+        let ready_since = match pod.phase {
+            PodPhase::Ready { since } => Some(time(since)),
+            _ => None,
+        };
+        Self {
+            namespace: pod.id.namespace.to_string(),
+            name: pod.id.name.to_string(),
+            config,
+            version,
+            run,
+            status: pod.phase.as_str().to_owned(),
+            ready_since,
+            restarts: pod.restarts,
+            message: pod.message.clone(),
+            created_at: time(pod.created_at),
+        }
+    }
+}
+
+/// A service's address.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceView {
+    /// Where it lives.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+    /// Its address.
+    pub address: String,
+    /// The ports that clients use.
+    pub ports: Vec<u16>,
+    /// How many pods it has that are ready.
+    pub ready: u32,
+    /// Why it does not answer.
+    pub problem: Option<String>,
+}
+
+impl ServiceView {
+    /// A service of a namespace.
+    pub fn new(namespace: &Namespace, service: &ServiceAddress) -> Self {
+        Self {
+            namespace: namespace.to_string(),
+            name: service.name.clone(),
+            address: service.address.to_string(),
+            ports: service.ports.iter().map(|port| port.port).collect(),
+            ready: service.ready,
+            problem: service.problem.clone(),
+        }
+    }
+}

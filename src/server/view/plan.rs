@@ -1,0 +1,128 @@
+//! Plans, in the shape that `launchway plan -o json` prints.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::model::object::Kind;
+use crate::model::plan::{Change, Difference, Plan};
+
+/// What a revision would do, or did.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanView {
+    /// What it was compared with: a commit, or nothing.
+    pub from: Option<String>,
+    /// The revision.
+    pub to: String,
+    /// The plan's identity.
+    pub digest: String,
+    /// What is wrong with the revision.
+    pub problems: Vec<Value>,
+    /// What changes, stage by stage.
+    pub changes: Vec<ChangeView>,
+}
+
+/// What happens to one object.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeView {
+    /// The stage.
+    pub stage: String,
+    /// Where it lives.
+    pub namespace: String,
+    /// The service it is delivered with.
+    pub service: String,
+    /// What it is.
+    pub kind: String,
+    /// Its name.
+    pub name: String,
+    /// What is done: `create`, `deploy`, `scale`, `update`, `none`, `delete`, `wait`, `refuse`.
+    pub decision: String,
+    /// What differs.
+    pub reasons: Vec<DifferenceView>,
+    /// Why, in words.
+    pub cause: String,
+}
+
+/// One value that differs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DifferenceView {
+    /// Where.
+    pub pointer: String,
+    /// What is applied.
+    pub old: Option<Value>,
+    /// What is declared.
+    pub new: Option<Value>,
+}
+
+impl PlanView {
+    /// A stored plan; `from` is what was applied before.
+    pub fn new(plan: &Plan, from: Option<String>) -> Self {
+        let changes = plan.stages.iter().flat_map(|stage| {
+            let services = stage.services.iter();
+            services.flat_map(move |service| {
+                let view = |change| {
+                    ChangeView::new(stage.stage.as_str(), stage.namespace.as_str(), service.service.as_str(), change)
+                };
+                service.changes.iter().map(view)
+            })
+        });
+        Self {
+            from,
+            to: plan.commit.to_string(),
+            digest: plan.id.to_string(),
+            problems: Vec::new(),
+            changes: changes.collect(),
+        }
+    }
+}
+
+impl ChangeView {
+    /// A change in its place.
+    pub fn new(stage: &str, namespace: &str, service: &str, change: &Change) -> Self {
+        let hidden = change.key.kind == Kind::Secret;
+        Self {
+            stage: stage.to_owned(),
+            namespace: namespace.to_owned(),
+            service: service.to_owned(),
+            kind: change.key.kind.to_string(),
+            name: change.key.name.clone(),
+            decision: change.decision.as_str().to_owned(),
+            reasons: change.reasons.iter().map(|reason| DifferenceView::new(reason, hidden)).collect(),
+            cause: change.cause.clone(),
+        }
+    }
+}
+
+impl DifferenceView {
+    fn new(difference: &Difference, hidden: bool) -> Self {
+        let side = |value: &Option<Value>| match value {
+            Some(_) if hidden => Some(Value::from("(hidden)")),
+            value => value.clone(),
+        };
+        Self { pointer: difference.pointer.clone(), old: side(&difference.old), new: side(&difference.new) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::object::ObjectKey;
+    use crate::model::plan::Decision;
+
+    #[test]
+    fn what_a_secret_holds_is_not_shown() {
+        let change = Change {
+            key: ObjectKey { kind: Kind::Secret, name: "web-session".into() },
+            decision: Decision::Update,
+            reasons: vec![Difference {
+                pointer: "/data/key".into(),
+                old: None,
+                new: Some(Value::from("aHVudGVyMg==")),
+            }],
+            cause: "config change".into(),
+            object: None,
+            retry: None,
+        };
+        let text = serde_json::to_string(&ChangeView::new("dev", "shop-dev", "web", &change)).expect("JSON");
+        assert!(!text.contains("aHVudGVyMg") && text.contains("(hidden)"), "{text}");
+    }
+}

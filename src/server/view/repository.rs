@@ -1,0 +1,84 @@
+//! Repositories, and what may not change in them.
+
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::model::hold::Hold;
+use crate::model::state::RepositoryState;
+
+/// A watched repository.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RepositoryView {
+    /// Its name.
+    pub name: String,
+    /// Where it is, without credentials.
+    pub url: String,
+    /// The branch that is watched.
+    pub branch: String,
+    /// What it declares itself to be.
+    pub project: Option<String>,
+    /// `New`, `Ready`, `Failed` or `Down`.
+    pub status: String,
+    /// The head that was last applied.
+    pub applied: Option<String>,
+    /// The head that was last looked at.
+    pub seen: Option<String>,
+    /// When it was last looked at.
+    pub looked_at: Option<String>,
+    /// What is wrong with it.
+    pub problem: Option<String>,
+}
+
+impl From<&RepositoryState> for RepositoryView {
+    fn from(state: &RepositoryState) -> Self {
+        Self {
+            name: state.name.to_string(),
+            url: state.url.clone(),
+            branch: state.branch.clone(),
+            project: state.project.as_ref().map(ToString::to_string),
+            status: status(state).to_owned(),
+            applied: state.applied.as_ref().map(ToString::to_string),
+            seen: state.seen.as_ref().map(ToString::to_string),
+            looked_at: state.looked_at.map(time),
+            problem: state.problem.clone(),
+        }
+    }
+}
+
+fn status(state: &RepositoryState) -> &'static str {
+    match (state.down, &state.problem, state.looked_at) {
+        (true, ..) => "Down",
+        (false, Some(_), _) => "Failed",
+        (false, None, None) => "New",
+        (false, None, Some(_)) => "Ready",
+    }
+}
+
+/// Why something may not change.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct HoldView {
+    /// Its identity, which `release` takes.
+    pub id: String,
+    /// The project, with stage and service if it covers less.
+    pub scope: String,
+    /// Why.
+    pub reason: String,
+    /// Who placed it.
+    pub by: String,
+    /// Since when.
+    pub since: String,
+}
+
+impl From<&Hold> for HoldView {
+    fn from(hold: &Hold) -> Self {
+        Self {
+            id: hold.id.to_string(),
+            scope: hold.scope.to_string(),
+            reason: hold.reason.clone(),
+            by: hold.by.clone(),
+            since: time(hold.since),
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Revisions and what is written on them.
+
+use serde::{Deserialize, Serialize};
+
+use super::time;
+use crate::model::commit_status::CommitStatus;
+use crate::model::state::{RevisionResult, RevisionState};
+
+/// A revision that was read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RevisionView {
+    /// The repository.
+    pub repository: String,
+    /// The commit.
+    pub commit: String,
+    /// The first line of its message.
+    pub subject: String,
+    /// When it was first seen.
+    pub at: String,
+    /// `planned`, `broken` or `refused`.
+    pub result: String,
+    /// Its plan, if it has one.
+    pub plan: Option<String>,
+    /// What is wrong with it, each on a line.
+    pub problems: Vec<String>,
+    /// What is written on it, by context; left out of lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub statuses: Vec<StatusView>,
+}
+
+/// One line on a commit.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StatusView {
+    /// Such as `launchway/dev/web`.
+    pub context: String,
+    /// The state's word.
+    pub state: String,
+    /// What happened.
+    pub description: String,
+    /// The page that tells more, below the daemon's address.
+    pub path: Option<String>,
+    /// Grows with every retry.
+    pub attempt: u32,
+}
+
+impl RevisionView {
+    /// A revision with what is written on it.
+    pub fn new(state: &RevisionState, statuses: &[CommitStatus]) -> Self {
+        let (result, plan, problems) = match &state.result {
+            RevisionResult::Planned(plan) => ("planned", Some(plan.id.to_string()), Vec::new()),
+            RevisionResult::Broken { problems } => ("broken", None, problems.clone()),
+            RevisionResult::Refused { reason } => ("refused", None, vec![reason.clone()]),
+        };
+        Self {
+            repository: state.repository.to_string(),
+            commit: state.commit.to_string(),
+            subject: state.subject.clone(),
+            at: time(state.at),
+            result: result.to_owned(),
+            plan,
+            problems,
+            statuses: statuses.iter().map(StatusView::from).collect(),
+        }
+    }
+}
+
+impl RevisionView {
+    /// Whether nothing more will happen to it by itself.
+    pub fn is_settled(&self) -> bool {
+        let going_on = |state: &str| matches!(state, "pending" | "running");
+        !self.statuses.is_empty() && !self.statuses.iter().any(|status| going_on(&status.state))
+    }
+
+    /// Whether anything on it failed.
+    pub fn has_failed(&self) -> bool {
+        self.statuses.iter().any(|status| matches!(status.state.as_str(), "failure" | "error"))
+    }
+}
+
+impl From<&CommitStatus> for StatusView {
+    fn from(status: &CommitStatus) -> Self {
+        Self {
+            context: status.context.clone(),
+            state: status.state.to_string(),
+            description: status.description.clone(),
+            path: status.path.clone(),
+            attempt: status.attempt,
+        }
+    }
+}

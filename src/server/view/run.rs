@@ -1,0 +1,281 @@
+//! Runs: sequences and deployments, and the steps of each.
+
+use serde::{Deserialize, Serialize};
+
+use super::plan::ChangeView;
+use super::{time, verdict_word};
+use crate::engine::deployment::strategy;
+use crate::model::deployment_config::HookPoint;
+use crate::model::outcome::PodOutcome;
+use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, SequenceState, TaskRecord};
+use crate::model::time::Timestamp;
+
+/// A run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunView {
+    /// Its identity; its page is at `/runs/<id>`.
+    pub id: String,
+    /// `sequence` or `deployment`.
+    pub kind: String,
+    /// The sequence's name, or `<config>-<version>`.
+    pub name: String,
+    /// The project.
+    pub project: String,
+    /// The stage.
+    pub stage: String,
+    /// The service.
+    pub service: String,
+    /// The repository.
+    pub repository: String,
+    /// The revision.
+    pub commit: String,
+    /// Why it was started.
+    pub cause: String,
+    /// 1, and more for each retry.
+    pub attempt: u32,
+    /// `queued`, `running`, or how it ended: `success`, `failure`, `error`, `cancelled`, `superseded`.
+    pub status: String,
+    /// Why it waits, or how it ended.
+    pub message: String,
+    /// When it was created.
+    pub created_at: String,
+    /// When it ended.
+    pub ended_at: Option<String>,
+}
+
+/// A run with all that happened in it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RunDetail {
+    /// The run.
+    #[serde(flatten)]
+    pub run: RunView,
+    /// The sequence that asked for a deployment.
+    pub parent: Option<String>,
+    /// Its steps, in order.
+    pub steps: Vec<StepView>,
+    /// What it changes.
+    pub changes: Vec<ChangeView>,
+}
+
+/// A step of a run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct StepView {
+    /// Its name, as in status contexts where it has one.
+    pub name: String,
+    /// `pending`, `running`, `success`, `failure`, `error`, `cancelled`, `superseded` or `skipped`.
+    pub status: String,
+    /// What happened.
+    pub message: String,
+    /// The runs that it started.
+    pub runs: Vec<String>,
+    /// Its pods, one for each try.
+    pub tries: Vec<TryView>,
+}
+
+/// One try of a hook or a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct TryView {
+    /// Its pod.
+    pub pod: String,
+    /// When it was asked for.
+    pub started_at: String,
+    /// When it ended.
+    pub ended_at: Option<String>,
+    /// `running`, `success`, `failure`, or `unknown` if nobody saw its end.
+    pub status: String,
+    /// Its exit code, where it has one.
+    pub exit_code: Option<i32>,
+    /// Its last lines, or why it could not start.
+    pub output: String,
+}
+
+impl From<&Run> for RunView {
+    fn from(run: &Run) -> Self {
+        let service = run.service();
+        let (repository, commit) = run.revision();
+        let (kind, name, cause, attempt, message) = match run {
+            Run::Sequence(run) => ("sequence", run.sequence.name.clone(), &run.cause, run.attempt, &run.message),
+            Run::Deployment(run) => {
+                ("deployment", format!("{}-{}", run.config.name, run.version), &run.cause, run.attempt, &run.message)
+            }
+        };
+        Self {
+            id: run.id().to_string(),
+            kind: kind.to_owned(),
+            name,
+            project: service.project.to_string(),
+            stage: service.stage.to_string(),
+            service: service.service.to_string(),
+            repository: repository.to_string(),
+            commit: commit.to_string(),
+            cause: cause.clone(),
+            attempt,
+            status: run_status(run).to_owned(),
+            message: message.clone(),
+            created_at: time(run.created_at()),
+            ended_at: run.ended_at().map(time),
+        }
+    }
+}
+
+fn run_status(run: &Run) -> &'static str {
+    match run {
+        Run::Sequence(run) => match (run.state, run.verdict) {
+            (_, Some(verdict)) => verdict_word(verdict),
+            (SequenceState::Queued, None) => "queued",
+            (_, None) => "running",
+        },
+        Run::Deployment(run) => match (&run.failure, run.ended_at) {
+            (_, None) => "running",
+            (None, Some(_)) => "success",
+            (Some(failure), Some(_)) => verdict_word(failure.verdict),
+        },
+    }
+}
+
+impl From<&Run> for RunDetail {
+    fn from(run: &Run) -> Self {
+        let (parent, steps, changes) = match run {
+            Run::Sequence(run) => (None, sequence_steps(run), sequence_changes(run)),
+            Run::Deployment(run) => (Some(run.parent.to_string()), deployment_steps(run), Vec::new()),
+        };
+        Self { run: RunView::from(run), parent, steps, changes }
+    }
+}
+
+fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {
+    let view = |change| {
+        let service = &run.service;
+        ChangeView::new(service.stage.as_str(), run.namespace.as_str(), service.service.as_str(), change)
+    };
+    run.changes.iter().map(view).collect()
+}
+
+fn sequence_steps(run: &SequenceRun) -> Vec<StepView> {
+    let ended = run.verdict.is_some();
+    run.tasks.iter().map(|task| task_step(task, ended)).collect()
+}
+
+fn task_step(task: &TaskRecord, ended: bool) -> StepView {
+    let status = match (task.verdict, task.started_at) {
+        (Some(verdict), _) => verdict_word(verdict),
+        (None, Some(_)) => "running",
+        (None, None) if ended => "skipped",
+        (None, None) => "pending",
+    };
+    let tries = task
+        .tries
+        .iter()
+        .map(|one| TryView::new(one.pod.as_str(), (one.started_at, one.ended_at), one.outcome.as_ref()));
+    StepView {
+        name: task.step.clone(),
+        status: status.to_owned(),
+        message: task.message.clone(),
+        runs: task.deployments.iter().filter_map(|started| started.run.as_ref()).map(ToString::to_string).collect(),
+        tries: tries.collect(),
+    }
+}
+
+/// The way of a deployment by its spec, hooks that are not declared left out, with where it stands.
+fn deployment_steps(run: &DeploymentRun) -> Vec<StepView> {
+    let next = |step: &DeploymentStep| Some(strategy::next_step(&run.spec, *step));
+    let way = std::iter::successors(Some(DeploymentStep::Prepare), next);
+    let way = way.take_while(|step| *step != DeploymentStep::Done);
+    let declared =
+        |step: &DeploymentStep| hook_point(*step).is_none_or(|point| run.spec.strategy.hook(point).is_some());
+    let mut steps: Vec<StepView> = way.filter(declared).map(|step| deployment_step(run, step)).collect();
+    if run.failure.as_ref().is_some_and(|failure| failure.step > DeploymentStep::Pre) {
+        steps.push(deployment_step(run, DeploymentStep::Restore));
+    }
+    steps
+}
+
+fn deployment_step(run: &DeploymentRun, step: DeploymentStep) -> StepView {
+    let hooks = run.hooks.iter().filter(|hook| Some(hook.point) == hook_point(step));
+    let tries =
+        hooks.map(|hook| TryView::new(hook.pod.as_str(), (hook.started_at, hook.ended_at), hook.outcome.as_ref()));
+    StepView {
+        name: step_name(step).to_owned(),
+        status: step_status(run, step).to_owned(),
+        message: step_message(run, step),
+        runs: Vec::new(),
+        tries: tries.collect(),
+    }
+}
+
+fn hook_point(step: DeploymentStep) -> Option<HookPoint> {
+    match step {
+        DeploymentStep::Pre => Some(HookPoint::Pre),
+        DeploymentStep::Mid => Some(HookPoint::Mid),
+        DeploymentStep::Post => Some(HookPoint::Post),
+        _ => None,
+    }
+}
+
+fn step_name(step: DeploymentStep) -> &'static str {
+    match step {
+        DeploymentStep::Prepare => "prepare",
+        DeploymentStep::Pre => "pre",
+        DeploymentStep::ScaleDown => "scale down",
+        DeploymentStep::FirstPod => "first pod",
+        DeploymentStep::Mid => "mid",
+        DeploymentStep::Rollout => "rollout",
+        DeploymentStep::Post => "post",
+        DeploymentStep::Restore => "restore",
+        DeploymentStep::Done => "done",
+    }
+}
+
+fn step_status(run: &DeploymentRun, step: DeploymentStep) -> &'static str {
+    let failed_at = run.failure.as_ref().map(|failure| failure.step);
+    match failed_at {
+        Some(failed) if failed == step => {
+            run.failure.as_ref().map_or("failure", |failure| verdict_word(failure.verdict))
+        }
+        Some(_) if step == DeploymentStep::Restore => {
+            if run.ended_at.is_some() {
+                "success"
+            } else {
+                "running"
+            }
+        }
+        Some(failed) if step > failed => "skipped",
+        _ if step == run.step => "running",
+        _ if step < run.step => "success",
+        _ => "pending",
+    }
+}
+
+fn step_message(run: &DeploymentRun, step: DeploymentStep) -> String {
+    match &run.failure {
+        Some(failure) if failure.step == step => failure.message.clone(),
+        _ if run.step == step && matches!(step, DeploymentStep::Rollout | DeploymentStep::FirstPod) => {
+            let progress = run.progress;
+            format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old)
+        }
+        _ => String::new(),
+    }
+}
+
+impl TryView {
+    fn new(pod: &str, (started_at, ended_at): (Timestamp, Option<Timestamp>), outcome: Option<&PodOutcome>) -> Self {
+        let (status, exit_code, output) = match outcome {
+            None => ("running", None, ""),
+            Some(PodOutcome::Succeeded) => ("success", Some(0), ""),
+            Some(PodOutcome::Failed { code, message, .. }) => ("failure", Some(*code), message.as_str()),
+            Some(PodOutcome::Unknown { message }) => ("unknown", None, message.as_str()),
+        };
+        Self {
+            pod: pod.to_owned(),
+            started_at: time(started_at),
+            ended_at: ended_at.map(time),
+            status: status.to_owned(),
+            exit_code,
+            output: output.to_owned(),
+        }
+    }
+}

@@ -1,0 +1,84 @@
+//! Reads bodies of callers that nobody knows yet: within a size, a time and a share of the memory.
+
+use std::ops::Deref;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::header::CONTENT_LENGTH;
+use axum::http::{HeaderMap, StatusCode};
+use futures::StreamExt;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::server::problem::Problem;
+
+/// Bodies beyond this many bytes are large.
+const LARGE: usize = 1024 * 1024;
+
+/// Large bodies in memory at once: anybody may send one, and it is held before its signature can be checked.
+const LARGE_BODIES: usize = 4;
+
+/// Reads bodies.
+#[derive(Debug)]
+pub(super) struct BodyReader {
+    timeout: Duration,
+    large: Arc<Semaphore>,
+}
+
+/// A whole body; holds its share of the memory until it is dropped.
+#[derive(Debug, Default)]
+pub(super) struct ReceivedBody {
+    bytes: Vec<u8>,
+    share: Option<OwnedSemaphorePermit>,
+}
+
+impl Deref for ReceivedBody {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        &self.bytes
+    }
+}
+
+impl BodyReader {
+    /// A reader for which each body must be there within `timeout`.
+    pub(super) fn new(timeout: Duration) -> Self {
+        Self { timeout, large: Arc::new(Semaphore::new(LARGE_BODIES)) }
+    }
+
+    /// Reads a body of at most `limit` bytes: 413 if it is longer, 408 if it takes too long, 400 if it breaks off. One
+    /// that announces its length is refused before anything of it is read.
+    pub(super) async fn read(&self, headers: &HeaderMap, body: Body, limit: usize) -> Result<ReceivedBody, Problem> {
+        let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
+        if announced.is_some_and(|length| length > limit as u64) {
+            return Err(too_long(limit));
+        }
+        let slow = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+        tokio::time::timeout(self.timeout, self.collect(body, limit)).await.map_err(slow)?
+    }
+
+    async fn collect(&self, body: Body, limit: usize) -> Result<ReceivedBody, Problem> {
+        let mut received = ReceivedBody::default();
+        let mut chunks = body.into_data_stream();
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk.map_err(broken_off)?;
+            let length = received.bytes.len() + chunk.len();
+            if length > limit {
+                return Err(too_long(limit));
+            }
+            if length > LARGE && received.share.is_none() {
+                received.share = Arc::clone(&self.large).acquire_owned().await.ok();
+            }
+            received.bytes.extend_from_slice(&chunk);
+        }
+        Ok(received)
+    }
+}
+
+fn broken_off(error: axum::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+}
+
+fn too_long(limit: usize) -> Problem {
+    Problem::new(StatusCode::PAYLOAD_TOO_LARGE, format!("the body is longer than {limit} bytes"))
+}

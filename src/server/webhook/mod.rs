@@ -1,0 +1,171 @@
+//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "look again".
+//!
+//! What a call is and means is decided in [`crate::forge::webhook`]; this is the HTTP around it. The order of checks is
+//! part of the contract: nothing is read of a call to an unknown repository, nothing is interpreted of one that is not
+//! authentic, and an authentic one is always answered 2xx unless its body is no JSON.
+
+mod body;
+mod delivery;
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::routing::post;
+use axum::{Json, Router};
+use serde::Serialize;
+
+use super::listener::Timeouts;
+use super::problem::Problem;
+use crate::clock::Clock;
+use crate::forge::secret::Secret;
+use crate::forge::webhook::{Host, Interest, Verdict, interpret, verify};
+use crate::model::ids::RepositoryName;
+use crate::store::Store;
+use body::BodyReader;
+use delivery::Deliveries;
+
+/// What the daemon knows of repositories, and does for them.
+pub trait Hooks: Send + Sync {
+    /// The target of calls for a repository; `None` if there is no such repository.
+    fn repository(&self, name: &RepositoryName) -> Option<HookTarget>;
+
+    /// Looks at a repository again, soon. Returns at once; many calls mean one look.
+    fn look(&self, name: &RepositoryName);
+}
+
+/// What a call is checked against.
+#[derive(Clone, Debug)]
+pub struct HookTarget {
+    /// The secrets that are valid now. Without any, no call is authentic.
+    pub secrets: Vec<Secret>,
+    /// The branch that is watched.
+    pub branch: String,
+    /// The longest body in bytes, instead of the host's own limit.
+    pub body_limit: Option<usize>,
+}
+
+/// What every 2xx answer says. Parts that a call does not have are `null`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+struct Answer {
+    result: Outcome,
+    event: Option<String>,
+    repository: RepositoryName,
+    #[serde(rename = "ref")]
+    reference: Option<String>,
+    before: Option<String>,
+    after: Option<String>,
+    reason: Option<String>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+enum Outcome {
+    Accepted,
+    Ignored,
+    Duplicate,
+}
+
+struct Webhooks {
+    hooks: Arc<dyn Hooks>,
+    deliveries: Deliveries,
+    bodies: BodyReader,
+}
+
+/// The routes of webhooks.
+pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, timeouts: Timeouts) -> Router {
+    let (deliveries, bodies) = (Deliveries::new(store, clock), BodyReader::new(timeouts.body));
+    let webhooks = Webhooks { hooks, deliveries, bodies };
+    Router::new()
+        .route("/webhooks/{repository}", post(receive).fallback(async || wrong_method()))
+        .with_state(Arc::new(webhooks))
+}
+
+async fn receive(
+    State(webhooks): State<Arc<Webhooks>>,
+    name: Result<Path<String>, PathRejection>,
+    headers: HeaderMap,
+    body: axum::body::Body,
+) -> Result<Json<Answer>, Problem> {
+    let Ok(Path(name)) = name else { return Err(unknown_repository()) };
+    let repository = RepositoryName::new(name);
+    let target = webhooks.hooks.repository(&repository).ok_or_else(unknown_repository)?;
+    require_json(&headers)?;
+    let host = Host::identify(&headers);
+    let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
+    let body = webhooks.bodies.read(&headers, body, limit).await?;
+    verify(host, &target.secrets, &headers, &body).map_err(|problem| {
+        tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
+        Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
+    })?;
+    let delivery = host.delivery_id(&headers).map_err(bad_request)?;
+    let verdict = interpret(host, &headers, &body, &target.branch).map_err(bad_request)?;
+    let outcome = webhooks.act(&repository, delivery, verdict.interest).await;
+    Ok(Json(answer(repository, outcome, verdict)))
+}
+
+impl Webhooks {
+    /// Looks, unless the call is of no interest or was taken before.
+    async fn act(&self, repository: &RepositoryName, delivery: Option<&str>, interest: Interest) -> Outcome {
+        if interest == Interest::Ignored {
+            return Outcome::Ignored;
+        }
+        let claim = match delivery {
+            Some(id) => match self.deliveries.claim(repository, id).await {
+                Some(claim) => Some(claim),
+                None => return Outcome::Duplicate,
+            },
+            None => None,
+        };
+        self.hooks.look(repository);
+        if let Some(claim) = claim {
+            claim.taken().await;
+        }
+        Outcome::Accepted
+    }
+}
+
+fn answer(repository: RepositoryName, outcome: Outcome, verdict: Verdict) -> Answer {
+    let reason = match outcome {
+        Outcome::Duplicate => Some("this delivery was taken before".to_owned()),
+        Outcome::Accepted | Outcome::Ignored => verdict.reason,
+    };
+    Answer {
+        result: outcome,
+        event: verdict.event,
+        repository,
+        reference: verdict.reference,
+        before: verdict.before,
+        after: verdict.after,
+        reason,
+    }
+}
+
+/// Hosts sign forms in different ways, and compressed bodies hide their size.
+fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
+    let encoding = headers.get(CONTENT_ENCODING).map(|value| value.as_bytes());
+    if encoding.is_some_and(|encoding| !encoding.eq_ignore_ascii_case(b"identity")) {
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "the body must not be compressed"));
+    }
+    let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    if !essence.eq_ignore_ascii_case("application/json") {
+        let detail = "choose application/json as the webhook's content type; forms are not taken";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
+    Ok(())
+}
+
+fn unknown_repository() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "there is no such repository")
+}
+
+fn wrong_method() -> Problem {
+    Problem::new(StatusCode::METHOD_NOT_ALLOWED, "webhooks are delivered with POST")
+}
+
+fn bad_request(problem: impl std::error::Error) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, problem.to_string())
+}

@@ -1,0 +1,224 @@
+//! The shape of records on disk, the same in every database: JSON in an envelope with a version.
+//!
+//! The version is the record's own and grows when its meaning changes; the schema's version is about tables.
+
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Context, Failure, Result};
+use crate::model::action::Action;
+use crate::model::commit_status::CommitStatus;
+use crate::model::event::Event;
+use crate::model::hold::Hold;
+use crate::model::ids::{CommitId, PlanId, RepositoryName};
+use crate::model::object::Kind;
+use crate::model::plan::Plan;
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
+use crate::model::time::Timestamp;
+
+/// A value that is stored whole.
+pub(super) trait Record: Serialize + DeserializeOwned {
+    /// What it is called in messages.
+    const NAME: &'static str;
+    /// The version of its shape that this program writes.
+    const VERSION: u32 = 1;
+}
+
+impl Record for Run {
+    const NAME: &'static str = "run";
+}
+impl Record for Event {
+    const NAME: &'static str = "event";
+}
+impl Record for Action {
+    const NAME: &'static str = "action";
+}
+impl Record for ConfigState {
+    const NAME: &'static str = "deployment config";
+}
+impl Record for ObjectState {
+    const NAME: &'static str = "object";
+}
+impl Record for RepositoryState {
+    const NAME: &'static str = "repository";
+}
+impl Record for Plan {
+    const NAME: &'static str = "plan";
+}
+impl Record for Hold {
+    const NAME: &'static str = "hold";
+}
+impl Record for CommitStatus {
+    const NAME: &'static str = "commit status";
+}
+impl Record for RevisionRecord {
+    const NAME: &'static str = "revision";
+}
+
+/// What stands in a column.
+#[derive(Serialize, Deserialize)]
+struct Envelope<T> {
+    #[serde(rename = "v")]
+    version: u32,
+    record: T,
+}
+
+/// The part of an envelope that every version has.
+#[derive(Deserialize)]
+struct Header {
+    #[serde(rename = "v")]
+    version: u32,
+}
+
+/// A record's text.
+///
+/// # Errors
+/// If the value has no JSON form, which is a mistake in the program.
+pub(super) fn encode<T: Record>(record: &T) -> Result<String> {
+    serde_json::to_string(&Envelope { version: T::VERSION, record })
+        .or_stalled(|| format!("cannot write a {} record", T::NAME))
+}
+
+/// Reads a record's text.
+///
+/// # Errors
+/// If another version of launchway wrote it in a shape that this one does not know, or if it is damaged.
+pub(super) fn decode<T: Record>(text: &str) -> Result<T> {
+    match serde_json::from_str::<Envelope<T>>(text) {
+        Ok(envelope) if envelope.version == T::VERSION => Ok(envelope.record),
+        Ok(envelope) => Err(unknown_version::<T>(envelope.version)),
+        Err(error) => Err(match serde_json::from_str::<Header>(text) {
+            Ok(header) if header.version != T::VERSION => unknown_version::<T>(header.version),
+            _ => Failure::stalled(format!("a stored {} record is damaged", T::NAME))
+                .because(error)
+                .hint("restore a backup with `launchway store restore FILE`"),
+        }),
+    }
+}
+
+fn unknown_version<T: Record>(version: u32) -> Failure {
+    let name = T::NAME;
+    let known = T::VERSION;
+    Failure::stalled(format!("a stored {name} record has version {version}, this launchway reads version {known}"))
+        .hint("run the launchway that wrote it, or a newer one")
+}
+
+/// A [`RevisionState`] whose plan is stored beside it, because plans are also found by their id.
+#[derive(Serialize, Deserialize)]
+pub(super) struct RevisionRecord {
+    repository: RepositoryName,
+    commit: CommitId,
+    subject: String,
+    at: Timestamp,
+    result: ResultRecord,
+}
+
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+enum ResultRecord {
+    Planned { plan: PlanId },
+    Broken { problems: Vec<String> },
+    Refused { reason: String },
+}
+
+impl RevisionRecord {
+    /// Takes a revision apart into what is stored for it and its plan.
+    pub(super) fn split(state: &RevisionState) -> (Self, Option<&Plan>) {
+        let (result, plan) = match &state.result {
+            RevisionResult::Planned(plan) => (ResultRecord::Planned { plan: plan.id.clone() }, Some(&**plan)),
+            RevisionResult::Broken { problems } => (ResultRecord::Broken { problems: problems.clone() }, None),
+            RevisionResult::Refused { reason } => (ResultRecord::Refused { reason: reason.clone() }, None),
+        };
+        let record = Self {
+            repository: state.repository.clone(),
+            commit: state.commit.clone(),
+            subject: state.subject.clone(),
+            at: state.at,
+            result,
+        };
+        (record, plan)
+    }
+
+    /// Puts a revision and its plan together again.
+    ///
+    /// # Errors
+    /// If the revision has a plan that is not there.
+    pub(super) fn join(self, plan: Option<Plan>) -> Result<RevisionState> {
+        let result = match (self.result, plan) {
+            (ResultRecord::Planned { .. }, Some(plan)) => RevisionResult::Planned(Box::new(plan)),
+            (ResultRecord::Planned { plan }, None) => {
+                return Err(Failure::stalled(format!("the plan `{plan}` of `{}` is missing", self.commit)));
+            }
+            (ResultRecord::Broken { problems }, _) => RevisionResult::Broken { problems },
+            (ResultRecord::Refused { reason }, _) => RevisionResult::Refused { reason },
+        };
+        Ok(RevisionState {
+            repository: self.repository,
+            commit: self.commit,
+            subject: self.subject,
+            at: self.at,
+            result,
+        })
+    }
+}
+
+/// The kinds that have a name of their own; any other is stored as `<apiVersion>/<kind>`, which holds a slash.
+const KINDS: [Kind; 7] = [
+    Kind::DeploymentConfig,
+    Kind::Service,
+    Kind::ConfigMap,
+    Kind::Secret,
+    Kind::Endpoints,
+    Kind::PersistentVolumeClaim,
+    Kind::Task,
+];
+
+/// A kind as a column's value.
+pub(super) fn kind_text(kind: &Kind) -> String {
+    match kind {
+        Kind::Other(name) => name.clone(),
+        known => known.to_string(),
+    }
+}
+
+/// A kind from a column's value.
+pub(super) fn kind_from(text: String) -> Kind {
+    KINDS.into_iter().find(|kind| kind.to_string() == text).unwrap_or(Kind::Other(text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::Timer;
+
+    #[test]
+    fn a_record_is_written_in_an_envelope_with_its_version() {
+        let text = encode(&Event::Timer { timer: Timer::Retry }).unwrap();
+        assert_eq!(text, r#"{"v":1,"record":{"event":"timer","timer":"retry"}}"#);
+        assert_eq!(decode::<Event>(&text).unwrap(), Event::Timer { timer: Timer::Retry });
+    }
+
+    #[test]
+    fn a_newer_record_is_refused_whether_its_shape_is_known_or_not() {
+        for text in [r#"{"v":2,"record":{"event":"admitted"}}"#, r#"{"v":2,"record":{"event":"unheard"},"x":1}"#] {
+            let problem = decode::<Event>(text).unwrap_err().one_line();
+            assert!(problem.contains("has version 2") && problem.contains("newer one"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn a_damaged_record_says_what_to_do() {
+        for text in ["", "{}", r#"{"v":1}"#, r#"{"v":1,"record":{"event":"unheard"}}"#] {
+            let problem = decode::<Event>(text).unwrap_err().one_line();
+            assert!(problem.contains("damaged") && problem.contains("store restore"), "{problem}");
+        }
+    }
+
+    #[test]
+    fn every_kind_survives_its_column() {
+        for kind in KINDS.into_iter().chain([Kind::Other("batch/v1/Job".into())]) {
+            assert_eq!(kind_from(kind_text(&kind)), kind);
+        }
+    }
+}

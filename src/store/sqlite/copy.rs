@@ -1,0 +1,80 @@
+//! Backup and restore: whole copies of the file.
+
+use std::fs::{self, File, Permissions};
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+
+use super::connection::{beside, open_for_reading};
+use super::failure::failed;
+use super::schema;
+use crate::error::{Context, Failure, Result};
+
+/// Writes a consistent copy of the store at `from`, also while a daemon writes to it. `to` appears when it is whole.
+///
+/// # Errors
+/// If `to` exists or cannot be written.
+pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {
+    if to.exists() {
+        return Err(Failure::stalled(format!("`{}` exists already", to.display())).hint("choose a new file's name"));
+    }
+    let source = open_for_reading(from)?;
+    schema::check(&source, from)?;
+    let copy = copy_beside(&source, to)?;
+    put_in_place(&copy, to)
+}
+
+/// Puts a backup in the place of the store at `path`. No daemon may be running on it.
+///
+/// # Errors
+/// If the backup is damaged, newer or no store at all, or if the place cannot be written; the store is then as before.
+pub fn restore(from: &Path, path: &Path) -> Result<()> {
+    let source = open_for_reading(from)?;
+    schema::verify(&source, from)?;
+    let copy = copy_beside(&source, path)?;
+    drop_log(path)?;
+    put_in_place(&copy, path)
+}
+
+/// A synced copy next to `to`, so that it can be renamed into its place.
+fn copy_beside(source: &Connection, to: &Path) -> Result<PathBuf> {
+    let copy = beside(to, ".partial");
+    let doing = || format!("cannot write `{}`", copy.display());
+    remove(&copy).or_stalled(doing)?;
+    let text = copy.to_str().ok_or_else(|| Failure::stalled(format!("`{}` is no UTF-8", copy.display())))?;
+    source.execute("VACUUM INTO ?", [text]).map_err(|error| failed(&format!("write `{text}`"), error))?;
+    fs::set_permissions(&copy, Permissions::from_mode(0o600)).or_stalled(doing)?;
+    File::open(&copy).and_then(|file| file.sync_all()).or_transient(doing)?;
+    Ok(copy)
+}
+
+fn put_in_place(copy: &Path, to: &Path) -> Result<()> {
+    let doing = || format!("cannot write `{}`", to.display());
+    fs::rename(copy, to).or_stalled(doing)?;
+    let folder = to.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    File::open(folder).and_then(|folder| folder.sync_all()).or_transient(doing)
+}
+
+/// Folds the log of the file that is about to be replaced into it: a log that stayed would be taken for the new file's.
+fn drop_log(path: &Path) -> Result<()> {
+    if path.exists()
+        && let Ok(connection) = Connection::open(path)
+    {
+        // A damaged file is why people restore: then the log goes with it, below.
+        connection.pragma_update_and_check(None, "journal_mode", "DELETE", |_| Ok(())).ok();
+    }
+    for suffix in ["-wal", "-shm"] {
+        let file = beside(path, suffix);
+        remove(&file).or_stalled(|| format!("cannot remove `{}`", file.display()))?;
+    }
+    Ok(())
+}
+
+fn remove(path: &Path) -> io::Result<()> {
+    match fs::remove_file(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}

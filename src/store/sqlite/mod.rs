@@ -1,0 +1,260 @@
+//! The embedded store: one SQLite file with a write-ahead log, synced to disk at every commit.
+//!
+//! One thread writes (`writer`); a few read-only connections read beside it (`readers`). Other processes read the
+//! same file through [`SqliteReader`], whether a daemon runs or not.
+
+mod connection;
+mod copy;
+mod failure;
+mod read;
+mod readers;
+mod retention;
+mod schema;
+mod write;
+mod writer;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, TransactionBehavior};
+
+pub use self::copy::restore;
+
+use self::failure::{Error, failed};
+use self::readers::Readers;
+use self::writer::Writer;
+use super::{
+    AppliedDigest, CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction, Versioned,
+};
+use crate::clock::Clock;
+use crate::error::{Context, Failure, Result};
+use crate::model::commit_status::CommitStatus;
+use crate::model::hold::Hold;
+use crate::model::ids::{
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::plan::Plan;
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::time::Timestamp;
+
+/// A store in a file; `W` is what it can do beside reading.
+#[derive(Debug)]
+pub struct Sqlite<W> {
+    readers: Readers,
+    writing: W,
+}
+
+/// The store for commands: it reads, whether a daemon runs or not.
+pub type SqliteReader = Sqlite<ReadOnly>;
+
+/// The store for the daemon.
+pub type SqliteStore = Sqlite<ReadWrite>;
+
+/// Nothing beside reading.
+#[derive(Clone, Copy, Debug)]
+pub struct ReadOnly;
+
+/// Writing, under a fence.
+#[derive(Debug)]
+pub struct ReadWrite {
+    writer: Writer,
+    clock: Arc<dyn Clock>,
+}
+
+impl SqliteStore {
+    /// Takes the store in the file over: creates or migrates it, and shuts out the process that had it before. Blocks
+    /// until that is on disk.
+    ///
+    /// # Errors
+    /// If the file cannot be written, is damaged, not ours, or of a newer version.
+    pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
+        let mut connection = connection::open_for_writing(path)?;
+        schema::migrate(&mut connection, path)?;
+        let fence = take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
+        let readers = Readers::open(path)?;
+        let writer = Writer::start(connection, fence)?;
+        Ok(Self { readers, writing: ReadWrite { writer, clock } })
+    }
+}
+
+fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<i64> {
+    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let sql = "INSERT INTO fence (only_row, number, taken_at) VALUES (1, 1, ?1) \
+               ON CONFLICT DO UPDATE SET number = number + 1, taken_at = ?1 RETURNING number";
+    let fence = step.query_row(sql, [now.0], |row| row.get(0))?;
+    step.commit()?;
+    Ok(fence)
+}
+
+impl SqliteReader {
+    /// Opens the file for reading.
+    ///
+    /// # Errors
+    /// If there is none, or it is damaged, not ours, or of another version.
+    pub fn open(path: &Path) -> Result<Self> {
+        Ok(Self { readers: Readers::open(path)?, writing: ReadOnly })
+    }
+}
+
+impl<W> Sqlite<W> {
+    /// Writes a consistent copy to a file that does not exist yet.
+    ///
+    /// # Errors
+    /// If the file exists or cannot be written.
+    pub async fn backup(&self, to: &Path) -> Result<()> {
+        let (from, to) = (self.readers.path().to_owned(), to.to_owned());
+        let copied = tokio::task::spawn_blocking(move || copy::backup(&from, &to)).await;
+        copied.or_stalled(|| "cannot write a backup: it was shut down".to_owned())?
+    }
+
+    async fn read<T, F>(&self, read: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
+    {
+        self.readers.read(read).await
+    }
+}
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
+        let now = self.writing.clock.now();
+        let apply = move |connection: &Connection| write::apply(connection, &transaction, now).map(|()| 0);
+        self.writing.writer.perform(apply).await.map(|_| ())
+    }
+
+    async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
+        Ok(retention::retain(&self.writing.writer, retention).await?)
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), Failure> {
+        Sqlite::backup(self, to).await
+    }
+}
+
+#[async_trait]
+impl<W: Send + Sync> ReadStore for Sqlite<W> {
+    async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
+        let id = id.clone();
+        self.read(move |connection| read::run(connection, &id)).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+        let filter = filter.clone();
+        self.read(move |connection| read::runs(connection, &filter)).await
+    }
+
+    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>> {
+        let service = service.clone();
+        self.read(move |connection| read::slot(connection, &service)).await
+    }
+
+    async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
+        let run = run.cloned();
+        self.read(move |connection| read::events(connection, run.as_ref(), after, limit)).await
+    }
+
+    async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
+        let key = key.clone();
+        self.read(move |connection| read::config(connection, &key)).await
+    }
+
+    async fn configs(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+    ) -> Result<Vec<Versioned<ConfigState>>> {
+        let (project, stage) = (project.cloned(), stage.cloned());
+        self.read(move |connection| read::configs(connection, project.as_ref(), stage.as_ref())).await
+    }
+
+    async fn objects(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+        kind: Option<&Kind>,
+    ) -> Result<Vec<Versioned<ObjectState>>> {
+        let (project, stage, kind) = (project.cloned(), stage.cloned(), kind.cloned());
+        self.read(move |connection| read::objects(connection, project.as_ref(), stage.as_ref(), kind.as_ref())).await
+    }
+
+    async fn object(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<Option<Versioned<ObjectState>>> {
+        let (project, stage, key) = (project.clone(), stage.clone(), key.clone());
+        self.read(move |connection| read::object(connection, &project, &stage, &key)).await
+    }
+
+    async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
+        let (project, stage) = (project.clone(), stage.clone());
+        self.read(move |connection| read::applied(connection, &project, &stage)).await
+    }
+
+    async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>> {
+        let project = project.clone();
+        self.read(move |connection| read::applied_stages(connection, &project)).await
+    }
+
+    async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
+        let name = name.clone();
+        self.read(move |connection| read::repository(connection, &name)).await
+    }
+
+    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
+        self.read(read::repositories).await
+    }
+
+    async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
+        let (repository, commit) = (repository.clone(), commit.to_owned());
+        self.read(move |connection| read::revision(connection, &repository, &commit)).await
+    }
+
+    async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+        let repository = repository.clone();
+        self.read(move |connection| read::revisions(connection, &repository, limit)).await
+    }
+
+    async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
+        let id = id.clone();
+        self.read(move |connection| read::plan(connection, &id)).await
+    }
+
+    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool> {
+        let (service, content) = (service.clone(), content.clone());
+        self.read(move |connection| read::has_passed(connection, &service, &content)).await
+    }
+
+    async fn holds(&self) -> Result<Vec<Hold>> {
+        self.read(read::holds).await
+    }
+
+    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>> {
+        let (repository, commit) = (repository.clone(), commit.clone());
+        self.read(move |connection| read::posted(connection, &repository, &commit)).await
+    }
+
+    async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
+        let (repository, id) = (repository.clone(), id.to_owned());
+        self.read(move |connection| read::was_delivered(connection, &repository, &id)).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>> {
+        self.read(move |connection| read::due(connection, now, limit)).await
+    }
+
+    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+        self.read(move |connection| read::next_due(connection, now)).await
+    }
+
+    async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {
+        let run = run.cloned();
+        self.read(move |connection| read::outbox(connection, run.as_ref())).await
+    }
+}

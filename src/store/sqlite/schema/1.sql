@@ -1,0 +1,144 @@
+-- Times are milliseconds since the Unix epoch, UTC. `record` is JSON in an envelope with a version; the other columns
+-- repeat what is searched for. `number` is the order in which rows came.
+
+CREATE TABLE fence (
+  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+  number   INTEGER NOT NULL, -- grows by one with every process that takes the store over
+  taken_at INTEGER NOT NULL
+) STRICT;
+
+CREATE TABLE runs (
+  number      INTEGER PRIMARY KEY AUTOINCREMENT,
+  id          TEXT    NOT NULL UNIQUE,
+  version     INTEGER NOT NULL,
+  is_sequence INTEGER NOT NULL,
+  is_open     INTEGER NOT NULL,
+  repository  TEXT    NOT NULL,
+  project     TEXT    NOT NULL,
+  stage       TEXT    NOT NULL,
+  service     TEXT    NOT NULL,
+  config      TEXT, -- of deployments
+  plan        TEXT, -- of sequences
+  commit_id   TEXT    NOT NULL,
+  created_at  INTEGER NOT NULL,
+  record      TEXT    NOT NULL
+) STRICT;
+CREATE INDEX runs_by_time ON runs (created_at, number);
+CREATE INDEX runs_by_service ON runs (project, stage, service, created_at, number);
+CREATE INDEX runs_by_commit ON runs (commit_id, created_at, number);
+CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number) WHERE config IS NOT NULL;
+CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
+CREATE INDEX runs_in_slots ON runs (project, stage, service, created_at, id) WHERE is_open AND is_sequence;
+
+CREATE TABLE events (
+  number INTEGER PRIMARY KEY AUTOINCREMENT,
+  run    TEXT    NOT NULL,
+  at     INTEGER NOT NULL,
+  record TEXT    NOT NULL
+) STRICT;
+CREATE INDEX events_by_run ON events (run, number);
+CREATE INDEX events_by_time ON events (at);
+
+CREATE TABLE outbox (
+  id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  run      TEXT    NOT NULL,
+  key      TEXT    NOT NULL,
+  due      INTEGER NOT NULL,
+  asked_at INTEGER NOT NULL,
+  attempts INTEGER NOT NULL DEFAULT 0,
+  problem  TEXT    NOT NULL DEFAULT '',
+  record   TEXT    NOT NULL,
+  UNIQUE (run, key)
+) STRICT;
+CREATE INDEX outbox_by_due ON outbox (due);
+
+CREATE TABLE configs (
+  number     INTEGER PRIMARY KEY,
+  project    TEXT    NOT NULL,
+  stage      TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  version    INTEGER NOT NULL,
+  repository TEXT    NOT NULL,
+  digest     TEXT    NOT NULL,
+  is_settled INTEGER NOT NULL,
+  record     TEXT    NOT NULL,
+  UNIQUE (project, stage, name)
+) STRICT;
+-- Planning reads all of a stage and must not touch the records.
+CREATE INDEX configs_applied ON configs (project, stage, name, digest, version, is_settled, repository);
+
+CREATE TABLE objects (
+  number     INTEGER PRIMARY KEY,
+  project    TEXT    NOT NULL,
+  stage      TEXT    NOT NULL,
+  kind       TEXT    NOT NULL,
+  name       TEXT    NOT NULL,
+  version    INTEGER NOT NULL,
+  repository TEXT    NOT NULL,
+  digest     TEXT    NOT NULL,
+  record     TEXT    NOT NULL,
+  UNIQUE (project, stage, kind, name)
+) STRICT;
+CREATE INDEX objects_applied ON objects (project, stage, kind, name, digest, version, repository);
+
+CREATE TABLE repositories (
+  name    TEXT    NOT NULL PRIMARY KEY,
+  version INTEGER NOT NULL,
+  applied TEXT, -- commits that retention spares
+  seen    TEXT,
+  record  TEXT    NOT NULL
+) STRICT;
+
+CREATE TABLE plans (
+  number INTEGER PRIMARY KEY,
+  id     TEXT    NOT NULL UNIQUE,
+  at     INTEGER NOT NULL,
+  record TEXT    NOT NULL
+) STRICT;
+CREATE INDEX plans_by_time ON plans (at);
+
+CREATE TABLE revisions (
+  number     INTEGER PRIMARY KEY AUTOINCREMENT,
+  repository TEXT    NOT NULL,
+  commit_id  TEXT    NOT NULL,
+  at         INTEGER NOT NULL,
+  plan       TEXT REFERENCES plans (id),
+  record     TEXT    NOT NULL,
+  UNIQUE (repository, commit_id)
+) STRICT;
+CREATE INDEX revisions_by_time ON revisions (repository, at, number);
+CREATE INDEX revisions_by_plan ON revisions (plan);
+
+CREATE TABLE passed (
+  project   TEXT    NOT NULL,
+  stage     TEXT    NOT NULL,
+  service   TEXT    NOT NULL,
+  content   TEXT    NOT NULL,
+  commit_id TEXT    NOT NULL,
+  at        INTEGER NOT NULL,
+  PRIMARY KEY (project, stage, service, content)
+) STRICT, WITHOUT ROWID;
+
+CREATE TABLE holds (
+  id     TEXT    NOT NULL PRIMARY KEY,
+  since  INTEGER NOT NULL,
+  record TEXT    NOT NULL
+) STRICT;
+
+CREATE TABLE posted (
+  repository TEXT    NOT NULL,
+  commit_id  TEXT    NOT NULL,
+  context    TEXT    NOT NULL,
+  at         INTEGER NOT NULL,
+  record     TEXT    NOT NULL,
+  PRIMARY KEY (repository, commit_id, context)
+) STRICT;
+CREATE INDEX posted_by_time ON posted (at);
+
+CREATE TABLE deliveries (
+  repository TEXT    NOT NULL,
+  id         TEXT    NOT NULL,
+  at         INTEGER NOT NULL,
+  PRIMARY KEY (repository, id)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX deliveries_by_time ON deliveries (at);

@@ -1,0 +1,253 @@
+//! A runtime that pretends: pods become ready or end as the test says, and everything asked for is written down.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use crate::clock::Clock;
+use crate::error::{Failure, Result};
+use crate::model::ids::Namespace;
+use crate::model::object::ObjectKey;
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase};
+use crate::runtime::{ExecOutput, ImageUse, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+
+/// How pods whose name begins in some way behave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Behaviour {
+    /// Ready at once; a run-once pod succeeds at once. The default.
+    Good,
+    /// Never ready; a run-once pod never ends.
+    Hangs,
+    /// A run-once pod ends so.
+    Ends(PodOutcome),
+    /// It cannot be started, and no retry helps.
+    CannotStart(String),
+}
+
+impl Behaviour {
+    /// A run-once pod that fails with an exit code.
+    pub fn fails(code: i32) -> Self {
+        Self::Ends(PodOutcome::Failed { code, reason: FailureReason::Error, message: format!("exit {code}") })
+    }
+}
+
+/// A runtime that pretends.
+#[derive(Debug)]
+pub struct PretendedRuntime {
+    clock: Arc<dyn Clock>,
+    state: Mutex<State>,
+    changes: broadcast::Sender<RuntimeChange>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    pods: BTreeMap<PodId, (Pod, ObservedPod)>,
+    services: BTreeMap<(Namespace, String), ServiceSpec>,
+    behaviours: Vec<(String, Behaviour)>,
+    unprepared: BTreeSet<String>,
+    started: Vec<PodId>,
+    stopped: Vec<PodId>,
+}
+
+impl PretendedRuntime {
+    /// A runtime without pods.
+    pub fn new(clock: Arc<dyn Clock>) -> Self {
+        Self { clock, state: Mutex::default(), changes: broadcast::channel(1024).0 }
+    }
+
+    /// From now on, pods whose name begins with `prefix` behave so; of several that fit, the last one said counts.
+    pub fn behave(&self, prefix: &str, behaviour: Behaviour) {
+        self.state().behaviours.push((prefix.to_owned(), behaviour));
+    }
+
+    /// From now on, images that contain `part` are still being prepared, or not.
+    pub fn hold_image(&self, part: &str, held: bool) {
+        if held {
+            self.state().unprepared.insert(part.to_owned());
+        } else {
+            self.state().unprepared.remove(part);
+        }
+        self.announce(RuntimeChange::Image);
+    }
+
+    /// Every pod that was ever really started, in order.
+    pub fn started(&self) -> Vec<PodId> {
+        self.state().started.clone()
+    }
+
+    /// Every pod that was ever really told to end, in order.
+    pub fn stopped(&self) -> Vec<PodId> {
+        self.state().stopped.clone()
+    }
+
+    /// A pod dies as when the machine or its supervisor does.
+    pub fn lose(&self, pod: &PodId) {
+        let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
+        self.set_phase(pod, PodPhase::Ended { outcome });
+    }
+
+    /// All pods die: the machine was started again.
+    pub fn reboot(&self) {
+        let pods: Vec<PodId> = self.state().pods.keys().cloned().collect();
+        for pod in pods {
+            let ended =
+                matches!(self.state().pods.get(&pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. }));
+            if !ended {
+                self.lose(&pod);
+            }
+        }
+    }
+
+    /// A pod that hung ends, or becomes ready.
+    pub fn set_phase(&self, pod: &PodId, phase: PodPhase) {
+        let owner = self.state().pods.get_mut(pod).map(|(_, seen)| {
+            seen.phase = phase;
+            seen.owner.clone()
+        });
+        if let Some(owner) = owner {
+            self.announce(RuntimeChange::Pod(pod.clone(), owner));
+        }
+    }
+
+    fn announce(&self, change: RuntimeChange) {
+        drop(self.changes.send(change)); // nobody listening is fine
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn behaviour(&self, pod: &PodId) -> Behaviour {
+        let fits = |(prefix, _): &&(String, Behaviour)| pod.name.as_str().starts_with(prefix.as_str());
+        self.behaviours.iter().rev().find(fits).map_or(Behaviour::Good, |(_, behaviour)| behaviour.clone())
+    }
+}
+
+#[async_trait]
+impl Runtime for PretendedRuntime {
+    async fn prepare(&self, pod: &Pod) -> Result<()> {
+        let state = self.state();
+        let images = pod.template.spec.containers.iter().map(|container| &container.image);
+        let held = images.into_iter().find(|image| state.unprepared.iter().any(|part| image.contains(part)));
+        held.map_or(Ok(()), |image| Err(Failure::waiting(format!("`{image}` is being built"))))
+    }
+
+    async fn start_pod(&self, pod: &Pod, _objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+        let now = self.clock.now();
+        let mut state = self.state();
+        if state.pods.contains_key(&pod.id) {
+            return Ok(());
+        }
+        let phase = match state.behaviour(&pod.id) {
+            Behaviour::CannotStart(message) => return Err(Failure::stalled(message)),
+            Behaviour::Hangs => PodPhase::Starting,
+            Behaviour::Ends(outcome) if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome },
+            Behaviour::Good if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome: PodOutcome::Succeeded },
+            Behaviour::Good | Behaviour::Ends(_) => PodPhase::Ready { since: now },
+        };
+        let seen = ObservedPod {
+            id: pod.id.clone(),
+            owner: pod.owner.clone(),
+            labels: pod.template.metadata.labels.clone(),
+            phase,
+            restarts: 0,
+            message: String::new(),
+            created_at: now,
+        };
+        state.started.push(pod.id.clone());
+        state.pods.insert(pod.id.clone(), (pod.clone(), seen));
+        drop(state);
+        self.announce(RuntimeChange::Pod(pod.id.clone(), pod.owner.clone()));
+        Ok(())
+    }
+
+    async fn stop_pod(&self, pod: &PodId) -> Result<()> {
+        let running = {
+            let mut state = self.state();
+            let running =
+                matches!(state.pods.get(pod), Some((_, seen)) if !matches!(seen.phase, PodPhase::Ended { .. }));
+            if running {
+                state.stopped.push(pod.clone());
+            }
+            running
+        };
+        if running {
+            let message = "ended on request".to_owned();
+            let outcome = PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message };
+            self.set_phase(pod, PodPhase::Ended { outcome });
+        }
+        Ok(())
+    }
+
+    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
+        let mut state = self.state();
+        if matches!(state.pods.get(pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. })) {
+            state.pods.remove(pod);
+        }
+        Ok(())
+    }
+
+    async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
+        let state = self.state();
+        let here = state.pods.values().filter(|(_, seen)| &seen.id.namespace == namespace);
+        Ok(here.map(|(_, seen)| seen.clone()).collect())
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let namespaces: BTreeSet<Namespace> = self.state().pods.keys().map(|pod| pod.namespace.clone()).collect();
+        Ok(namespaces.into_iter().collect())
+    }
+
+    async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        let key = (service.namespace.clone(), service.name.clone());
+        self.state().services.insert(key, service.clone());
+        Ok(address(service))
+    }
+
+    async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        self.state().services.remove(&(namespace.clone(), name.to_owned()));
+        Ok(())
+    }
+
+    async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        let state = self.state();
+        Ok(state.services.values().filter(|service| &service.namespace == namespace).map(address).collect())
+    }
+
+    async fn logs(&self, _pod: &PodId, _container: Option<&str>, _limit: u64) -> Result<Vec<u8>> {
+        Ok(Vec::new())
+    }
+
+    async fn exec(&self, pod: &PodId, _container: Option<&str>, _command: &[String]) -> Result<ExecOutput> {
+        Err(Failure::stalled(format!("`{pod}` only pretends to run")))
+    }
+
+    fn changes(&self) -> broadcast::Receiver<RuntimeChange> {
+        self.changes.subscribe()
+    }
+
+    async fn collect_garbage(&self, _keep: &[ImageUse]) -> Result<()> {
+        Ok(())
+    }
+}
+
+fn address(service: &ServiceSpec) -> ServiceAddress {
+    ServiceAddress {
+        name: service.name.clone(),
+        address: std::net::Ipv4Addr::LOCALHOST.into(),
+        ports: service.ports.clone(),
+        ready: 0,
+        problem: None,
+    }
+}
+
+/// Whether a pod is a run-once one, for counting hooks.
+pub fn is_run_once(owner: &PodOwner) -> bool {
+    matches!(owner, PodOwner::Run { .. })
+}

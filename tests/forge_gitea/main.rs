@@ -1,0 +1,231 @@
+//! Writing commit statuses over real HTTP, to a Gitea that fails in every way that a writer has to bear.
+
+#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+
+mod fake;
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use fake::{FakeGitea, Fault};
+use launchway::clock::ManualClock;
+use launchway::error::Class;
+use launchway::forge::StatusWriter;
+use launchway::forge::address::RepositoryAddress;
+use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use launchway::model::commit_status::{CommitStatus, StatusState};
+use launchway::model::ids::CommitId;
+use launchway::model::time::Timestamp;
+use tempfile::TempDir;
+
+const COMMIT: &str = "1111111111111111111111111111111111111111";
+const OTHER: &str = "2222222222222222222222222222222222222222";
+const TOKEN: &str = "d8a1c2e3f4051627384950617283940516273849";
+
+struct Fixture {
+    gitea: FakeGitea,
+    clock: Arc<ManualClock>,
+    folder: TempDir,
+    writer: GiteaStatusWriter,
+}
+
+impl Fixture {
+    async fn start() -> Self {
+        let gitea = FakeGitea::start().await;
+        let folder = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)));
+        let settings = settings(&format!("http://{}/acme/shop.git", gitea.address), folder.path());
+        std::fs::write(&settings.token_file, TOKEN).unwrap();
+        let writer = GiteaStatusWriter::new(settings, Arc::clone(&clock) as _).await.unwrap();
+        Self { gitea, clock, folder, writer }
+    }
+
+    fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.gitea.world().faults.extend(faults);
+    }
+
+    /// The class and the text of the failure to write one status.
+    async fn failure(&self) -> (Class, String) {
+        let failure = self.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap_err();
+        let text = failure.one_line();
+        assert!(!text.contains(TOKEN), "{text}");
+        (failure.class(), text)
+    }
+}
+
+fn settings(repository: &str, folder: &Path) -> GiteaSettings {
+    GiteaSettings {
+        repository: RepositoryAddress::new(repository, None).unwrap(),
+        token_file: folder.join("token"),
+        ca_file: None,
+        insecure: false,
+        public_url: Some("https://deploy.example".to_owned()),
+    }
+}
+
+fn status(commit: &str, stage: &str, state: StatusState) -> CommitStatus {
+    CommitStatus {
+        commit: CommitId::from(commit),
+        context: format!("launchway/{stage}"),
+        state,
+        description: format!("{state} it is"),
+        path: Some("/runs/7".to_owned()),
+        attempt: 1,
+    }
+}
+
+#[tokio::test]
+async fn statuses_are_posted_in_gitea_s_words() {
+    let fixture = Fixture::start().await;
+    let mut statuses = vec![
+        status(COMMIT, "plan", StatusState::Success),
+        status(COMMIT, "dev", StatusState::Running),
+        status(COMMIT, "production", StatusState::Skipped),
+    ];
+    statuses[1].path = None;
+    fixture.writer.write(&statuses).await.unwrap();
+    let expected = [
+        "success launchway/plan success it is",
+        "pending launchway/dev running it is",
+        "skipped launchway/production skipped it is",
+    ];
+    assert_eq!(fixture.gitea.rows(COMMIT), expected);
+    let world = fixture.gitea.world();
+    assert_eq!(world.rows[0].1["target_url"], "https://deploy.example/runs/7");
+    assert_eq!(world.rows[1].1["target_url"], "");
+    assert!(world.tokens.iter().all(|token| *token == format!("token {TOKEN}")));
+}
+
+#[tokio::test]
+async fn writing_the_same_again_posts_nothing() {
+    let fixture = Fixture::start().await;
+    let statuses = [status(COMMIT, "plan", StatusState::Pending), status(COMMIT, "plan", StatusState::Success)];
+    for _ in 0..3 {
+        fixture.writer.write(&statuses).await.unwrap();
+        assert_eq!(fixture.gitea.rows(COMMIT), ["success launchway/plan success it is"]);
+    }
+    fixture.writer.write(&[status(COMMIT, "plan", StatusState::Failure)]).await.unwrap();
+    fixture.writer.write(&statuses[1..]).await.unwrap();
+    assert_eq!(fixture.gitea.rows(COMMIT).len(), 3, "a new outcome is a new row, also one that was there before");
+}
+
+#[tokio::test]
+async fn after_a_failure_nothing_is_posted_twice() {
+    for fault in [Fault::LostAnswer, Fault::Status(502), Fault::Status(429)] {
+        let fixture = Fixture::start().await;
+        let stages = ["plan", "dev", "production"];
+        let statuses = stages.map(|stage| status(COMMIT, stage, StatusState::Success));
+        fixture.writer.write(&statuses[..1]).await.unwrap();
+        fixture.fail_next([fault]);
+        assert_eq!(fixture.writer.write(&statuses).await.unwrap_err().class(), Class::Transient);
+        fixture.writer.write(&statuses).await.unwrap();
+        assert_eq!(fixture.gitea.rows(COMMIT), stages.map(|stage| format!("success launchway/{stage} success it is")));
+    }
+}
+
+#[tokio::test]
+async fn a_host_that_asks_for_a_pause_gets_it() {
+    let fixture = Fixture::start().await;
+    fixture.fail_next([Fault::Busy(429, "120")]);
+    assert_eq!(fixture.failure().await.0, Class::Transient);
+    let requests = fixture.gitea.world().tokens.len();
+    fixture.clock.advance(Duration::from_secs(119));
+    assert_eq!(fixture.failure().await.0, Class::Transient);
+    assert_eq!(fixture.gitea.world().tokens.len(), requests, "nothing is asked during the pause");
+    fixture.clock.advance(Duration::from_secs(1));
+    fixture.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap();
+}
+
+#[tokio::test]
+async fn missing_rights_are_said_once_and_for_a_person() {
+    let cases = [(401, "write:repository"), (403, "write:repository"), (404, "the token's user"), (422, "422")];
+    for (code, expected) in cases {
+        let fixture = Fixture::start().await;
+        fixture.fail_next([Fault::Status(code)]);
+        let (class, text) = fixture.failure().await;
+        assert_eq!(class, Class::Stalled, "{code}");
+        assert!(text.contains(expected), "{code}: {text}");
+    }
+}
+
+#[tokio::test]
+async fn a_commit_that_is_gone_does_not_keep_others_waiting() {
+    let fixture = Fixture::start().await;
+    fixture.gitea.world().gone.push(COMMIT.to_owned());
+    let statuses = [status(COMMIT, "dev", StatusState::Success), status(OTHER, "dev", StatusState::Success)];
+    let failure = fixture.writer.write(&statuses).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Stalled);
+    assert!(failure.one_line().contains("does not have the commit 1111111"), "{failure}");
+    assert_eq!(fixture.gitea.rows(OTHER), ["success launchway/dev success it is"]);
+}
+
+#[tokio::test]
+async fn a_redirect_does_not_take_the_token_elsewhere() {
+    let fixture = Fixture::start().await;
+    let elsewhere = FakeGitea::start().await;
+    fixture.fail_next([Fault::Redirect(format!("http://{}/api/v1/repos/acme/shop/statuses/x", elsewhere.address))]);
+    assert_eq!(fixture.failure().await.0, Class::Stalled);
+    assert!(elsewhere.world().tokens.is_empty());
+}
+
+#[tokio::test]
+async fn a_new_token_is_taken_without_a_restart() {
+    let fixture = Fixture::start().await;
+    fixture.writer.write(&[status(COMMIT, "dev", StatusState::Pending)]).await.unwrap();
+    std::fs::write(fixture.folder.path().join("token"), "another\n").unwrap();
+    fixture.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap();
+    assert_eq!(fixture.gitea.world().tokens.last().unwrap(), "token another");
+    std::fs::remove_file(fixture.folder.path().join("token")).unwrap();
+    assert_eq!(fixture.failure().await.0, Class::Stalled);
+}
+
+#[tokio::test]
+async fn a_server_that_is_down_is_asked_again_later() {
+    let Fixture { gitea, writer, folder: _folder, .. } = Fixture::start().await;
+    let address = gitea.address;
+    drop(gitea);
+    // The listener closes when its task sees the shutdown.
+    while tokio::net::TcpStream::connect(address).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    let failure = writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Transient);
+    assert!(failure.one_line().starts_with(&format!("cannot reach `http://{address}/`")), "{failure}");
+}
+
+#[tokio::test]
+async fn a_token_does_not_cross_the_network_in_the_clear() {
+    let folder = tempfile::tempdir().unwrap();
+    let clock = || Arc::new(ManualClock::default()) as _;
+    let cases = [
+        ("http://git.example/acme/shop", false, false),
+        ("http://git.example/acme/shop", true, true),
+        ("http://127.0.0.2:3000/acme/shop", false, true),
+        ("http://[::1]:3000/acme/shop", false, true),
+        ("http://localhost/acme/shop", false, true),
+        ("http://localhost.evil.example/acme/shop", false, false),
+        ("https://git.example/acme/shop", false, true),
+    ];
+    for (url, insecure, allowed) in cases {
+        let settings = GiteaSettings { insecure, ..settings(url, folder.path()) };
+        assert_eq!(GiteaStatusWriter::new(settings, clock()).await.is_ok(), allowed, "{url} {insecure}");
+    }
+}
+
+#[tokio::test]
+async fn certificates_that_cannot_be_read_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ca.pem");
+    let with_ca =
+        || GiteaSettings { ca_file: Some(path.clone()), ..settings("https://git.example/acme/shop", folder.path()) };
+    let clock = || Arc::new(ManualClock::default()) as _;
+    let missing = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").unwrap();
+    let broken = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    std::fs::write(&path, "").unwrap();
+    let empty = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    for failure in [missing, broken, empty] {
+        assert!(failure.one_line().contains("ca.pem"), "{failure}");
+    }
+}

@@ -1,0 +1,144 @@
+//! HTTP through a service.
+
+use std::collections::BTreeSet;
+
+use crate::support::{Answer, Client, Load, World, eventually, get};
+
+fn answer(status: u16, body: &str) -> Answer {
+    Answer { status, body: body.to_owned() }
+}
+
+#[test]
+fn requests_of_one_connection_go_round_the_ready_pods() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pods = [world.pod("a"), world.pod("b"), world.pod("c")];
+    pods[..2].iter().for_each(|pod| pod.make_ready());
+    world.select(&pods.each_ref());
+    assert_eq!(world.listed("web").ready, 2);
+    let mut client = Client::connect(address).unwrap();
+    let answers: BTreeSet<String> = (0..10).map(|_| client.get("/").unwrap().body).collect();
+    assert_eq!(answers, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+}
+
+#[test]
+fn no_request_is_lost_while_pods_are_swapped() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let mut serving = world.pod("pod-0");
+    serving.make_ready();
+    world.select(&[&serving]);
+    let load = Load::start(address);
+    for generation in 1..=8 {
+        let next = world.pod(&format!("pod-{generation}"));
+        world.select(&[&serving, &next]);
+        next.make_ready();
+        eventually("the new pod answers", || get(address, "/").unwrap().body == format!("pod-{generation}"));
+        let old = std::mem::replace(&mut serving, next);
+        old.retire();
+        world.select(&[&serving]);
+    }
+    let seen = load.end();
+    assert_eq!((seen.refused, &seen.broken), (0, &vec![]));
+    let names: BTreeSet<&str> = seen.answers.keys().map(String::as_str).collect();
+    assert!(names.iter().all(|answer| answer.starts_with("200 pod-")), "{names:?}");
+    assert!(names.contains("200 pod-8"), "{names:?}");
+}
+
+#[test]
+fn a_request_waits_for_a_pod_to_become_ready() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("late");
+    world.select(&[&pod]);
+    let mut client = Client::connect(address).unwrap();
+    client.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    pod.make_ready();
+    assert_eq!(client.answer().unwrap(), answer(200, "late"));
+}
+
+#[test]
+fn without_a_ready_pod_the_answer_says_so_and_the_connection_stays() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let mut client = Client::connect(address).unwrap();
+    assert_eq!(client.get("/").unwrap(), answer(503, "no pod of service `web` is ready\n"));
+    let pod = world.pod("late");
+    pod.make_ready();
+    world.select(&[&pod]);
+    assert_eq!(client.get("/").unwrap(), answer(200, "late"));
+}
+
+#[test]
+fn bodies_pass_in_both_directions_whatever_their_framing() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut client = Client::connect(address).unwrap();
+    let text = "0123456789abcdef".repeat(64 << 10);
+    let sized = format!("POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: {}\r\n\r\n{text}", text.len());
+    assert_eq!(client.send(&sized).unwrap(), answer(200, &text));
+    let chunked = "PUT /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n";
+    assert_eq!(client.send(chunked).unwrap(), answer(200, "abcde"));
+    let empty = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
+    assert_eq!(client.send(empty).unwrap(), answer(200, ""));
+}
+
+#[test]
+fn a_pod_that_is_dead_but_not_noticed_yet_costs_no_request() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (mut dead, alive) = (world.pod("dead"), world.pod("alive"));
+    dead.make_ready();
+    alive.make_ready();
+    world.select(&[&dead, &alive]);
+    let mut client = Client::connect(address).unwrap();
+    (0..4).for_each(|_| assert_eq!(client.get("/").unwrap().status, 200));
+    dead.die();
+    for _ in 0..10 {
+        assert_eq!(client.get("/").unwrap(), answer(200, "alive"));
+        let post = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi";
+        assert_eq!(client.send(post).unwrap(), answer(200, "hi"));
+    }
+}
+
+#[test]
+fn a_pod_is_drained_only_when_its_last_response_has_ended() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut client = Client::connect(address).unwrap();
+    client.write(b"GET /slow/300 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    eventually("the request is on its way", || !pod.is_drained());
+    pod.make_unready();
+    assert!(!pod.is_drained());
+    assert_eq!(client.answer().unwrap(), answer(200, "slow"));
+    eventually("the pod is drained", || pod.is_drained());
+}
+
+#[test]
+fn the_head_passes_as_it_is_except_what_concerns_one_connection() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let request = "GET /headers?q=1 HTTP/1.1\r\nHost: shop.example\r\nX-Forwarded-For: 192.0.2.1\r\n\
+                   Connection: x-secret, keep-alive\r\nX-Secret: 1\r\n\r\n";
+    let body = Client::connect(address).unwrap().send(request).unwrap().body;
+    assert_eq!(body, r#"/headers?q=1 {"host": "shop.example", "x-forwarded-for": "192.0.2.1"}"#);
+}
+
+#[test]
+fn a_head_beyond_the_limits_is_refused() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let head = format!("GET / HTTP/1.1\r\nHost: x\r\n{}\r\n", "X-Field: 1\r\n".repeat(300));
+    let mut client = Client::connect(address).unwrap();
+    client.write(head.as_bytes()).unwrap();
+    assert_eq!(client.line().unwrap(), "HTTP/1.1 431 Request Header Fields Too Large");
+}

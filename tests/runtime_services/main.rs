@@ -1,0 +1,9 @@
+//! Services against the real thing: real processes, sockets and requests.
+
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod crash;
+mod http;
+mod raw;
+mod spec;
+mod support;

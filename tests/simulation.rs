@@ -1,0 +1,158 @@
+//! Stories in the simulated world: the real decisions over a pretended runtime, without waiting.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
+
+use std::time::Duration;
+
+use launchway::model::run::{Phase, Run};
+use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::testing::runtime::Behaviour;
+use launchway::testing::world::{World, deployment_config, hook, project};
+use serde_json::{Value, json};
+
+fn world() -> (tempfile::TempDir, World) {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::open(folder.path()).unwrap();
+    (folder, world)
+}
+
+fn two_stages() -> Shipyard {
+    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let stage = |name: &str| Stage {
+        name: name.into(),
+        sequences: vec![Sequence { name: "delivery".into(), triggered_on: vec![], tasks: vec![task("deployment")] }],
+    };
+    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
+}
+
+fn with_hooks(policy: &str) -> Value {
+    let params =
+        json!({"maxSurge": 1, "maxUnavailable": 0, "pre": hook(policy), "mid": hook(policy), "post": hook(policy)});
+    json!({"strategy": {"type": "Rolling", "rollingParams": params}})
+}
+
+fn pods(world: &World) -> Vec<String> {
+    world.runtime.started().iter().map(ToString::to_string).collect()
+}
+
+#[tokio::test]
+async fn a_push_deploys_with_its_hooks_from_stage_to_stage() {
+    let (_folder, mut world) = world();
+    let shop = project(two_stages(), &[deployment_config("web", "a", 2, with_hooks("Abort"))]);
+    world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    let expected = ["hook-pre", "0", "hook-mid", "1", "hook-post"];
+    let of_stage = |stage: &str| expected.iter().map(|pod| format!("shop-{stage}/web-1-{pod}")).collect::<Vec<_>>();
+    assert_eq!(pods(&world), [of_stage("dev"), of_stage("production")].concat());
+    assert_eq!(world.config("production", "web").await.unwrap().serving.unwrap().number, 1);
+    assert!(world.plan_again(&shop).await.unwrap().is_empty(), "planning after convergence is empty");
+    let statuses = world.statuses(1).await.unwrap();
+    assert!(
+        statuses.contains(&"success launchway/production: web: web version 1 serves after 0ms".to_owned()),
+        "{statuses:#?}"
+    );
+    assert_eq!(statuses.len(), 11, "{statuses:#?}");
+}
+
+#[tokio::test]
+async fn a_failing_pre_hook_leaves_everything_as_it_was() {
+    let (_folder, mut world) = world();
+    let shop = |image: &str| project(two_stages(), &[deployment_config("web", image, 2, with_hooks("Abort"))]);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    let before = pods(&world).len();
+    world.runtime.behave("web-2-hook-pre", Behaviour::fails(3));
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    assert_eq!(pods(&world)[before..], ["shop-dev/web-2-hook-pre"]);
+    assert!(
+        world.runtime.stopped().is_empty() || !world.runtime.stopped().iter().any(|pod| pod.name.as_str() == "web-1-0")
+    );
+    let statuses = world.statuses(2).await.unwrap();
+    assert!(
+        statuses
+            .iter()
+            .any(|status| status.starts_with("skipped launchway/production/web: never reached: dev stopped it")),
+        "{statuses:#?}"
+    );
+    assert!(
+        statuses.iter().any(|status| status.starts_with("failure launchway/dev/web/pre: failed with exit code 3")),
+        "{statuses:#?}"
+    );
+    let again = world.plan_again(&shop("b")).await.unwrap();
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    assert_eq!(pods(&world).len(), before + 1, "what failed is not tried again by itself: {again:#?}");
+}
+
+#[tokio::test]
+async fn a_failing_post_hook_brings_the_previous_version_back() {
+    let (_folder, mut world) = world();
+    let shop = |image: &str| project(Shipyard::implicit(), &[deployment_config("web", image, 2, with_hooks("Abort"))]);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    world.runtime.behave("web-2-hook-post", Behaviour::fails(1));
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    let state = world.config("default", "web").await.unwrap();
+    assert_eq!((state.serving.unwrap().number, state.wanted.version), (1, Some(1)));
+    let Some(Run::Deployment(run)) = world.runs().await.unwrap().pop() else { panic!("a deployment is the last run") };
+    assert_eq!(run.phase, Phase::Failed);
+    assert!(run.message.contains("version 1 serves"), "{}", run.message);
+}
+
+#[tokio::test]
+async fn a_retried_hook_runs_again_after_growing_pauses() {
+    let (_folder, mut world) = world();
+    world.runtime.behave("web-1-hook-pre", Behaviour::fails(1));
+    world.runtime.behave("web-1-hook-pre-3", Behaviour::Good);
+    world.push(&project(Shipyard::implicit(), &[deployment_config("web", "a", 1, with_hooks("Retry"))])).await.unwrap();
+    world.pass(Duration::from_millis(2_900)).await.unwrap();
+    assert_eq!(pods(&world), ["shop-default/web-1-hook-pre", "shop-default/web-1-hook-pre-2"]);
+    world.pass(Duration::from_millis(200)).await.unwrap();
+    assert_eq!(world.config("default", "web").await.unwrap().serving.unwrap().number, 1);
+}
+
+#[tokio::test]
+async fn a_newer_push_takes_the_place_of_a_rollout_that_hangs() {
+    let (_folder, mut world) = world();
+    let shop = |image: &str| project(Shipyard::implicit(), &[deployment_config("web", image, 2, json!({}))]);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    world.runtime.behave("web-2-", Behaviour::Hangs);
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    world.push(&shop("c")).await.unwrap();
+    world.settle().await.unwrap();
+    assert_eq!(world.config("default", "web").await.unwrap().serving.unwrap().number, 3);
+    let statuses = world.statuses(2).await.unwrap();
+    assert!(
+        statuses.iter().any(|status| status.starts_with("cancelled launchway/default/web: superseded by")),
+        "{statuses:#?}"
+    );
+}
+
+#[tokio::test]
+async fn a_rollout_without_progress_fails_and_the_old_version_stays() {
+    let (_folder, mut world) = world();
+    let shop = |image: &str| project(Shipyard::implicit(), &[deployment_config("web", image, 2, json!({}))]);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    world.runtime.behave("web-2-", Behaviour::Hangs);
+    world.push(&shop("b")).await.unwrap();
+    world.pass(Duration::from_secs(700)).await.unwrap();
+    assert_eq!(world.config("default", "web").await.unwrap().serving.unwrap().number, 1);
+    assert!(!world.runtime.stopped().iter().any(|pod| pod.name.as_str().starts_with("web-1-")));
+}
+
+#[tokio::test]
+async fn after_a_reboot_the_last_complete_version_starts_again_without_hooks() {
+    let (_folder, mut world) = world();
+    let shop = project(Shipyard::implicit(), &[deployment_config("web", "a", 2, with_hooks("Abort"))]);
+    world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    let before = pods(&world).len();
+    world.runtime.reboot();
+    world.settle().await.unwrap();
+    assert_eq!(pods(&world)[before..], ["shop-default/web-1-2", "shop-default/web-1-3"]);
+}

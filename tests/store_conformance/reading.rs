@@ -1,0 +1,277 @@
+//! What was written is found again.
+
+use launchway::model::commit_status::StatusState;
+use launchway::model::event::Event;
+use launchway::model::hold::{Hold, HoldScope};
+use launchway::model::object::Kind;
+use launchway::model::outcome::Verdict;
+use launchway::model::run::Run;
+use launchway::model::state::{RevisionResult, RevisionState};
+use launchway::store::sqlite::SqliteReader;
+use launchway::store::{CommitError, ReadStore, Retention, RunFilter, Transaction, Versioned, Write};
+
+use crate::Backend;
+use crate::samples::{
+    at, attempt, commit, commit_id, config_key, config_state, deployment, ended, ids, object, object_state, plan,
+    planned, put, put_config, put_deployment, put_object, put_repository, repository_state, run_id, sequence, service,
+    status, tell,
+};
+
+pub(crate) async fn runs_are_listed_newest_first_by_every_filter(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut api = sequence("s2", service("prod", "api"));
+    (api.created_at, api.commit, api.repository) = (at(5), commit_id('2'), "other".into());
+    let mut web = deployment(&config_key("dev", "web"), 9);
+    web.created_at = at(3);
+    let mut next = deployment(&config_key("dev", "web"), 10);
+    next.created_at = at(3);
+    let first = ended(sequence("s1", service("dev", "web")));
+    commit(&*store, [put(0, api), put(0, first), put_deployment(0, web), put_deployment(0, next)]).await;
+
+    let all = ["s2", "shop/dev/web-10", "shop/dev/web-9", "s1"];
+    let any = RunFilter::default;
+    let cases: [(RunFilter, &[&str]); 11] = [
+        (any(), &all),
+        (RunFilter { limit: 2, ..any() }, &all[..2]),
+        (RunFilter { repository: Some("shop".into()), ..any() }, &all[1..]),
+        (RunFilter { project: Some("else".into()), ..any() }, &[]),
+        (RunFilter { stage: Some("prod".into()), ..any() }, &all[..1]),
+        (RunFilter { service: Some("web".into()), ..any() }, &all[1..]),
+        (RunFilter { config: Some("web".into()), ..any() }, &all[1..3]),
+        (RunFilter { commit: Some(commit_id('2')), ..any() }, &all[..1]),
+        (RunFilter { sequences: Some(true), ..any() }, &["s2", "s1"]),
+        (RunFilter { sequences: Some(false), open: Some(true), ..any() }, &all[1..3]),
+        (RunFilter { open: Some(false), ..any() }, &["s1"]),
+    ];
+    for (filter, expected) in cases {
+        assert_eq!(ids(&store.runs(&filter).await.unwrap()), expected, "{filter:?}");
+    }
+}
+
+pub(crate) async fn runs_are_paged_without_gaps_or_repeats(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let runs = (0..23).map(|number| {
+        let mut run = sequence(&format!("s{number}"), service("dev", "web"));
+        run.created_at = at(number / 3);
+        put(0, run)
+    });
+    commit(&*store, runs).await;
+    let mut filter = RunFilter { limit: 4, ..RunFilter::default() };
+    let mut seen = Vec::new();
+    loop {
+        let page = store.runs(&filter).await.unwrap();
+        let Some(last) = page.last() else { break };
+        filter.before = Some(last.value.id().clone());
+        seen.extend(page.iter().map(|run| run.value.id().as_str().to_owned()));
+    }
+    let expected: Vec<_> = (0..23).rev().map(|number| format!("s{number}")).collect();
+    assert_eq!(seen, expected);
+    filter.before = Some(run_id("unknown"));
+    assert_eq!(store.runs(&filter).await.unwrap(), []);
+}
+
+pub(crate) async fn a_slot_is_its_open_sequences_oldest_first(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let web = || service("dev", "web");
+    let mut oldest = sequence("s9", web());
+    oldest.created_at = at(-1);
+    let writes = [
+        put(0, sequence("s3", web())),
+        put(0, sequence("s2", web())),
+        put(0, ended(sequence("s1", web()))),
+        put(0, sequence("s4", service("prod", "web"))),
+        put(0, oldest),
+        put_deployment(0, deployment(&config_key("dev", "web"), 1)),
+    ];
+    commit(&*store, writes).await;
+    assert_eq!(ids(&store.slot(&web()).await.unwrap()), ["s9", "s2", "s3"]);
+    commit(&*store, [put(1, ended(sequence("s2", web())))]).await;
+    assert_eq!(ids(&store.slot(&web()).await.unwrap()), ["s9", "s3"]);
+}
+
+pub(crate) async fn events_are_read_in_order_of_one_run_or_all(backend: &dyn Backend) {
+    let store = backend.open().await;
+    commit(&*store, [tell("s1", Event::Admitted), tell("s2", Event::Prepared), tell("s1", Event::Prepared)]).await;
+    let all = store.events(None, 0, 10).await.unwrap();
+    assert_eq!(all.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["s1", "s2", "s1"]);
+    assert!(all.is_sorted_by(|a, b| a.number < b.number));
+    assert_eq!(store.events(Some(&run_id("s1")), 0, 10).await.unwrap(), [all[0].clone(), all[2].clone()]);
+    assert_eq!(store.events(None, all[0].number, 1).await.unwrap(), [all[1].clone()]);
+    assert_eq!(store.events(Some(&run_id("s1")), all[2].number, 10).await.unwrap(), []);
+}
+
+pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let other = Kind::Other("batch/v1/Job".into());
+    let writes = [
+        put_config(0, config_state(&config_key("dev", "web"), "sha256:1")),
+        put_object(0, object_state("dev", object(other.clone(), "import", "sha256:2"))),
+        put_object(0, object_state("prod", object(Kind::Secret, "token", "sha256:3"))),
+    ];
+    commit(&*store, writes).await;
+    commit(&*store, [put_config(1, config_state(&config_key("dev", "web"), "sha256:4"))]).await;
+
+    let applied = store.applied(&"shop".into(), &"dev".into()).await.unwrap();
+    let rows: Vec<_> =
+        applied.iter().map(|row| (&row.key.kind, row.digest.as_str(), row.version, row.settled)).collect();
+    assert_eq!(rows, [(&Kind::DeploymentConfig, "sha256:4", 2, true), (&other, "sha256:2", 1, true)]);
+    assert_eq!(applied[1].repository, "shop".into());
+    assert_eq!(store.applied_stages(&"shop".into()).await.unwrap(), ["dev".into(), "prod".into()]);
+    assert_eq!(store.applied_stages(&"else".into()).await.unwrap(), []);
+
+    let names = |found: Vec<Versioned<launchway::model::state::ObjectState>>| -> Vec<String> {
+        found.into_iter().map(|found| found.value.object.key.name).collect()
+    };
+    assert_eq!(names(store.objects(None, None, None).await.unwrap()), ["import", "token"]);
+    assert_eq!(names(store.objects(None, Some(&"dev".into()), None).await.unwrap()), ["import"]);
+    assert_eq!(names(store.objects(Some(&"shop".into()), None, Some(&Kind::Secret)).await.unwrap()), ["token"]);
+    assert_eq!(store.configs(Some(&"shop".into()), None).await.unwrap().len(), 1);
+    assert_eq!(store.configs(None, Some(&"prod".into())).await.unwrap(), []);
+}
+
+pub(crate) async fn an_attempt_that_is_open_or_superseded_leaves_a_config_unsettled(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let key = config_key("dev", "web");
+    let cases = [
+        (None, true),
+        (Some(attempt(None)), false),
+        (Some(attempt(Some(Verdict::Superseded))), false),
+        (Some(attempt(Some(Verdict::Failure))), true),
+        (Some(attempt(Some(Verdict::Cancelled))), true),
+    ];
+    for (version, (attempted, settled)) in (0..).zip(cases) {
+        let state = launchway::model::state::ConfigState { attempted, ..config_state(&key, "sha256:new") };
+        commit(&*store, [put_config(version, state.clone())]).await;
+        assert_eq!(store.applied(&key.project, &key.stage).await.unwrap()[0].settled, settled);
+        assert_eq!(store.config(&key).await.unwrap().unwrap().value, state);
+    }
+}
+
+pub(crate) async fn revisions_are_found_by_prefix_and_come_with_their_plans(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let shop = "shop".into();
+    let one = planned(plan("plan-1", commit_id('1'), at(1)));
+    let mut similar = planned(plan("plan-2", format!("1111{}", "2".repeat(36)).as_str().into(), at(2)));
+    similar.result = RevisionResult::Broken { problems: vec!["web.yaml:1:1: error".into()] };
+    let refused = RevisionState {
+        result: RevisionResult::Refused { reason: "rewritten".into() },
+        commit: commit_id('a'),
+        at: at(2),
+        ..one.clone()
+    };
+    let writes = [&one, &similar, &refused].map(|revision| Write::Revision(Box::new(revision.clone())));
+    commit(&*store, writes).await;
+
+    assert_eq!(store.revisions(&shop, 10).await.unwrap(), [refused.clone(), similar.clone(), one.clone()]);
+    assert_eq!(store.revisions(&shop, 1).await.unwrap().len(), 1);
+    assert_eq!(store.revision(&shop, one.commit.as_str()).await.unwrap(), Some(one.clone()));
+    assert_eq!(store.revision(&shop, "11111").await.unwrap(), Some(one.clone()));
+    assert_eq!(store.revision(&shop, "AAAA").await.unwrap(), Some(refused));
+    for unknown in ["111", "aaab", "%%%%", "", "11111g", "zzzz"] {
+        assert_eq!(store.revision(&shop, unknown).await.unwrap(), None, "{unknown}");
+    }
+    assert_eq!(store.revision(&"other".into(), "1111").await.unwrap(), None);
+    let problem = store.revision(&shop, "1111").await.unwrap_err().one_line();
+    assert!(problem.contains("several revisions") && problem.contains("more digits"), "{problem}");
+
+    let again = planned(plan("plan-3", commit_id('1'), at(1)));
+    commit(&*store, [Write::Revision(Box::new(again.clone()))]).await;
+    assert_eq!(store.revision(&shop, "11111").await.unwrap(), Some(again));
+    assert!(store.plan(&"plan-1".into()).await.unwrap().is_some(), "runs may still carry the earlier plan out");
+    assert_eq!(store.plan(&"plan-2".into()).await.unwrap(), None);
+}
+
+pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let passed = |content: &str| Write::Passed {
+        service: service("dev", "web"),
+        content: content.into(),
+        commit: commit_id('1'),
+        at: at(0),
+    };
+    commit(&*store, [passed("sha256:1"), passed("sha256:1")]).await;
+    assert!(store.has_passed(&service("dev", "web"), &"sha256:1".into()).await.unwrap());
+    assert!(!store.has_passed(&service("dev", "web"), &"sha256:2".into()).await.unwrap());
+    assert!(!store.has_passed(&service("prod", "web"), &"sha256:1".into()).await.unwrap());
+
+    let hold = |id: &str, since| Hold {
+        id: id.into(),
+        scope: HoldScope { project: "shop".into(), stage: None, service: None },
+        reason: "audit".into(),
+        by: "ada".into(),
+        since: at(since),
+    };
+    commit(&*store, [hold("h1", 5), hold("h2", 1)].map(|hold| Write::Hold(Box::new(hold)))).await;
+    assert_eq!(store.holds().await.unwrap(), [hold("h2", 1), hold("h1", 5)]);
+    let twice = store.commit(Transaction { writes: vec![Write::Hold(Box::new(hold("h1", 9)))] }).await;
+    assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
+    commit(&*store, [Write::Release("h2".into()), Write::Release("h2".into())]).await;
+    assert_eq!(store.holds().await.unwrap(), [hold("h1", 5)]);
+
+    let post = |status| Write::Posted { repository: "shop".into(), status: Box::new(status) };
+    let (pending, success) =
+        (status("launchway/dev", StatusState::Pending), status("launchway/dev", StatusState::Success));
+    let plan = status("launchway/plan", StatusState::Success);
+    commit(&*store, [post(plan.clone()), post(pending), post(success.clone())]).await;
+    assert_eq!(store.posted(&"shop".into(), &commit_id('1')).await.unwrap(), [success, plan]);
+    assert_eq!(store.posted(&"shop".into(), &commit_id('2')).await.unwrap(), []);
+
+    let delivery = Write::Delivery { repository: "shop".into(), id: "d1".into(), at: at(0) };
+    assert!(!store.was_delivered(&"shop".into(), "d1").await.unwrap());
+    commit(&*store, [delivery.clone()]).await;
+    assert!(store.was_delivered(&"shop".into(), "d1").await.unwrap());
+    assert!(!store.was_delivered(&"other".into(), "d1").await.unwrap());
+    let twice = store.commit(Transaction { writes: vec![delivery] }).await;
+    assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
+}
+
+pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let revision = |id: &str, digit, time| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(time)))));
+    let mut busy = sequence("open", service("dev", "web"));
+    (busy.plan, busy.commit) = ("busy".into(), commit_id('b'));
+    let mut repository = repository_state();
+    repository.applied = Some(commit_id('a'));
+    let writes = [
+        put(0, busy),
+        put(0, ended(sequence("done", service("dev", "web")))),
+        tell("open", Event::Admitted),
+        tell("done", Event::Admitted),
+        put_repository(0, repository),
+        revision("head", 'a', 0),
+        revision("busy", 'b', 0),
+        revision("old", 'c', 0),
+        revision("young", 'd', 60),
+        Write::Delivery { repository: "shop".into(), id: "old".into(), at: at(0) },
+        Write::Delivery { repository: "shop".into(), id: "young".into(), at: at(60) },
+        Write::Posted { repository: "shop".into(), status: Box::new(status("launchway/plan", StatusState::Success)) },
+    ];
+    commit(&*store, writes).await;
+
+    let gone = store.retain(Retention { before: at(30) }).await.unwrap();
+    assert_eq!(gone, 5, "an event, a revision, its plan, a status, a delivery");
+    assert_eq!(store.retain(Retention { before: at(30) }).await.unwrap(), 0);
+    let events = store.events(None, 0, 10).await.unwrap();
+    assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["open"]);
+    for (plan, stays) in [("head", true), ("busy", true), ("old", false), ("young", true)] {
+        assert_eq!(store.plan(&plan.into()).await.unwrap().is_some(), stays, "{plan}");
+    }
+    assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
+    assert!(!store.was_delivered(&"shop".into(), "old").await.unwrap());
+    assert!(store.was_delivered(&"shop".into(), "young").await.unwrap());
+    assert_eq!(store.posted(&"shop".into(), &commit_id('1')).await.unwrap(), []);
+    assert!(store.run(&run_id("done")).await.unwrap().is_some(), "history stays");
+}
+
+pub(crate) async fn a_backup_holds_everything_that_was_committed(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let run = sequence("s1", service("dev", "web"));
+    commit(&*store, [put(0, run.clone())]).await;
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("backup.db");
+    store.backup(&copy).await.unwrap();
+    let found = SqliteReader::open(&copy).unwrap().run(&run_id("s1")).await.unwrap();
+    assert_eq!(found, Some(Versioned { version: 1, value: Run::Sequence(Box::new(run)) }));
+    let problem = store.backup(&copy).await.unwrap_err();
+    assert!(problem.to_string().contains("exists already"), "{problem}");
+}

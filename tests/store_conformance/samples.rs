@@ -1,0 +1,261 @@
+//! Records with one obvious default; tests change what they are about.
+
+use std::collections::BTreeMap;
+
+use launchway::model::action::Action;
+use launchway::model::commit_status::{CommitStatus, StatusState};
+use launchway::model::deployment_config::DeploymentConfigSpec;
+use launchway::model::event::{Event, Timer};
+use launchway::model::ids::{CommitId, ConfigKey, RunId, ServiceKey};
+use launchway::model::object::{Kind, Location, Object, ObjectKey};
+use launchway::model::outcome::Verdict;
+use launchway::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
+use launchway::model::project::StatusDetail;
+use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
+use launchway::model::shipyard::Sequence;
+use launchway::model::state::{
+    Attempt, ConfigState, ObjectState, Progress, RepositoryState, RevisionResult, RevisionState, Version, Wanted,
+};
+use launchway::model::time::Timestamp;
+use launchway::store::{Store, Transaction, Versioned, Write};
+use serde_json::json;
+
+/// 2026-11-21T08:30:00Z.
+pub(crate) const NOW: i64 = 1_795_249_800_000;
+
+pub(crate) fn at(seconds: i64) -> Timestamp {
+    Timestamp(NOW + 1_000 * seconds)
+}
+
+pub(crate) fn commit_id(digit: char) -> CommitId {
+    CommitId::new(digit.to_string().repeat(40))
+}
+
+pub(crate) fn service(stage: &str, name: &str) -> ServiceKey {
+    ServiceKey { project: "shop".into(), stage: stage.into(), service: name.into() }
+}
+
+pub(crate) fn config_key(stage: &str, name: &str) -> ConfigKey {
+    ConfigKey { project: "shop".into(), stage: stage.into(), name: name.into() }
+}
+
+pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Object {
+    Object {
+        key: ObjectKey { kind, name: name.into() },
+        service: name.into(),
+        location: Location { file: "web.yaml".into(), line: 1, column: 1 },
+        content: json!({"metadata": {"name": name}, "spec": {"replicas": 2}, "z": 1, "a": [null, 1.5, "é"]}),
+        digest: digest.into(),
+    }
+}
+
+pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
+    SequenceRun {
+        id: id.into(),
+        namespace: "shop-dev".into(),
+        repository: "shop".into(),
+        commit: commit_id('1'),
+        plan: "plan-1".into(),
+        cause: "push".into(),
+        attempt: 1,
+        sequence: Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() },
+        content: "sha256:web".into(),
+        changes: vec![change("web")],
+        definitions: BTreeMap::new(),
+        state: SequenceState::Running { task: 0 },
+        tasks: Vec::new(),
+        created_at: at(0),
+        started_at: None,
+        ended_at: None,
+        verdict: None,
+        message: String::new(),
+        service,
+    }
+}
+
+pub(crate) fn ended(mut run: SequenceRun) -> SequenceRun {
+    run.state = SequenceState::Ended;
+    run.ended_at = Some(at(9));
+    run.verdict = Some(Verdict::Success);
+    run
+}
+
+pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
+    DeploymentRun {
+        id: key.deployment(version),
+        config: key.clone(),
+        service: key.name.as_str().into(),
+        namespace: "shop-dev".into(),
+        repository: "shop".into(),
+        commit: commit_id('1'),
+        parent: "s1".into(),
+        version,
+        attempt: 1,
+        cause: "config change".into(),
+        object: object(Kind::DeploymentConfig, &key.name, "sha256:web"),
+        spec: DeploymentConfigSpec::default(),
+        previous: None,
+        phase: Phase::New,
+        step: DeploymentStep::Pre,
+        hooks: Vec::new(),
+        generation: 0,
+        progress: Progress::default(),
+        problem: String::new(),
+        failure: None,
+        created_at: at(0),
+        ended_at: None,
+        message: String::new(),
+    }
+}
+
+pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
+    ConfigState {
+        key: key.clone(),
+        service: key.name.as_str().into(),
+        namespace: "shop-dev".into(),
+        repository: "shop".into(),
+        object: object(Kind::DeploymentConfig, &key.name, digest),
+        latest_version: 1,
+        serving: None,
+        attempted: None,
+        wanted: Wanted::default(),
+        removed: false,
+    }
+}
+
+pub(crate) fn attempt(verdict: Option<Verdict>) -> Attempt {
+    let object = object(Kind::DeploymentConfig, "web", "sha256:new");
+    Attempt { version: Version { number: 2, commit: commit_id('2'), object }, verdict }
+}
+
+pub(crate) fn object_state(stage: &str, object: Object) -> ObjectState {
+    ObjectState {
+        project: "shop".into(),
+        stage: stage.into(),
+        namespace: "shop-dev".into(),
+        repository: "shop".into(),
+        object,
+    }
+}
+
+pub(crate) fn repository_state() -> RepositoryState {
+    RepositoryState {
+        name: "shop".into(),
+        url: "https://git.example/shop.git".into(),
+        branch: "main".into(),
+        project: Some("shop".into()),
+        applied: None,
+        seen: None,
+        looked_at: None,
+        problem: None,
+        accepted_rewrite: None,
+        allowed_prune: None,
+        down: false,
+    }
+}
+
+pub(crate) fn change(name: &str) -> Change {
+    Change {
+        key: ObjectKey { kind: Kind::DeploymentConfig, name: name.into() },
+        decision: Decision::Create,
+        reasons: Vec::new(),
+        cause: "first deployment".into(),
+        object: Some(object(Kind::DeploymentConfig, name, "sha256:web")),
+        retry: None,
+    }
+}
+
+pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
+    let key = ObjectKey { kind: Kind::Other("batch/v1/Job".into()), name: "web".into() };
+    let service = ServicePlan {
+        service: "web".into(),
+        content: "sha256:web".into(),
+        previous_stage: None,
+        changes: vec![change("web")],
+        tasks: BTreeMap::new(),
+        based_on: BTreeMap::from([(key, 3)]),
+    };
+    let stage = StagePlan {
+        stage: "dev".into(),
+        namespace: "shop-dev".into(),
+        start: StageStart::Push,
+        sequence: None,
+        services: vec![service],
+    };
+    Plan {
+        id: id.into(),
+        repository: "shop".into(),
+        project: "shop".into(),
+        commit,
+        subject: "add web".into(),
+        at: made,
+        stages: vec![stage],
+        statuses: StatusDetail::Auto,
+    }
+}
+
+pub(crate) fn planned(plan: Plan) -> RevisionState {
+    RevisionState {
+        repository: plan.repository.clone(),
+        commit: plan.commit.clone(),
+        subject: plan.subject.clone(),
+        at: plan.at,
+        result: RevisionResult::Planned(Box::new(plan)),
+    }
+}
+
+pub(crate) fn status(context: &str, state: StatusState) -> CommitStatus {
+    CommitStatus {
+        commit: commit_id('1'),
+        context: context.into(),
+        state,
+        description: "it happened".into(),
+        path: None,
+        attempt: 1,
+    }
+}
+
+pub(crate) fn put(version: u64, run: SequenceRun) -> Write {
+    Write::Run(Box::new(Versioned { version, value: Run::Sequence(Box::new(run)) }))
+}
+
+pub(crate) fn put_deployment(version: u64, run: DeploymentRun) -> Write {
+    Write::Run(Box::new(Versioned { version, value: Run::Deployment(Box::new(run)) }))
+}
+
+pub(crate) fn put_config(version: u64, state: ConfigState) -> Write {
+    Write::Config(Box::new(Versioned { version, value: state }))
+}
+
+pub(crate) fn put_object(version: u64, state: ObjectState) -> Write {
+    Write::Object(Box::new(Versioned { version, value: state }))
+}
+
+pub(crate) fn put_repository(version: u64, state: RepositoryState) -> Write {
+    Write::Repository(Box::new(Versioned { version, value: state }))
+}
+
+pub(crate) fn tell(run: &str, event: Event) -> Write {
+    Write::Event { run: run.into(), at: at(0), event: Box::new(event) }
+}
+
+pub(crate) fn timer(timer: Timer, due: Timestamp) -> Action {
+    Action::SetTimer { timer, due }
+}
+
+pub(crate) fn ask(run: &str, action: Action, due: Timestamp) -> Write {
+    Write::Ask { run: run.into(), action: Box::new(action), due, at: at(0) }
+}
+
+/// Commits and expects that nothing is in the way.
+pub(crate) async fn commit(store: &dyn Store, writes: impl IntoIterator<Item = Write>) {
+    store.commit(Transaction { writes: writes.into_iter().collect() }).await.unwrap();
+}
+
+pub(crate) fn ids(runs: &[Versioned<Run>]) -> Vec<&str> {
+    runs.iter().map(|run| run.value.id().as_str()).collect()
+}
+
+pub(crate) fn run_id(id: &str) -> RunId {
+    RunId::new(id)
+}

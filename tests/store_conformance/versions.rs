@@ -1,0 +1,122 @@
+//! Compare and set, and the fence.
+
+use launchway::model::event::Event;
+use launchway::model::object::{Kind, ObjectKey};
+use launchway::model::run::Run;
+use launchway::store::{CommitError, Store, Transaction, Versioned, Write};
+
+use crate::Backend;
+use crate::samples::{
+    at, commit, config_key, config_state, object, object_state, put, put_config, put_object, put_repository,
+    repository_state, run_id, sequence, service, tell,
+};
+
+async fn conflict(store: &dyn Store, writes: Vec<Write>) -> String {
+    match store.commit(Transaction { writes }).await {
+        Err(CommitError::Conflict { what }) => what,
+        other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+/// A write of each versioned record, from `version`.
+fn versioned_writes(version: u64) -> [Write; 4] {
+    [
+        put(version, sequence("s1", service("dev", "web"))),
+        put_config(version, config_state(&config_key("dev", "web"), "sha256:1")),
+        put_object(version, object_state("dev", object(Kind::ConfigMap, "settings", "sha256:2"))),
+        put_repository(version, repository_state()),
+    ]
+}
+
+async fn versions(store: &dyn Store) -> [Option<u64>; 4] {
+    let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
+    [
+        store.run(&run_id("s1")).await.unwrap().map(|found| found.version),
+        store.config(&config_key("dev", "web")).await.unwrap().map(|found| found.version),
+        store.object(&"shop".into(), &"dev".into(), &key).await.unwrap().map(|found| found.version),
+        store.repository(&"shop".into()).await.unwrap().map(|found| found.version),
+    ]
+}
+
+pub(crate) async fn a_new_record_has_version_one_and_every_write_adds_one(backend: &dyn Backend) {
+    let store = backend.open().await;
+    assert_eq!(versions(&*store).await, [None; 4]);
+    for version in 0..3 {
+        commit(&*store, versioned_writes(version)).await;
+        assert_eq!(versions(&*store).await, [Some(version + 1); 4]);
+    }
+}
+
+pub(crate) async fn a_write_from_an_old_version_is_a_conflict(backend: &dyn Backend) {
+    let store = backend.open().await;
+    for write in versioned_writes(1) {
+        conflict(&*store, vec![write]).await;
+    }
+    assert_eq!(versions(&*store).await, [None; 4], "updating what is not there creates nothing");
+    commit(&*store, versioned_writes(0)).await;
+    commit(&*store, versioned_writes(1)).await;
+    for stale in [0, 1, 3, u64::MAX] {
+        let mut named = Vec::new();
+        for write in versioned_writes(stale) {
+            named.push(conflict(&*store, vec![write]).await);
+        }
+        assert_eq!(named, ["s1", "shop/dev/web", "ConfigMap/settings", "shop"]);
+    }
+    assert_eq!(versions(&*store).await, [Some(2); 4]);
+}
+
+pub(crate) async fn a_record_is_removed_only_at_the_version_that_was_read(backend: &dyn Backend) {
+    let store = backend.open().await;
+    commit(&*store, versioned_writes(0)).await;
+    let removals = |version| {
+        let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
+        [
+            Write::RemoveConfig(Versioned { version, value: config_key("dev", "web") }),
+            Write::RemoveObject { project: "shop".into(), stage: "dev".into(), key: Versioned { version, value: key } },
+        ]
+    };
+    for stale in [0, 2] {
+        for removal in removals(stale) {
+            conflict(&*store, vec![removal]).await;
+        }
+    }
+    commit(&*store, removals(1)).await;
+    assert_eq!(versions(&*store).await, [Some(1), None, None, Some(1)]);
+    for removal in removals(1) {
+        conflict(&*store, vec![removal]).await;
+    }
+}
+
+pub(crate) async fn a_conflict_undoes_the_whole_transaction(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut writes = vec![put(0, sequence("s0", service("dev", "web"))), tell("s0", Event::Admitted)];
+    writes.extend(versioned_writes(7));
+    conflict(&*store, writes).await;
+    assert_eq!(store.run(&run_id("s0")).await.unwrap(), None);
+    assert_eq!(store.events(None, 0, 10).await.unwrap(), []);
+}
+
+pub(crate) async fn an_earlier_process_is_fenced_out(backend: &dyn Backend) {
+    let first = backend.open().await;
+    commit(&*first, [put(0, sequence("s1", service("dev", "web")))]).await;
+    let second = backend.open().await;
+    for _ in 0..2 {
+        let refused = first.commit(Transaction { writes: vec![tell("s1", Event::Admitted)] }).await;
+        assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
+    }
+    let problem = first.retain(launchway::store::Retention { before: at(0) }).await.unwrap_err();
+    assert!(problem.to_string().contains("taken over"), "{problem}");
+    commit(&*second, [tell("s1", Event::Prepared)]).await;
+    let events: Vec<_> = second.events(None, 0, 10).await.unwrap().into_iter().map(|row| row.event).collect();
+    assert_eq!(events, [Event::Prepared]);
+    assert!(first.run(&run_id("s1")).await.unwrap().is_some(), "reading is not shut out");
+}
+
+pub(crate) async fn records_survive_a_restart(backend: &dyn Backend) {
+    let run = sequence("s1", service("dev", "web"));
+    let store = backend.open().await;
+    commit(&*store, [put(0, run.clone())]).await;
+    drop(store);
+    let found = backend.open().await.run(&run_id("s1")).await.unwrap();
+    assert_eq!(found, Some(Versioned { version: 1, value: Run::Sequence(Box::new(run)) }));
+}

@@ -1,0 +1,113 @@
+//! File events on real repositories, moved by the real `git`.
+
+#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use launchway::trigger::coalesce::Bell;
+use launchway::trigger::watch::RefWatch;
+
+/// How long an event may take; only a failing test waits so long.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+struct Fixture {
+    folder: tempfile::TempDir,
+}
+
+impl Fixture {
+    /// A bare repository `shop.git` and a clone `work` with one commit that is pushed.
+    fn new() -> Self {
+        let fixture = Self { folder: tempfile::tempdir().unwrap() };
+        std::fs::write(fixture.path("gitconfig"), "[init]\n\tdefaultBranch = main\n").unwrap();
+        fixture.git(".", &["init", "--quiet", "--bare", "shop.git"]);
+        fixture.git(".", &["init", "--quiet", "work"]);
+        fixture.git("work", &["remote", "add", "origin", "../shop.git"]);
+        fixture.commit_and_push();
+        fixture
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn git(&self, folder: &str, args: &[&str]) {
+        let output = Command::new("git")
+            .args(args)
+            .current_dir(self.path(folder))
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap())
+            .env("GIT_CONFIG_GLOBAL", self.path("gitconfig"))
+            .env("GIT_CONFIG_NOSYSTEM", "1")
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_NAME"), "Ada")))
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_EMAIL"), "ada@example.org")))
+            .envs(["AUTHOR", "COMMITTER"].map(|who| (format!("GIT_{who}_DATE"), "2026-11-21T08:30:00Z")))
+            .output()
+            .unwrap();
+        assert!(output.status.success(), "git {args:?}: {}", String::from_utf8_lossy(&output.stderr));
+    }
+
+    fn commit(&self, folder: &str) {
+        self.git(folder, &["commit", "--quiet", "--allow-empty", "--message", "change"]);
+    }
+
+    fn commit_and_push(&self) {
+        self.commit("work");
+        self.git("work", &["push", "--quiet", "origin", "HEAD:main"]);
+    }
+}
+
+fn watch(path: &Path) -> (Arc<Bell>, Option<RefWatch>) {
+    let bell = Arc::new(Bell::new());
+    let ring = Arc::clone(&bell);
+    (bell, RefWatch::start(path, move || ring.ring()))
+}
+
+async fn expect_ring(bell: &Bell) {
+    tokio::time::timeout(DEADLINE, bell.next()).await.expect("a file event");
+}
+
+#[tokio::test]
+async fn a_push_to_a_bare_repository_rings() {
+    let fixture = Fixture::new();
+    let (bell, watch) = watch(&fixture.path("shop.git"));
+    assert!(watch.is_some());
+    for _ in 0..3 {
+        fixture.commit_and_push();
+        expect_ring(&bell).await;
+    }
+    fixture.git("work", &["push", "--quiet", "origin", "HEAD:refs/heads/a/new/branch"]);
+    expect_ring(&bell).await;
+}
+
+#[tokio::test]
+async fn packed_refs_ring() {
+    let fixture = Fixture::new();
+    let (bell, _watch) = watch(&fixture.path("shop.git"));
+    fixture.git("shop.git", &["pack-refs", "--all"]);
+    expect_ring(&bell).await;
+    fixture.commit_and_push();
+    expect_ring(&bell).await;
+}
+
+#[tokio::test]
+async fn a_commit_in_a_work_tree_or_a_linked_one_rings() {
+    let fixture = Fixture::new();
+    fixture.git("work", &["worktree", "add", "--quiet", "-b", "topic", "../linked"]);
+    for watched in ["work", "linked", "work/.git"] {
+        for committed in ["work", "linked"] {
+            let (bell, _watch) = watch(&fixture.path(watched));
+            fixture.commit(committed);
+            expect_ring(&bell).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_folder_without_a_repository_is_polled_only() {
+    let folder = tempfile::tempdir().unwrap();
+    assert!(watch(folder.path()).1.is_none());
+    assert!(watch(Path::new("/nowhere")).1.is_none());
+}

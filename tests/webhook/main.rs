@@ -1,0 +1,300 @@
+//! Webhooks over real HTTP: what is accepted, what is refused, and that a refused call touches nothing.
+
+#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+
+mod receiver;
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use launchway::server::listener::Timeouts;
+use receiver::{AFTER, BEFORE, Call, Receiver, push, push_with};
+use reqwest::Method;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// The longest body that the generic host and Gitea may send.
+const LIMIT: usize = 1024 * 1024;
+
+/// A time that a test waits for.
+const SHORT: Duration = Duration::from_millis(200);
+
+#[tokio::test]
+async fn a_push_is_accepted_from_every_host() {
+    let receiver = Receiver::start().await;
+    let calls = [Call::gitea(&push(), "1"), Call::github("push", &push(), "2"), Call::generic(&push(), "3")];
+    for (number, call) in calls.into_iter().enumerate() {
+        let (status, answer) = receiver.deliver(call).await;
+        let expected = json!({
+            "result": "accepted", "event": "push", "repository": "shop", "ref": "refs/heads/main",
+            "before": BEFORE, "after": AFTER, "reason": null,
+        });
+        assert_eq!((status, answer, receiver.looks()), (200, expected, number + 1));
+    }
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn calls_that_are_not_authentic_are_refused() {
+    let receiver = Receiver::start().await;
+    let github = || Call::github("push", &push(), "1");
+    let good = github().headers["x-hub-signature-256"].clone();
+    let mutated = { Call { body: [github().body, b" ".to_vec()].concat(), ..github() } };
+    let cases = [
+        ("no signature", github().without("x-hub-signature-256")),
+        ("sha1 only", {
+            let sha1 = "sha1=01dc10d0c83e72ed246219cdd91669667fe2ca59";
+            github().without("x-hub-signature-256").header("x-hub-signature", sha1)
+        }),
+        (
+            "sha1 in the place of sha256",
+            github().header("x-hub-signature-256", "sha1=01dc10d0c83e72ed246219cdd91669667"),
+        ),
+        ("an empty signature", github().header("x-hub-signature-256", "sha256=")),
+        ("Gitea without a secret", {
+            Call::gitea(&push(), "1").header("x-gitea-signature", "").header("x-hub-signature-256", "sha256=")
+        }),
+        ("Gitea with GitHub's signature alone", Call::gitea(&push(), "1").without("x-gitea-signature")),
+        ("an odd number of digits", github().header("x-hub-signature-256", &good[..good.len() - 1])),
+        ("no hex", github().header("x-hub-signature-256", &good.replace(|c: char| c.is_ascii_digit(), "g"))),
+        ("two joined signatures", github().header("x-hub-signature-256", &format!("{good}, {good}"))),
+        ("a changed body", mutated),
+        ("a host that is not known", {
+            Call::generic(&push(), "1").without("x-signature").header("x-gitlab-event", "Push Hook")
+        }),
+        ("a repository without secrets", github().to("closed")),
+    ];
+    for (name, call) in cases {
+        let (status, answer) = receiver.deliver(call).await;
+        assert_eq!(status, 401, "{name}: {answer}");
+        assert!(!answer.to_string().contains(&good[7..]), "{name} reveals a signature");
+    }
+    assert_eq!(receiver.looks(), 0);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn upper_case_hex_is_accepted() {
+    let receiver = Receiver::start().await;
+    let call = Call::gitea(&push(), "1");
+    let upper = call.headers["x-gitea-signature"].to_uppercase();
+    assert_eq!(receiver.deliver(call.header("x-gitea-signature", &upper)).await.0, 200);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn calls_of_the_wrong_form_are_refused_before_they_are_read() {
+    let receiver = Receiver::start().await;
+    let gitea = || Call::gitea(&push(), "1");
+    let cases = [
+        (404, gitea().to("unknown")),
+        (404, gitea().to("%ff")),
+        (405, gitea().method(Method::GET)),
+        (405, gitea().method(Method::PUT)),
+        (415, gitea().header("content-encoding", "gzip")),
+        (415, gitea().header("content-type", "application/x-www-form-urlencoded")),
+        (415, gitea().without("content-type")),
+        (400, Call::generic(&push(), "1").without("x-delivery")),
+        (400, Call::generic(&push(), &"x".repeat(200))),
+    ];
+    for (expected, call) in cases {
+        let (status, answer) = receiver.deliver(call).await;
+        assert_eq!(status, expected, "{answer}");
+        assert_eq!(answer["status"], expected, "{answer}");
+        assert!(answer["detail"].as_str().is_some_and(|detail| detail.len() > 10), "{answer}");
+    }
+    assert_eq!(receiver.looks(), 0);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_look() {
+    let receiver = Receiver::start().await;
+    let zero = "0".repeat(40);
+    let fork = json!({"action": "opened", "pull_request": {"head": {"repo": {"fork": true}}}});
+    let cases = [
+        Call::github("ping", &json!({"zen": "Keep it logically awesome."}), "1"),
+        Call::github("something_new", &json!({}), "2"),
+        Call::github("pull_request", &fork, "3"),
+        Call::gitea(&push_with("ref", json!("refs/heads/next")), "4"),
+        Call::gitea(&push_with("ref", json!("refs/tags/main")), "5"),
+        Call::gitea(&push_with("ref", json!("refs/heads/../main")), "6"),
+        Call::gitea(&push_with("ref", json!("refs/heads/main\0")), "7"),
+        Call::gitea(&push_with("ref", json!("refs/heads/main\n")), "8"),
+        Call::gitea(&push_with("ref", json!("--upload-pack=touch")), "9"),
+        Call::gitea(&push_with("ref", json!("x".repeat(4096))), "10"),
+        Call::gitea(&push_with("ref", Value::Null), "11"),
+        Call::gitea(&push_with("after", json!(zero)), "12"),
+        Call::gitea(&push_with("after", json!({})), "13"),
+        Call::generic(&json!([]), "14"),
+        Call::generic(&json!({}), "15"),
+    ];
+    for call in cases {
+        let body = String::from_utf8_lossy(&call.body).into_owned();
+        let (status, answer) = receiver.deliver(call).await;
+        assert_eq!((status, &answer["result"]), (200, &json!("ignored")), "{body}");
+        assert!(answer["reason"].is_string(), "{answer}");
+    }
+    assert_eq!(receiver.looks(), 0);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn malformed_json_is_refused_only_when_it_is_authentic() {
+    let receiver = Receiver::start().await;
+    let deep = format!("{}{}", "[".repeat(10_000), "]".repeat(10_000));
+    let keys: Vec<String> = (0..1_000_000).map(|key| format!("\"{key}\":1")).collect();
+    let wide = format!("{{{}}}", keys.join(","));
+    let bodies = [
+        "",
+        "{",
+        r#"{"ref": "refs/heads/main", "ref": "refs/heads/main"}"#,
+        r#"{"id": NaN}"#,
+        r#"{"name": "\ud800"}"#,
+        r#"{"id": 99999999999999999999}"#,
+        &deep,
+        &wide,
+    ];
+    for body in bodies {
+        let call = Call::github("push", &push(), "1").signed_body(body);
+        let shown = body.get(..60).unwrap_or(body);
+        assert_eq!(receiver.deliver(call.clone()).await.0, 400, "{shown}");
+        let unsigned = call.header("x-hub-signature-256", &format!("sha256={}", "0".repeat(64)));
+        assert_eq!(receiver.deliver(unsigned).await.0, 401, "{shown}");
+    }
+    assert_eq!(receiver.looks(), 0);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn a_delivery_is_taken_once() {
+    let receiver = Receiver::start().await;
+    let call = Call::gitea(&push(), "f7b1c6de");
+    assert_eq!(receiver.deliver(call.clone()).await.1["result"], "accepted");
+    let (status, answer) = receiver.deliver(call).await;
+    let expected = json!({
+        "result": "duplicate", "event": "push", "repository": "shop", "ref": "refs/heads/main",
+        "before": BEFORE, "after": AFTER, "reason": "this delivery was taken before",
+    });
+    assert_eq!((status, answer, receiver.looks()), (200, expected, 1));
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn of_many_equal_calls_at_once_one_is_taken() {
+    let receiver = Receiver::start().await;
+    let call = Call::github("push", &push(), "72d3162e");
+    let answers = join_all((0..50).map(|_| receiver.deliver(call.clone()))).await;
+    let accepted = answers.iter().filter(|(_, answer)| answer["result"] == "accepted").count();
+    assert!(answers.iter().all(|(status, _)| *status == 200));
+    assert_eq!((accepted, receiver.looks()), (1, 1));
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn many_different_calls_at_once_are_all_accepted() {
+    let receiver = Receiver::start().await;
+    let calls = (0..300).map(|id| receiver.deliver(Call::gitea(&push(), &id.to_string())));
+    assert!(join_all(calls).await.iter().all(|(status, answer)| *status == 200 && answer["result"] == "accepted"));
+    assert_eq!(receiver.looks(), 300);
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn a_store_that_takes_nothing_does_not_keep_a_push_from_being_seen() {
+    let receiver = Receiver::start().await;
+    let _other = receiver.lose_store();
+    let (status, answer) = receiver.deliver(Call::gitea(&push(), "1")).await;
+    assert_eq!((status, &answer["result"], receiver.looks()), (200, &json!("accepted"), 1));
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn large_bodies_are_for_github_alone() {
+    let receiver = Receiver::start().await;
+    let body = |length: usize| {
+        let padding = "x".repeat(length - push_with("padding", json!("")).to_string().len());
+        push_with("padding", json!(padding)).to_string()
+    };
+    let cases = [
+        (200, Call::generic(&push(), "1").signed_body(body(LIMIT))),
+        (413, Call::generic(&push(), "2").signed_body(body(LIMIT + 1))),
+        (413, Call::gitea(&push(), "3").signed_body(body(LIMIT + 1))),
+        (200, Call::github("push", &push(), "4").signed_body(body(25 * LIMIT))),
+        (413, Call::github("push", &push(), "5").signed_body(body(25 * LIMIT + 1))),
+        (413, Call::gitea(&push(), "6").signed_body(body(LIMIT + 1)).header("x-gitea-signature", "")),
+    ];
+    for (number, (expected, call)) in cases.into_iter().enumerate() {
+        assert_eq!(receiver.deliver(call).await.0, expected, "case {number}");
+    }
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn an_announced_length_beyond_the_limit_is_refused_before_the_body_is_sent() {
+    let receiver = Receiver::start().await;
+    let mut stream = TcpStream::connect(receiver.address).await.unwrap();
+    let head = "POST /webhooks/shop HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 10737418240\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(status_line(&mut stream).await, "HTTP/1.1 413 Payload Too Large");
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_without_end_is_cut_at_the_limit() {
+    let receiver = Receiver::start().await;
+    let mut stream = TcpStream::connect(receiver.address).await.unwrap();
+    let head = "POST /webhooks/shop HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    let chunk = format!("10000\r\n{}\r\n", "x".repeat(0x10000));
+    let mut sent = 0;
+    // Sending fails as soon as the receiver has had enough.
+    while sent <= 64 * LIMIT && stream.write_all(chunk.as_bytes()).await.is_ok() {
+        sent += 0x10000;
+    }
+    assert!(sent < 64 * LIMIT, "{sent} bytes were taken");
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn headers_that_do_not_come_end_the_connection() {
+    let receiver = Receiver::with_timeouts(Timeouts { headers: SHORT, ..Timeouts::default() }).await;
+    for head in ["", "POST /webhooks/shop HTTP/1.1\r\nhost: x\r\nx-slow: "] {
+        let start = Instant::now();
+        let mut stream = TcpStream::connect(receiver.address).await.unwrap();
+        stream.write_all(head.as_bytes()).await.unwrap();
+        let mut rest = Vec::new();
+        stream.read_to_end(&mut rest).await.unwrap();
+        assert!(start.elapsed() >= SHORT, "{head:?} was cut off after {:?}", start.elapsed());
+    }
+    receiver.stop().await;
+}
+
+#[tokio::test]
+async fn a_body_that_does_not_come_is_refused() {
+    let receiver = Receiver::with_timeouts(Timeouts { body: SHORT, ..Timeouts::default() }).await;
+    let start = Instant::now();
+    let mut stream = TcpStream::connect(receiver.address).await.unwrap();
+    let head =
+        "POST /webhooks/shop HTTP/1.1\r\nhost: x\r\ncontent-type: application/json\r\ncontent-length: 100\r\n\r\n{";
+    stream.write_all(head.as_bytes()).await.unwrap();
+    assert_eq!(status_line(&mut stream).await, "HTTP/1.1 408 Request Timeout");
+    assert!(start.elapsed() >= SHORT);
+    receiver.stop().await;
+}
+
+#[test]
+fn clients_have_ten_seconds_for_headers_and_thirty_for_a_body() {
+    let expected = Timeouts { headers: Duration::from_secs(10), body: Duration::from_secs(30) };
+    assert_eq!(Timeouts::default(), expected);
+}
+
+async fn status_line(stream: &mut TcpStream) -> String {
+    let mut received = Vec::new();
+    while !received.contains(&b'\r') {
+        let read = stream.read_buf(&mut received).await.unwrap();
+        assert_ne!(read, 0, "the connection closed without an answer");
+    }
+    String::from_utf8_lossy(&received).lines().next().unwrap_or_default().to_owned()
+}

@@ -1,0 +1,197 @@
+//! The real handler behind the real listener on loopback, and calls to it.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex};
+
+use aws_lc_rs::hmac;
+use launchway::clock::ManualClock;
+use launchway::forge::secret::Secret;
+use launchway::model::ids::RepositoryName;
+use launchway::server::listener::{self, Timeouts};
+use launchway::server::webhook::{HookTarget, Hooks, router};
+use launchway::store::sqlite::SqliteStore;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+pub(crate) const SECRET: &str = "It's a Secret to Everybody";
+pub(crate) const BEFORE: &str = "2b1d0b6d2f3f4f9d0a4c6e0f1a2b3c4d5e6f7a8b";
+pub(crate) const AFTER: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
+
+/// A daemon's webhook side.
+pub(crate) struct Receiver {
+    pub(crate) address: SocketAddr,
+    daemon: Arc<Daemon>,
+    client: reqwest::Client,
+    state: TempDir,
+    shutdown: CancellationToken,
+    served: JoinHandle<()>,
+}
+
+#[derive(Default)]
+struct Daemon {
+    looks: Mutex<Vec<RepositoryName>>,
+}
+
+impl Hooks for Daemon {
+    fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
+        let secrets = match name.as_str() {
+            "shop" => vec![Secret::new("the next one"), Secret::new(SECRET)],
+            "closed" => Vec::new(),
+            _ => return None,
+        };
+        Some(HookTarget { secrets, branch: "main".to_owned(), body_limit: None })
+    }
+
+    fn look(&self, name: &RepositoryName) {
+        self.looks.lock().unwrap().push(name.clone());
+    }
+}
+
+impl Receiver {
+    pub(crate) async fn start() -> Self {
+        Self::with_timeouts(Timeouts::default()).await
+    }
+
+    pub(crate) async fn with_timeouts(timeouts: Timeouts) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = tempfile::tempdir().unwrap();
+        let (daemon, store) = (Arc::new(Daemon::default()), Arc::new(open_store(&state)));
+        let routes = router(Arc::clone(&daemon) as _, store, Arc::new(ManualClock::default()), timeouts);
+        let shutdown = CancellationToken::new();
+        let served = tokio::spawn(listener::serve(listener, routes, timeouts, shutdown.clone()));
+        Self { address, daemon, client: reqwest::Client::new(), state, shutdown, served }
+    }
+
+    /// How often the repository was to be looked at.
+    pub(crate) fn looks(&self) -> usize {
+        self.daemon.looks.lock().unwrap().len()
+    }
+
+    /// Another process takes the store over: from now on nothing more is written by this one.
+    pub(crate) fn lose_store(&self) -> SqliteStore {
+        open_store(&self.state)
+    }
+
+    /// Ends it; everything that is under way ends first.
+    pub(crate) async fn stop(self) {
+        self.shutdown.cancel();
+        self.served.await.unwrap();
+    }
+
+    pub(crate) async fn deliver(&self, call: Call) -> (u16, Value) {
+        let url = format!("http://{}/webhooks/{}", self.address, call.repository);
+        let mut request = self.client.request(call.method, url).body(call.body);
+        for (name, value) in &call.headers {
+            request = request.header(*name, value);
+        }
+        let response = request.send().await.unwrap();
+        let status = response.status().as_u16();
+        let kind = response.headers().get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+        let expected = if status < 300 { "application/json" } else { "application/problem+json" };
+        assert_eq!(kind, expected, "the content type of a {status}");
+        (status, response.json().await.unwrap())
+    }
+}
+
+/// A call as a test changes it.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(crate) method: reqwest::Method,
+    pub(crate) repository: &'static str,
+    pub(crate) headers: BTreeMap<&'static str, String>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Call {
+    pub(crate) fn gitea(body: &Value, id: &str) -> Self {
+        let body = serde_json::to_vec_pretty(body).unwrap();
+        let signature = sign(&body);
+        let call = Self::new(body)
+            .header("x-gitea-event", "push")
+            .header("x-gitea-delivery", id)
+            .header("x-gitea-signature", &signature);
+        // Gitea sends its relatives' headers too.
+        call.header("x-gogs-event", "push")
+            .header("x-github-event", "push")
+            .header("x-github-delivery", id)
+            .header("x-hub-signature-256", &format!("sha256={signature}"))
+    }
+
+    pub(crate) fn github(event: &str, body: &Value, id: &str) -> Self {
+        let body = serde_json::to_vec(body).unwrap();
+        let signature = format!("sha256={}", sign(&body));
+        Self::new(body)
+            .header("x-github-event", event)
+            .header("x-github-delivery", id)
+            .header("x-hub-signature-256", &signature)
+    }
+
+    pub(crate) fn generic(body: &Value, id: &str) -> Self {
+        let body = serde_json::to_vec(body).unwrap();
+        let signature = format!("sha256={}", sign(&body));
+        Self::new(body).header("x-delivery", id).header("x-signature", &signature)
+    }
+
+    fn new(body: Vec<u8>) -> Self {
+        let headers = BTreeMap::from([("content-type", "application/json".to_owned())]);
+        Self { method: reqwest::Method::POST, repository: "shop", headers, body }
+    }
+
+    pub(crate) fn header(mut self, name: &'static str, value: &str) -> Self {
+        self.headers.insert(name, value.to_owned());
+        self
+    }
+
+    pub(crate) fn without(mut self, name: &str) -> Self {
+        self.headers.remove(name);
+        self
+    }
+
+    pub(crate) fn to(mut self, repository: &'static str) -> Self {
+        self.repository = repository;
+        self
+    }
+
+    pub(crate) fn method(mut self, method: reqwest::Method) -> Self {
+        self.method = method;
+        self
+    }
+
+    /// Another body, signed again.
+    pub(crate) fn signed_body(mut self, body: impl Into<Vec<u8>>) -> Self {
+        self.body = body.into();
+        let signature = sign(&self.body);
+        for (name, value) in &mut self.headers {
+            match *name {
+                "x-gitea-signature" => value.clone_from(&signature),
+                "x-hub-signature-256" | "x-signature" => *value = format!("sha256={signature}"),
+                _ => {}
+            }
+        }
+        self
+    }
+}
+
+pub(crate) fn push() -> Value {
+    json!({"ref": "refs/heads/main", "before": BEFORE, "after": AFTER, "commits": null, "repository": {"id": 35}})
+}
+
+pub(crate) fn push_with(field: &str, value: Value) -> Value {
+    let mut body = push();
+    body[field] = value;
+    body
+}
+
+fn open_store(state: &TempDir) -> SqliteStore {
+    SqliteStore::open(&state.path().join("store.db"), Arc::new(ManualClock::default())).unwrap()
+}
+
+fn sign(body: &[u8]) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), body);
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
