@@ -10,14 +10,16 @@
 //!      └── <root>/changes/ ◀─┘                                           (watch.rs: one folder tells all)
 //! ```
 
+pub(crate) mod files;
+pub mod launchable;
+pub mod service;
+
 mod address;
 mod container;
 mod data;
 mod environment;
 mod expand;
-pub(crate) mod files;
 mod launch;
-pub mod launchable;
 mod logs;
 mod paths;
 mod probe;
@@ -32,7 +34,6 @@ mod allow;
 mod exec;
 pub mod image;
 mod runtime;
-pub mod service;
 pub mod service_table;
 mod shims;
 mod start;
@@ -52,7 +53,7 @@ pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
-    let (verb, rest) = arguments.split_first()?;
+    let [verb, rest @ ..] = arguments else { return None };
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(container::run(rest)),
