@@ -1,1 +1,271 @@
-//! The daemon's configuration file.
+//! The daemon's configuration: one YAML document, read strictly. From text to [`Settings`] it is pure; every problem
+//! is found at once, with its place and what to do.
+
+mod fields;
+mod parse;
+mod secret;
+#[cfg(test)]
+mod tests;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use self::fields::Field;
+use crate::manifest::Problem;
+use crate::manifest::yaml;
+use crate::model::ids::RepositoryName;
+use crate::model::object::Location;
+use crate::trigger::schedule::Schedule;
+
+pub use self::secret::{Secret, SecretSource};
+
+/// A larger file is a mistake.
+const MAX_BYTES: u64 = 1 << 20;
+/// Where the daemon listens unless told otherwise: on this machine only.
+pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8787);
+/// How often a repository is polled unless told otherwise.
+pub const DEFAULT_POLL: Duration = Duration::from_secs(30);
+
+/// What `launchway serve` was told.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Where the API, the page and webhooks are served.
+    pub listen: SocketAddr,
+    /// The state folder; `None`: the user's own.
+    pub state: Option<PathBuf>,
+    /// The address that links in statuses begin with, without a slash at the end.
+    pub public_url: Option<String>,
+    /// What is watched; names are unique.
+    pub repositories: Vec<RepositorySettings>,
+    /// How long tasks may take.
+    pub sequences: SequenceSettings,
+    /// Who may use the API; names are unique.
+    pub tokens: Vec<AccessToken>,
+}
+
+/// A watched repository.
+#[derive(Clone, Debug)]
+pub struct RepositorySettings {
+    /// Its name in paths, tables and metrics.
+    pub name: RepositoryName,
+    /// Where it is; without credentials.
+    pub url: String,
+    /// The branch; `None`: the one that the repository's `HEAD` names.
+    pub branch: Option<String>,
+    /// How often it is looked at; zero: only when a trigger says so.
+    pub poll: Duration,
+    /// Fixed times at which it is looked at too.
+    pub schedule: Option<Schedule>,
+    /// What it may use of this machine.
+    pub allow: Allowances,
+    /// Whether `git://` and `http://` to other machines are allowed.
+    pub insecure: bool,
+    /// What opens it.
+    pub credentials: CredentialFiles,
+    /// What a head may be that does not descend from the one before.
+    pub history: History,
+    /// What is refused as too large.
+    pub limits: Limits,
+    /// Where statuses are written; `None`: guessed from `url` where that is safe.
+    pub forge: Option<ForgeSettings>,
+    /// Whether Git notes are written beside a forge's statuses.
+    pub notes: bool,
+    /// What signs its webhooks; all are valid at once, none means that it takes none.
+    pub webhook: Vec<SecretSource>,
+}
+
+/// What a repository may use of the machine beyond the daemon's own user and folders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowances {
+    /// Users that its pods may run as.
+    pub users: Vec<String>,
+    /// Folders that its pods may mount.
+    pub host_paths: Vec<PathBuf>,
+    /// Whether the image `host` may be used.
+    pub host_image: bool,
+}
+
+/// Files that open a repository. They are read at each use, so that a changed one counts at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct CredentialFiles {
+    /// An access token, for Git over HTTP and for the forge's API.
+    pub token: Option<PathBuf>,
+    /// A user name for HTTP.
+    pub username: Option<PathBuf>,
+    /// Its password.
+    pub password: Option<PathBuf>,
+    /// A private key for SSH.
+    pub ssh_key: Option<PathBuf>,
+    /// The host keys that are accepted.
+    pub known_hosts: Option<PathBuf>,
+    /// Certificate authorities that are trusted beside the machine's.
+    pub ca: Option<PathBuf>,
+}
+
+/// What a head may be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum History {
+    /// A descendant of the one before.
+    #[default]
+    Linear,
+    /// Anything.
+    RewriteAllowed,
+}
+
+/// What of a repository is refused as too large.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one file that declares objects.
+    pub manifest: u64,
+    /// Bytes of one launchable.
+    pub launchable: u64,
+    /// Entries of the tree.
+    pub entries: u64,
+    /// Folders inside folders.
+    pub depth: u64,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128 }
+    }
+}
+
+/// Git hosting with an API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForgeSettings {
+    /// Which one.
+    pub kind: ForgeKind,
+    /// Its base address, without a slash at the end; `None`: guessed from the repository's.
+    pub url: Option<String>,
+}
+
+/// The kinds of Git hosting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ForgeKind {
+    /// Gitea, Forgejo, Gogs.
+    Gitea,
+    /// Plain Git: statuses are notes.
+    None,
+}
+
+/// How long tasks of sequences may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SequenceSettings {
+    /// Until somebody starts a task.
+    pub task_start_timeout: Duration,
+    /// From its start to its end.
+    pub task_timeout: Duration,
+}
+
+impl Default for SequenceSettings {
+    fn default() -> Self {
+        Self { task_start_timeout: Duration::from_secs(600), task_timeout: Duration::from_secs(3600) }
+    }
+}
+
+/// Somebody who may use the API.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AccessToken {
+    /// What stands in the audit record.
+    pub name: String,
+    /// What it may do.
+    pub role: Role,
+    /// The token.
+    pub token: SecretSource,
+}
+
+/// What a token may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Role {
+    /// See.
+    Read,
+    /// Also act.
+    Operate,
+}
+
+impl RepositorySettings {
+    /// A repository with every default.
+    pub fn new(name: RepositoryName, url: impl Into<String>) -> Self {
+        Self {
+            name,
+            url: url.into(),
+            branch: None,
+            poll: DEFAULT_POLL,
+            schedule: None,
+            allow: Allowances::default(),
+            insecure: false,
+            credentials: CredentialFiles::default(),
+            history: History::default(),
+            limits: Limits::default(),
+            forge: None,
+            notes: false,
+            webhook: Vec::new(),
+        }
+    }
+}
+
+impl Settings {
+    /// Some repositories, with every default.
+    pub fn of(repositories: impl IntoIterator<Item = RepositorySettings>) -> Self {
+        Self {
+            listen: DEFAULT_LISTEN,
+            state: None,
+            public_url: None,
+            repositories: repositories.into_iter().collect(),
+            sequences: SequenceSettings::default(),
+            tokens: Vec::new(),
+        }
+    }
+
+    /// Reads a file; paths in it are relative to its folder.
+    ///
+    /// # Errors
+    /// All problems, in the file's order.
+    pub fn load(path: &Path) -> Result<Self, Vec<Problem>> {
+        use std::io::Read as _;
+        let name = path.display().to_string();
+        let unreadable = |error: std::io::Error| {
+            vec![
+                Problem::in_file(&name, "unreadable", format!("cannot read the configuration: {error}"))
+                    .hint("give the file with `--config FILE`"),
+            ]
+        };
+        let mut content = Vec::new();
+        let file = std::fs::File::open(path).map_err(unreadable)?;
+        file.take(MAX_BYTES + 1).read_to_end(&mut content).map_err(unreadable)?;
+        if content.len() as u64 > MAX_BYTES {
+            return Err(vec![Problem::in_file(&name, "too-large", "a configuration has at most 1 MiB")]);
+        }
+        Self::parse(&name, &content, path.parent().unwrap_or(Path::new("")))
+    }
+
+    /// Reads a file's content. `file` is its name in messages, `folder` is where relative paths begin.
+    ///
+    /// # Errors
+    /// All problems, in the file's order.
+    pub fn parse(file: &str, content: &[u8], folder: &Path) -> Result<Self, Vec<Problem>> {
+        let reading = yaml::read(content);
+        if !reading.errors.is_empty() {
+            return Err(reading.errors.into_iter().map(|error| syntax(file, error)).collect());
+        }
+        let [document] = &reading.documents[..] else {
+            let message = "a configuration is one YAML document";
+            return Err(vec![Problem::in_file(file, "documents", message).hint("begin with `repositories:`")]);
+        };
+        let problems = fields::Problems::new(file, document);
+        let settings = parse::settings(&Field::root(&problems, document), folder);
+        let found = problems.into_sorted();
+        if found.is_empty() { Ok(settings) } else { Err(found) }
+    }
+}
+
+fn syntax(file: &str, error: yaml::ReadError) -> Problem {
+    let location = Location { file: file.to_owned(), line: error.position.line, column: error.position.column };
+    let problem = Problem::error(&location, error.code, error.message);
+    match error.hint {
+        Some(hint) => problem.hint(hint),
+        None => problem,
+    }
+}

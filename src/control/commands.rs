@@ -6,7 +6,7 @@ use crate::executor::drive::Driver;
 use crate::executor::transition::Input;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldScope};
-use crate::model::ids::{ConfigKey, HoldId, PlanId, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, HoldId, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
@@ -198,6 +198,57 @@ pub async fn release(driver: &Driver, holds: &[HoldId]) -> Result<()> {
         inputs.push(Input::Examine(run.value.service()));
     }
     driver.commit(&inputs).await
+}
+
+/// Stops everything that a repository runs; nothing comes back by itself. Says how many deployment configs stop.
+///
+/// # Errors
+/// If the store fails.
+pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
+    let mut inputs = repository_flag(driver, repository, true).await?;
+    let filter = RunFilter {
+        repository: Some(repository.clone()),
+        sequences: Some(true),
+        open: Some(true),
+        ..RunFilter::default()
+    };
+    for run in driver.store.runs(&filter).await? {
+        let event = Event::Cancel { verdict: Verdict::Cancelled, reason: format!("taken down by {by}") };
+        inputs.push(Input::Tell(run.value.id().clone(), event));
+    }
+    let configs = configs_of(driver, repository).await?;
+    inputs.extend(configs.iter().map(|config| Input::Quiesce(config.key.clone())));
+    driver.commit(&inputs).await?;
+    Ok(configs.len())
+}
+
+/// Brings back what a repository ran before it was taken down.
+///
+/// # Errors
+/// If the store fails.
+pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<()> {
+    let known = driver.store.repository(repository).await?;
+    if !known.is_some_and(|state| state.value.down) {
+        return Ok(());
+    }
+    let mut inputs = repository_flag(driver, repository, false).await?;
+    let configs = configs_of(driver, repository).await?;
+    inputs.extend(configs.into_iter().map(|config| Input::Resume(config.key)));
+    driver.commit(&inputs).await
+}
+
+async fn repository_flag(driver: &Driver, repository: &RepositoryName, down: bool) -> Result<Vec<Input>> {
+    let stored = driver.store.repository(repository).await?;
+    let mut stored =
+        stored.ok_or_else(|| Failure::stalled(format!("nothing is known of repository `{repository}`")))?;
+    stored.value.down = down;
+    stored.value.seen = None; // once it is up again, the head is planned anew
+    Ok(vec![Input::Write(Box::new(Write::Repository(Box::new(stored))))])
+}
+
+async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigState>> {
+    let configs = driver.store.configs(None, None).await?;
+    Ok(configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository).collect())
 }
 
 async fn refuse_if_busy(driver: &Driver, state: &ConfigState) -> Result<()> {

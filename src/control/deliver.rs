@@ -11,8 +11,9 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
 use crate::model::run::Run;
+use crate::model::state::RevisionState;
 use crate::plan::build::{Applied, differing};
-use crate::store::{ReadStore, RunFilter};
+use crate::store::{ReadStore, RunFilter, Write};
 
 /// What is applied in every stage that a project declares or had, as far as planning needs it.
 ///
@@ -77,6 +78,11 @@ async fn under_way(
         found.entry(run.service.stage.clone()).or_default().insert(service, run.content.clone());
     }
     Ok(found)
+}
+
+/// Stores a revision and its plan.
+pub fn remember(revision: &RevisionState) -> Input {
+    Input::Write(Box::new(Write::Revision(Box::new(revision.clone()))))
 }
 
 /// The runs that a plan starts by itself: in stages that a push starts, and in later ones for services whose content

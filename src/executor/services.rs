@@ -59,7 +59,11 @@ struct EndpointPort {
 /// # Errors
 /// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
 pub async fn keep_services(store: &dyn ReadStore, runtime: &dyn Runtime) -> Result<()> {
-    let declared = store.objects(None, None, Some(&Kind::Service)).await?;
+    let repositories = store.repositories().await?;
+    let down: BTreeSet<_> =
+        repositories.into_iter().filter(|state| state.value.down).map(|state| state.value.name).collect();
+    let mut declared = store.objects(None, None, Some(&Kind::Service)).await?;
+    declared.retain(|service| !down.contains(&service.value.repository));
     let endpoints = store.objects(None, None, Some(&Kind::Endpoints)).await?;
     let mut wanted: BTreeMap<Namespace, BTreeSet<String>> = BTreeMap::new();
     for namespace in runtime.namespaces().await? {

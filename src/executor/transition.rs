@@ -30,6 +30,8 @@ pub enum Input {
     Scale(ConfigKey, u32),
     /// Nothing more is to run for a deployment config, which stays declared.
     Quiesce(ConfigKey),
+    /// What served is to serve again.
+    Resume(ConfigKey),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -116,8 +118,23 @@ impl<'a> Transition<'a> {
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
+            Input::Resume(config) => self.resume(config).await?,
             Input::Write(write) => self.writes.push((**write).clone()),
         }
+        Ok(())
+    }
+
+    async fn resume(&mut self, config: &ConfigKey) -> Result<()> {
+        let Some(state) = self.config(config).await? else { return Ok(()) };
+        let Some(serving) = state.serving.clone().filter(|_| !state.removed) else { return Ok(()) };
+        let spec = spec_of(&serving.object).or_stalled(|| format!("cannot read the stored config `{config}`"))?;
+        state.wanted = Wanted {
+            generation: state.wanted.generation + 1,
+            version: Some(serving.number),
+            replicas: spec.replicas,
+            min_ready_seconds: spec.min_ready_seconds,
+            ..Wanted::default()
+        };
         Ok(())
     }
 

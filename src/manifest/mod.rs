@@ -1,4 +1,49 @@
 //! From files to declared objects: reading, defaults, validation. Pure.
+//!
+//! ```text
+//!  files ─▶ discover ─▶ yaml ─▶ shape ─▶ deployment_config, core, task, … ─▶ snapshot ─▶ Project
+//!           (which)     (value   (keys,    (defaults, rules)                   (stages, services,
+//!                        + place)  types)                                       images, duplicates)
+//! ```
 
-pub mod problem;
+pub mod digest;
+pub mod duration;
+pub mod project;
+pub mod service;
+pub mod task;
 pub mod yaml;
+
+mod core;
+mod deployment_config;
+mod discover;
+mod files;
+mod findings;
+mod image;
+mod metadata;
+mod names;
+mod object;
+mod pod_template;
+mod problem;
+mod quantity;
+mod shape;
+mod shipyard;
+mod snapshot;
+
+pub use files::{FileEntry, FileKind, Files};
+pub use problem::{Problem, Severity};
+pub use snapshot::{Changed, Options, Outcome, Snapshot};
+
+use serde_json::Value;
+
+/// The JSON Schema of a kind that users write, for editors; by its name in any case.
+pub fn schema(kind: &str) -> Option<Value> {
+    use shape::{deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD};
+    const OWN: [&str; 1] = ["launchway.dev/v1"];
+    Some(match kind.to_ascii_lowercase().as_str() {
+        "project" => schema::of(&own::PROJECT, "Project", &OWN),
+        "task" => schema::of(&own::TASK, "Task", &OWN),
+        "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
+        "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
+        _ => return None,
+    })
+}

@@ -289,10 +289,10 @@ impl<'input> Reader<'input> {
         if scalar::is_not_finite(&text) {
             self.errors.push(self.refuse(at, "number", format!("`{text}` is not a number that can be used here")));
         }
-        if value.is_number() || value.is_boolean() {
-            if let Some(place) = self.places.get_mut(&self.pointer) {
-                place.written = Some(text.into());
-            }
+        if (value.is_number() || value.is_boolean())
+            && let Some(place) = self.places.get_mut(&self.pointer)
+        {
+            place.written = Some(text.into());
         }
         Ok(value)
     }

@@ -104,3 +104,43 @@ async fn serve_connection(
         tracing::debug!(%client, %error, "a connection broke");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::sync::mpsc;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_request_that_is_under_way_ends_before_the_listener_does() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let (started, mut is_started) = mpsc::channel::<()>(1);
+        let finish = CancellationToken::new();
+        let slow = finish.clone();
+        let handler = move |ConnectInfo(client): ConnectInfo<SocketAddr>| async move {
+            started.send(()).await.unwrap();
+            slow.cancelled().await;
+            format!("done for {}", client.ip())
+        };
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(handler));
+        let served = tokio::spawn(serve(listener, router, Timeouts::default(), shutdown.clone()));
+
+        let mut idle = TcpStream::connect(address).await.unwrap();
+        let mut busy = TcpStream::connect(address).await.unwrap();
+        busy.write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+        is_started.recv().await.unwrap();
+        shutdown.cancel();
+        let mut rest = Vec::new();
+        idle.read_to_end(&mut rest).await.unwrap();
+        assert!(rest.is_empty() && !served.is_finished());
+        finish.cancel();
+        busy.read_to_end(&mut rest).await.unwrap();
+        assert!(String::from_utf8_lossy(&rest).ends_with("done for 127.0.0.1"));
+        served.await.unwrap();
+        assert!(TcpStream::connect(address).await.is_err());
+    }
+}

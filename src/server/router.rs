@@ -17,6 +17,7 @@ use super::api::{act, output, read};
 use super::page;
 use super::problem::{Answer, Problem};
 use super::state::{ServerState, require_operator, require_reader};
+use crate::telemetry::METRICS_CONTENT_TYPE;
 
 /// The most bytes that a request of the API may have.
 const LARGEST_BODY: usize = 1 << 20;
@@ -80,6 +81,12 @@ pub fn router(state: ServerState) -> Router {
                 .layer(always(header::CACHE_CONTROL, "no-store")),
         )
         .with_state(state)
+}
+
+/// Counters, as `encode` writes them.
+pub fn metrics(encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+    let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
+    Router::new().route("/metrics", get(answer))
 }
 
 /// A header that every answer gets, unless it has one of its own.

@@ -1,1 +1,119 @@
 //! Git: mirrors, transports, trees and notes. The only room that knows `git2`.
+//!
+//! ```text
+//!  RemoteUrl ─┐
+//!             ├─ Remote ──▶ remote_head ......... the cheap look: one ref, nothing written
+//!  Credentials┘      └────▶ Mirror::fetch ....... only when the head moved
+//!                                 └─▶ Repository ─▶ commits, Tree, changed paths, notes (reads)
+//!                           Mirror::write_notes . back to the watched repository
+//! ```
+//!
+//! Everything is synchronous and bounded by [`TimeLimits`]: call it where blocking is allowed. Nothing here makes a
+//! work tree; content is read from the object database.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+mod credentials;
+mod export;
+mod git;
+mod history;
+mod local;
+mod ls_refs;
+mod mirror;
+mod notes;
+mod packs;
+mod pkt_line;
+mod process;
+mod transport;
+mod tree;
+mod url;
+
+pub use credentials::{Credentials, Secret, SecretSource};
+pub use export::Exported;
+pub use git::ObjectId;
+pub use history::{CommitInfo, Repository};
+pub use ls_refs::{default_branch, remote_head};
+pub use mirror::Mirror;
+pub use notes::{NOTES_REF, NoteLine, Signature};
+pub use tree::{Entry, EntryKind, PathChange, Tree};
+pub use url::{RemoteUrl, Slug};
+
+/// A branch of a repository somewhere, and how to get at it.
+#[derive(Clone, Debug)]
+pub struct Remote {
+    /// Where it is.
+    pub url: RemoteUrl,
+    /// The branch's name, without `refs/heads/`.
+    pub branch: String,
+    /// What to identify oneself with.
+    pub credentials: Credentials,
+    /// Whether unencrypted transports to other machines are allowed.
+    pub insecure: bool,
+    /// How long things may take.
+    pub time: TimeLimits,
+    /// The program that carries `ssh://` addresses, called with OpenSSH's options.
+    pub ssh_program: PathBuf,
+}
+
+impl Remote {
+    /// A branch without credentials, with the usual limits.
+    pub fn new(url: RemoteUrl, branch: impl Into<String>) -> Self {
+        Self {
+            url,
+            branch: branch.into(),
+            credentials: Credentials::default(),
+            insecure: false,
+            time: TimeLimits::default(),
+            ssh_program: PathBuf::from("ssh"),
+        }
+    }
+
+    fn branch_ref(&self) -> String {
+        format!("refs/heads/{}", self.branch)
+    }
+}
+
+/// How long talking to a remote may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeLimits {
+    /// Until a connection stands.
+    pub connect: Duration,
+    /// Between two bytes.
+    pub idle: Duration,
+    /// A look at one ref, from beginning to end.
+    pub look: Duration,
+    /// A fetch or a push, from beginning to end.
+    pub transfer: Duration,
+}
+
+impl Default for TimeLimits {
+    /// Patient enough for a first fetch over a slow line, short enough that a dead host is noticed within a minute.
+    fn default() -> Self {
+        Self {
+            connect: Duration::from_secs(15),
+            idle: Duration::from_secs(60),
+            look: Duration::from_secs(30),
+            transfer: Duration::from_secs(30 * 60),
+        }
+    }
+}
+
+/// How much of a repository is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Bytes of one manifest.
+    pub manifest: u64,
+    /// Bytes of all files of one launchable.
+    pub launchable: u64,
+    /// Entries of one tree, all folders counted.
+    pub entries: usize,
+    /// Folders inside folders.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128 }
+    }
+}

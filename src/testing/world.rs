@@ -10,12 +10,14 @@ use serde_json::{Value, json};
 
 use crate::clock::{Clock, CountingIds, ManualClock};
 use crate::control::deliver;
+use crate::control::reporter::{self, StatusReporter};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
-use crate::executor::perform::{Performer, Reporter};
+use crate::executor::perform::Performer;
 use crate::executor::transition::Input;
+use crate::forge::StatusWriter;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
 use crate::model::ids::{CommitId, ConfigKey, Digest, ProjectName, RepositoryName, ServiceName, StageName};
@@ -27,7 +29,6 @@ use crate::model::shipyard::Shipyard;
 use crate::model::state::{ConfigState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::plan::build::{self, Revision};
-use crate::report::status;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{RunFilter, Store, Write};
 use crate::testing::runtime::PretendedRuntime;
@@ -48,44 +49,24 @@ pub struct World {
     pub driver: Driver,
     outbox: Outbox,
     keeper: Keeper,
-    reports: Arc<Reports>,
+    recorded: Arc<Recorded>,
     pushes: u32,
 }
 
 /// Remembers the statuses that would have been written.
-#[derive(Debug)]
-struct Reports {
-    store: DebugStore,
-    written: Mutex<Vec<CommitStatus>>,
-}
-
-#[derive(Clone)]
-struct DebugStore(Arc<dyn Store>);
-
-impl std::fmt::Debug for DebugStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("DebugStore")
-    }
-}
+#[derive(Debug, Default)]
+struct Recorded(Mutex<Vec<CommitStatus>>);
 
 #[async_trait]
-impl Reporter for Reports {
-    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Write>> {
-        let statuses = rendered(&*self.store.0, repository, commit).await?;
-        let posted = self.store.0.posted(repository, commit).await?;
-        let news = crate::report::ledger::news(&posted, statuses);
-        self.written.lock().unwrap_or_else(PoisonError::into_inner).extend(news.iter().cloned());
-        let entry = |status| Write::Posted { repository: repository.clone(), status: Box::new(status) };
-        Ok(news.into_iter().map(entry).collect())
+impl StatusWriter for Recorded {
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<()> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(statuses.iter().cloned());
+        Ok(())
     }
-}
 
-async fn rendered(store: &dyn Store, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>> {
-    let Some(revision) = store.revision(repository, commit.as_str()).await? else { return Ok(Vec::new()) };
-    let filter =
-        RunFilter { repository: Some(repository.clone()), commit: Some(commit.clone()), ..RunFilter::default() };
-    let runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
-    Ok(status::render(&revision, &runs))
+    fn batch(&self) -> usize {
+        usize::MAX
+    }
 }
 
 impl World {
@@ -111,10 +92,12 @@ impl World {
     /// A daemon over any store.
     pub fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, runtime: Arc<PretendedRuntime>) -> Self {
         let driver = Driver::new(store.clone(), clock.clone(), Arc::new(CountingIds::default()));
-        let reports = Arc::new(Reports { store: DebugStore(store), written: Mutex::default() });
-        let performer = Performer { driver: driver.clone(), runtime: runtime.clone(), reporter: reports.clone() };
+        let recorded = Arc::new(Recorded::default());
+        let reporter = Arc::new(StatusReporter::new(store));
+        reporter.write_to(RepositoryName::new("repo"), vec![recorded.clone()]);
+        let performer = Performer { driver: driver.clone(), runtime: runtime.clone(), reporter };
         let keeper = Keeper::new(driver.clone(), runtime.clone());
-        Self { clock, runtime, driver, outbox: Outbox::new(performer), keeper, reports, pushes: 0 }
+        Self { clock, runtime, driver, outbox: Outbox::new(performer), keeper, recorded, pushes: 0 }
     }
 
     /// A revision that declares `project` is pushed and planned; nothing has run yet.
@@ -218,14 +201,14 @@ impl World {
     /// If the store fails.
     pub async fn statuses(&self, push: u32) -> Result<Vec<String>> {
         let commit = CommitId::new(format!("{push:040x}"));
-        let statuses = rendered(&*self.driver.store, &RepositoryName::new("repo"), &commit).await?;
+        let statuses = reporter::statuses(&*self.driver.store, &RepositoryName::new("repo"), &commit).await?;
         let told = |status: &CommitStatus| format!("{} {}: {}", status.state, status.context, status.description);
         Ok(statuses.iter().map(told).collect())
     }
 
     /// Every status that was written, in order.
     pub fn written(&self) -> Vec<CommitStatus> {
-        self.reports.written.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.recorded.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All runs, oldest first.

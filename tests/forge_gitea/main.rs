@@ -13,7 +13,7 @@ use launchway::clock::ManualClock;
 use launchway::error::Class;
 use launchway::forge::StatusWriter;
 use launchway::forge::address::RepositoryAddress;
-use launchway::forge::gitea::{GiteaStatusWriter, GiteaStatuses};
+use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
 use launchway::model::time::Timestamp;
@@ -54,8 +54,8 @@ impl Fixture {
     }
 }
 
-fn settings(repository: &str, folder: &Path) -> GiteaStatuses {
-    GiteaStatuses {
+fn settings(repository: &str, folder: &Path) -> GiteaSettings {
+    GiteaSettings {
         repository: RepositoryAddress::new(repository, None).unwrap(),
         token_file: folder.join("token"),
         ca_file: None,
@@ -208,7 +208,7 @@ async fn a_token_does_not_cross_the_network_in_the_clear() {
         ("https://git.example/acme/shop", false, true),
     ];
     for (url, insecure, allowed) in cases {
-        let settings = GiteaStatuses { insecure, ..settings(url, folder.path()) };
+        let settings = GiteaSettings { insecure, ..settings(url, folder.path()) };
         assert_eq!(GiteaStatusWriter::new(settings, clock()).await.is_ok(), allowed, "{url} {insecure}");
     }
 }
@@ -218,7 +218,7 @@ async fn certificates_that_cannot_be_read_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     let with_ca =
-        || GiteaStatuses { ca_file: Some(path.clone()), ..settings("https://git.example/acme/shop", folder.path()) };
+        || GiteaSettings { ca_file: Some(path.clone()), ..settings("https://git.example/acme/shop", folder.path()) };
     let clock = || Arc::new(ManualClock::default()) as _;
     let missing = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
     std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").unwrap();

@@ -1,1 +1,142 @@
-//! To come.
+//! Whoever dies, connections are not refused.
+
+use std::fs;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use crate::support::{Load, World, eventually, get, is_running, kill, open, spec};
+
+/// The most resident memory that a shim may have, in KiB. Most of it are pages of the program's file, which all shims
+/// share; an unoptimised program has more of them.
+const SHIM_MEMORY: u64 = if cfg!(debug_assertions) { 8 << 10 } else { 5 << 10 };
+/// The most of it that may be its own.
+const SHIM_OWN_MEMORY: u64 = 1 << 10;
+
+fn world_with_pod() -> (World, SocketAddr, crate::support::Pod) {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    assert_eq!(get(address, "/").unwrap().body, "a");
+    (world, address, pod)
+}
+
+#[test]
+fn the_proxys_death_refuses_no_connection() {
+    let (world, address, _pod) = world_with_pod();
+    let load = Load::start(address);
+    for _ in 0..5 {
+        let proxy = world.proxy("web");
+        kill(proxy);
+        eventually("another proxy answers", || world.proxy("web") != proxy && get(address, "/").is_ok());
+    }
+    let seen = load.end();
+    assert_eq!(seen.refused, 0);
+    assert_eq!(seen.answers.keys().collect::<Vec<_>>(), ["200 a"]);
+    // What was in the proxy itself when it died is lost: at most what each client had under way.
+    assert!(seen.broken.len() <= 5 * 4, "{:?}", seen.broken);
+}
+
+#[test]
+fn the_shims_death_refuses_no_connection_and_breaks_none() {
+    let (world, address, _pod) = world_with_pod();
+    let load = Load::start(address);
+    for _ in 0..3 {
+        let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+        kill(shim);
+        eventually("another shim holds the sockets", || {
+            !is_running(shim) && world.shim("web") != shim && world.listed("web").problem.is_none()
+        });
+        assert_ne!(world.proxy("web"), proxy);
+        assert_eq!(get(address, "/").unwrap().body, "a");
+    }
+    let seen = load.end();
+    assert_eq!((seen.refused, &seen.broken), (0, &vec![]));
+    assert_eq!(seen.answers.keys().collect::<Vec<_>>(), ["200 a"]);
+}
+
+#[test]
+fn the_death_of_shim_and_proxy_is_healed_by_the_next_apply() {
+    let (world, address, _pod) = world_with_pod();
+    fs::write(world.service_dir("web").join("stop"), "").unwrap();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    kill(shim);
+    kill(proxy);
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+    let (spec, again) = (spec("web", &[address.port()]), open(world.root.path()));
+    assert_eq!(again.apply(&spec).unwrap().problem, None);
+    // Nobody has told this daemon about pods yet: those of before stand.
+    assert_eq!(get(address, "/").unwrap().body, "a");
+}
+
+/// Where a stand-in for the daemon finds its world.
+const STAND_IN: &str = "SERVICES_STAND_IN";
+
+#[test]
+#[ignore = "started by the test below, as a process of its own"]
+fn stand_in() {
+    let root = PathBuf::from(std::env::var_os(STAND_IN).unwrap());
+    let port = fs::read_to_string(root.join("port")).unwrap().parse().unwrap();
+    open(&root).apply(&spec("web", &[port])).unwrap();
+    fs::write(root.join("applied"), "").unwrap();
+    loop {
+        std::thread::park();
+    }
+}
+
+#[test]
+fn the_daemons_death_with_its_whole_group_is_not_noticed() {
+    let world = World::new();
+    let port = crate::support::unused_port();
+    fs::write(world.root.path().join("port"), port.to_string()).unwrap();
+    let mut daemon = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "crash::stand_in", "--ignored"])
+        .env(STAND_IN, world.root.path())
+        .stdout(Stdio::null())
+        .process_group(0)
+        .spawn()
+        .unwrap();
+    eventually("the daemon has applied the service", || world.root.path().join("applied").exists());
+    let address = SocketAddr::new(world.listed("web").address, port);
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let load = Load::start(address);
+    eventually("the load is answered", || get(address, "/").is_ok());
+    let group = rustix::process::Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
+    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    daemon.wait().unwrap();
+    let next = world.pod("b");
+    next.make_ready();
+    world.select(&[&next]);
+    eventually("the new pod answers", || get(address, "/").unwrap().body == "b");
+    pod.retire();
+    let seen = load.end();
+    assert_eq!((seen.refused, &seen.broken), (0, &vec![]));
+    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
+}
+
+#[test]
+fn a_shim_ends_by_sigterm_and_takes_its_proxy_along() {
+    let (world, address, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let pid = rustix::process::Pid::from_raw(shim).unwrap();
+    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+    assert!(TcpStream::connect(address).is_err());
+}
+
+#[test]
+fn a_shim_is_small() {
+    let (world, _, _pod) = world_with_pod();
+    let status = fs::read_to_string(format!("/proc/{}/status", world.shim("web"))).unwrap();
+    for (field, most) in [("VmRSS:", SHIM_MEMORY), ("RssAnon:", SHIM_OWN_MEMORY)] {
+        let line = status.lines().find(|line| line.starts_with(field)).unwrap();
+        let resident: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
+        assert!(resident < most, "{line}");
+    }
+}

@@ -1,1 +1,130 @@
-//! To come.
+//! What is applied, and what becomes of it.
+
+use std::fs;
+use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+
+use launchway::error::Class;
+use launchway::model::pod::Scalar;
+
+use crate::support::{Client, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
+
+#[test]
+fn applying_again_changes_nothing() {
+    let world = World::new();
+    let (spec, address) = world.web();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    assert_eq!(world.apply(&spec), address);
+    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
+}
+
+#[test]
+fn a_service_keeps_its_address_when_everything_else_is_gone() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    // As after a reboot: no process is left, and nobody brings one back.
+    fs::write(world.service_dir("web").join("stop"), "").unwrap();
+    kill(shim);
+    kill(proxy);
+    eventually("the service is down", || TcpStream::connect(address).is_err());
+    assert!(world.listed("web").problem.is_some());
+    spec.selector.insert("x".into(), "y".into());
+    let after = open(world.root.path()).apply(&spec).unwrap();
+    assert_eq!((after.address, after.problem), (address.ip(), None));
+    TcpStream::connect(address).unwrap();
+}
+
+#[test]
+fn ports_come_and_go_and_connections_to_those_that_stay_live_on() {
+    let world = World::new();
+    let ports = [unused_port(), unused_port(), unused_port()];
+    let address = world.apply(&spec("web", &ports[..2]));
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut client = Client::connect(address).unwrap();
+    assert_eq!(client.get("/").unwrap().body, "a");
+    let proxy = world.proxy("web");
+    world.apply(&spec("web", &[ports[0], ports[2]]));
+    assert_eq!(client.get("/").unwrap().body, "a");
+    let at = |port| SocketAddr::new(address.ip(), port);
+    assert_eq!(get(at(ports[2]), "/").unwrap().body, "a");
+    eventually("the port is closed", || TcpStream::connect(at(ports[1])).is_err());
+    assert_eq!(world.proxy("web"), proxy);
+}
+
+#[test]
+fn a_changed_target_needs_no_new_process() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    spec.ports[0].target_port = Scalar::Number(8080);
+    world.apply(&spec);
+    assert_eq!(get(address, "/").unwrap().body, "a");
+    spec.ports[0].target_port = Scalar::Number(pod.port.into());
+    world.apply(&spec);
+    assert_eq!(get(address, "/").unwrap().body, "a");
+}
+
+#[test]
+fn a_port_in_use_is_a_problem_until_it_is_free() {
+    let world = World::new();
+    // On all addresses of the machine, so that no other address helps.
+    let taken = TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let service = world.services.apply(&spec("web", &[port])).unwrap();
+    let problem = service.problem.unwrap();
+    assert!(problem.contains(&format!("port {port} of {} is in use", service.address)), "{problem}");
+    drop(taken);
+    eventually("the problem is gone", || world.listed("web").problem.is_none());
+    TcpStream::connect((service.address, port)).unwrap();
+}
+
+#[test]
+fn another_program_at_its_address_moves_a_new_service_aside() {
+    let world = World::new();
+    let port = unused_port();
+    let usual = world.apply(&spec("web", &[port])).ip();
+    world.services.remove(&namespace(), "web").unwrap();
+    let _taken = TcpListener::bind((usual, port)).unwrap();
+    let other = world.apply(&spec("web", &[port])).ip();
+    assert_ne!(other, usual);
+    assert!(matches!(other, IpAddr::V4(address) if address.is_loopback()));
+}
+
+#[test]
+fn a_removed_service_answers_what_is_on_its_way_and_leaves_nothing() {
+    let world = World::new();
+    let (spec, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let mut client = Client::connect(address).unwrap();
+    client.write(b"GET /slow/300 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    eventually("the request is on its way", || !pod.is_drained());
+    world.services.remove(&namespace(), "web").unwrap();
+    assert!(TcpStream::connect(address).is_err());
+    assert_eq!(client.answer().unwrap().body, "slow");
+    eventually("its processes are gone", || !is_running(shim) && !is_running(proxy));
+    assert!(!world.service_dir("web").exists());
+    world.services.remove(&namespace(), "web").unwrap();
+    assert_eq!(world.apply(&spec), address);
+}
+
+#[test]
+fn what_cannot_be_served_is_refused() {
+    let world = World::new();
+    let mut udp = spec("dns", &[53]);
+    udp.ports[0].protocol = Some("UDP".into());
+    let failure = world.services.apply(&udp).unwrap_err();
+    assert_eq!(failure.class(), Class::Stalled);
+    assert_eq!(
+        failure.one_line(),
+        "port 53 of service `dns` is UDP (the local runtime carries TCP only: remove the port, or deploy the stage to \
+         a cluster)"
+    );
+    assert!(world.services.list(&namespace()).unwrap().is_empty());
+}

@@ -368,12 +368,9 @@ fn work(address: SocketAddr, keep_alive: bool, ended: &AtomicBool) -> Seen {
     let mut kept = None;
     while !ended.load(Ordering::SeqCst) {
         let connected = kept.take().map_or_else(|| Client::connect(address), Ok);
-        let mut client = match connected {
-            Ok(client) => client,
-            Err(_) => {
-                seen.refused += 1;
-                continue;
-            }
+        let Ok(mut client) = connected else {
+            seen.refused += 1;
+            continue;
         };
         match client.get("/") {
             Ok(answer) => {

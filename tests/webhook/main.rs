@@ -3,7 +3,6 @@
 #![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
 
 mod receiver;
-mod store;
 
 use std::time::{Duration, Instant};
 
@@ -203,9 +202,9 @@ async fn many_different_calls_at_once_are_all_accepted() {
 }
 
 #[tokio::test]
-async fn a_broken_store_does_not_keep_a_push_from_being_seen() {
+async fn a_store_that_takes_nothing_does_not_keep_a_push_from_being_seen() {
     let receiver = Receiver::start().await;
-    receiver.store.break_down();
+    let _other = receiver.lose_store();
     let (status, answer) = receiver.deliver(Call::gitea(&push(), "1")).await;
     assert_eq!((status, &answer["result"], receiver.looks()), (200, &json!("accepted"), 1));
     receiver.stop().await;

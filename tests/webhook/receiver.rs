@@ -10,12 +10,12 @@ use launchway::forge::secret::Secret;
 use launchway::model::ids::RepositoryName;
 use launchway::server::listener::{self, Timeouts};
 use launchway::server::webhook::{HookTarget, Hooks, router};
+use launchway::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
+use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-
-use crate::store::DeliveryStore;
 
 pub(crate) const SECRET: &str = "It's a Secret to Everybody";
 pub(crate) const BEFORE: &str = "2b1d0b6d2f3f4f9d0a4c6e0f1a2b3c4d5e6f7a8b";
@@ -24,9 +24,9 @@ pub(crate) const AFTER: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
 /// A daemon's webhook side.
 pub(crate) struct Receiver {
     pub(crate) address: SocketAddr,
-    pub(crate) store: Arc<DeliveryStore>,
     daemon: Arc<Daemon>,
     client: reqwest::Client,
+    state: TempDir,
     shutdown: CancellationToken,
     served: JoinHandle<()>,
 }
@@ -59,17 +59,22 @@ impl Receiver {
     pub(crate) async fn with_timeouts(timeouts: Timeouts) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (daemon, store) = (Arc::new(Daemon::default()), Arc::new(DeliveryStore::default()));
-        let clock = Arc::new(ManualClock::default());
-        let routes = router(Arc::clone(&daemon) as _, Arc::clone(&store) as _, clock, timeouts);
+        let state = tempfile::tempdir().unwrap();
+        let (daemon, store) = (Arc::new(Daemon::default()), Arc::new(open_store(&state)));
+        let routes = router(Arc::clone(&daemon) as _, store, Arc::new(ManualClock::default()), timeouts);
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(listener::serve(listener, routes, timeouts, shutdown.clone()));
-        Self { address, store, daemon, client: reqwest::Client::new(), shutdown, served }
+        Self { address, daemon, client: reqwest::Client::new(), state, shutdown, served }
     }
 
     /// How often the repository was to be looked at.
     pub(crate) fn looks(&self) -> usize {
         self.daemon.looks.lock().unwrap().len()
+    }
+
+    /// Another process takes the store over: from now on nothing more is written by this one.
+    pub(crate) fn lose_store(&self) -> SqliteStore {
+        open_store(&self.state)
     }
 
     /// Ends it; everything that is under way ends first.
@@ -180,6 +185,10 @@ pub(crate) fn push_with(field: &str, value: Value) -> Value {
     let mut body = push();
     body[field] = value;
     body
+}
+
+fn open_store(state: &TempDir) -> SqliteStore {
+    SqliteStore::open(&state.path().join("store.db"), Arc::new(ManualClock::default())).unwrap()
 }
 
 fn sign(body: &[u8]) -> String {

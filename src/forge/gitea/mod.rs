@@ -6,4 +6,4 @@ mod webhook;
 mod writer;
 
 pub(super) use webhook::DIALECT;
-pub use writer::{GiteaStatusWriter, GiteaStatuses};
+pub use writer::{GiteaSettings, GiteaStatusWriter};

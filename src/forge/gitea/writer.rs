@@ -42,7 +42,7 @@ const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
 
 /// Where and how statuses are written.
 #[derive(Clone, Debug)]
-pub struct GiteaStatuses {
+pub struct GiteaSettings {
     /// The repository.
     pub repository: RepositoryAddress,
     /// A file with a token of the scope `write:repository`, read again for every call.
@@ -57,7 +57,7 @@ pub struct GiteaStatuses {
 
 /// Writes commit statuses through Gitea's API.
 pub struct GiteaStatusWriter {
-    settings: GiteaStatuses,
+    settings: GiteaSettings,
     client: Client,
     clock: Arc<dyn Clock>,
     knows_skipped: OnceCell<bool>,
@@ -73,7 +73,7 @@ impl std::fmt::Debug for GiteaStatusWriter {
 
 impl GiteaStatusWriter {
     /// A writer with these settings. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
-    pub async fn new(settings: GiteaStatuses, clock: Arc<dyn Clock>) -> Result<Self> {
+    pub async fn new(settings: GiteaSettings, clock: Arc<dyn Clock>) -> Result<Self> {
         require_encryption(&settings)?;
         let client = client(settings.ca_file.as_deref()).await?;
         Ok(Self { settings, client, clock, knows_skipped: OnceCell::new(), quiet_until: Mutex::default() })
@@ -228,7 +228,7 @@ async fn client(ca_file: Option<&Path>) -> Result<Client> {
     client.tls_certs_merge(certificates).build().or_stalled(unusable)
 }
 
-fn require_encryption(settings: &GiteaStatuses) -> Result<()> {
+fn require_encryption(settings: &GiteaSettings) -> Result<()> {
     let base = &settings.repository.base;
     let is_loopback = base.host_str().is_some_and(|host| {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();

@@ -38,7 +38,8 @@ fn files_as_users_have_them_are_read() {
 
 #[test]
 fn what_cannot_be_read_is_placed() {
-    let table: [(&str, &[(u32, u32, &str)]); 8] = [
+    type Case<'a> = (&'a str, &'a [(u32, u32, &'a str)]);
+    let table: [Case<'_>; 8] = [
         ("a: 1\nb: 2\na: 3\n", &[(3, 1, "duplicate-key")]),
         ("x:\n  a: 1\n  a: 2\n  b: 1\n  b: 2\n", &[(3, 3, "duplicate-key"), (5, 3, "duplicate-key")]),
         ("{\"a\": 1, \"a\": 2}", &[(1, 10, "duplicate-key")]),

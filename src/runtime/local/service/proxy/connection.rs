@@ -32,15 +32,17 @@ async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, ending: Cance
     if protocol == Protocol::Silent {
         (protocol, waiting) = wait_for_word(&shared, port, &client).await?;
     }
-    match (protocol, waiting) {
-        (Protocol::Http1, _) => http::serve(shared, port, client, ending).await,
-        (_, Some((pod, lease))) => splice(client, pod, lease).await?,
-        (_, None) => {
-            let Some((pod, lease)) = connect(&shared, port).await else { return Ok(()) };
-            splice(client, pod, lease).await?;
-        }
+    if protocol == Protocol::Http1 {
+        drop(waiting);
+        http::serve(shared, port, client, ending).await;
+        return Ok(());
     }
-    Ok(())
+    let connected = match waiting {
+        Some(connected) => Some(connected),
+        None => connect(&shared, port).await,
+    };
+    let Some((pod, lease)) = connected else { return Ok(()) };
+    splice(client, pod, lease).await
 }
 
 /// Connects a silent client to a pod, as far as either speaks. As long as nobody has, the connection is worth

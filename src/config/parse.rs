@@ -1,0 +1,278 @@
+//! What each key means and may be.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use super::fields::Field;
+use super::{
+    AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
+    RepositorySettings, Role, Secret, SecretSource, SequenceSettings, Settings,
+};
+use crate::model::ids::RepositoryName;
+use crate::trigger::schedule::Schedule;
+
+/// Names are parts of paths and of file names.
+const MAX_NAME: usize = 63;
+
+/// The settings; only to be used if no problem was found.
+pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
+    root.known(&["listen", "state", "publicUrl", "repositories", "sequences", "runtimes", "access", "store"]);
+    later(&root.field("store"), "another store than the one in the state folder");
+    runtimes(&root.field("runtimes"));
+    let repositories = root.field("repositories").items();
+    let repositories: Vec<_> = repositories.iter().map(|field| repository(field, folder)).collect();
+    let tokens = root.field("access");
+    tokens.known(&["tokens"]);
+    Settings {
+        listen: listen(&root.field("listen")),
+        state: root.field("state").path(folder),
+        public_url: http_address(&root.field("publicUrl")),
+        repositories: unique(&root.field("repositories"), repositories, |repository| repository.name.as_str()),
+        sequences: sequences(&root.field("sequences")),
+        tokens: access(&tokens.field("tokens"), folder),
+    }
+}
+
+/// Something that a later version takes.
+fn later(field: &Field<'_>, what: &str) {
+    if field.is_given() {
+        field.error("unsupported", format!("{what} is not supported yet"), "leave it out");
+    }
+}
+
+fn runtimes(field: &Field<'_>) {
+    field.known(&["local", "kubernetes"]);
+    field.field("local").known(&[]);
+    later(&field.field("kubernetes"), "a cluster");
+}
+
+fn listen(field: &Field<'_>) -> SocketAddr {
+    let Some(text) = field.text() else { return DEFAULT_LISTEN };
+    text.parse().unwrap_or_else(|_| {
+        let hint = "an address and a port, such as `127.0.0.1:8787` or `[::1]:8787`";
+        field.error("invalid", format!("`{text}` is no address to listen on"), hint);
+        DEFAULT_LISTEN
+    })
+}
+
+fn http_address(field: &Field<'_>) -> Option<String> {
+    let text = field.text()?;
+    let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
+    if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(['@', '?', '#', ' '])) {
+        field.error("invalid", format!("`{text}` is no http address"), "such as `https://deploy.example`");
+    }
+    Some(text.trim_end_matches('/').to_owned())
+}
+
+fn sequences(field: &Field<'_>) -> SequenceSettings {
+    field.known(&["taskStartTimeout", "taskTimeout"]);
+    let default = SequenceSettings::default();
+    SequenceSettings {
+        task_start_timeout: field.field("taskStartTimeout").duration().unwrap_or(default.task_start_timeout),
+        task_timeout: field.field("taskTimeout").duration().unwrap_or(default.task_timeout),
+    }
+}
+
+fn access(field: &Field<'_>, folder: &Path) -> Vec<AccessToken> {
+    let tokens = field.items().into_iter().map(|field| {
+        field.known(&["name", "role", "tokenFile"]);
+        let (role, file) = (field.field("role"), field.field("tokenFile"));
+        role.required();
+        file.required();
+        AccessToken {
+            name: name(&field.field("name")),
+            role: role.word(&[("read", Role::Read), ("operate", Role::Operate)]).unwrap_or(Role::Read),
+            token: SecretSource::File(file.path(folder).unwrap_or_default()),
+        }
+    });
+    unique(field, tokens.collect(), |token| &token.name)
+}
+
+/// A name that may stand in a path: letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
+fn name(field: &Field<'_>) -> String {
+    field.required();
+    let Some(text) = field.text() else { return String::new() };
+    let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    let begins = text.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !begins || text.len() > MAX_NAME || !text.bytes().all(allowed) {
+        let hint = "up to 63 letters, digits, `-`, `_` and `.`, beginning with a letter or digit";
+        field.error("invalid", format!("`{text}` is no name"), hint);
+    }
+    text.to_owned()
+}
+
+fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
+    for (index, item) in field.items().iter().enumerate() {
+        let own = values.get(index).map_or("", &name);
+        if !own.is_empty() && values[..index].iter().any(|earlier| name(earlier) == own) {
+            item.field("name").error("duplicate", format!("the name `{own}` is taken"), "names are unique");
+        }
+    }
+    values
+}
+
+const REPOSITORY: [&str; 13] = [
+    "name",
+    "url",
+    "branch",
+    "poll",
+    "schedule",
+    "allow",
+    "insecure",
+    "credentials",
+    "history",
+    "limits",
+    "forge",
+    "notes",
+    "webhook",
+];
+
+fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
+    field.known(&REPOSITORY);
+    let get = |key| field.field(key);
+    RepositorySettings {
+        name: RepositoryName::new(name(&get("name"))),
+        url: address(&get("url")),
+        branch: branch(&get("branch")),
+        poll: get("poll").duration().unwrap_or(DEFAULT_POLL),
+        schedule: schedule(&get("schedule")),
+        allow: allowances(&get("allow")),
+        insecure: get("insecure").flag().unwrap_or(false),
+        credentials: credentials(&get("credentials"), folder),
+        history: get("history")
+            .word(&[("linear", History::Linear), ("rewrite-allowed", History::RewriteAllowed)])
+            .unwrap_or_default(),
+        limits: limits(&get("limits")),
+        forge: forge(&get("forge")),
+        notes: get("notes").flag().unwrap_or(false),
+        webhook: webhook(&get("webhook"), folder),
+    }
+}
+
+/// Only what must not be in any address is refused here; the rest is up to the transports.
+fn address(field: &Field<'_>) -> String {
+    field.required();
+    let Some(text) = field.text() else { return String::new() };
+    let authority = text.split_once("://").map_or("", |(_, rest)| rest.split('/').next().unwrap_or_default());
+    let has_password = authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':'));
+    if has_password {
+        let message = "an address holds no password: it would be shown in tables and logs";
+        field.error("invalid", message, "put it in a file and name that in `credentials`");
+        return String::new();
+    }
+    let is_relative = !text.contains(':') && !text.starts_with('/');
+    if text.trim().is_empty() || text.chars().any(char::is_control) || is_relative {
+        let hint = "an absolute path, `https://…`, `ssh://…`, `file://…` or `user@host:path`";
+        field.error("invalid", format!("`{}` is no repository's address", text.escape_debug()), hint);
+    }
+    text.to_owned()
+}
+
+fn branch(field: &Field<'_>) -> Option<String> {
+    let text = field.text()?;
+    let refused = |character: char| character.is_control() || " ~^:?*[\\".contains(character);
+    let is_odd = text.is_empty() || text.starts_with(['-', '/']) || text.ends_with(['/', '.']) || text.contains("..");
+    if is_odd || text.starts_with("refs/") || text.contains(refused) {
+        let message = format!("`{}` is no branch", text.escape_debug());
+        field.error("invalid", message, "its name without `refs/heads/`, such as `main`");
+    }
+    Some(text.to_owned())
+}
+
+fn schedule(field: &Field<'_>) -> Option<Schedule> {
+    field.known(&["cron", "timeZone"]);
+    let cron = field.field("cron");
+    if !field.is_given() || !cron.required() {
+        return None;
+    }
+    let zone = field.field("timeZone");
+    let zone = if zone.is_given() { zone.text()? } else { "UTC" };
+    Schedule::parse(cron.text()?, zone)
+        .map_err(|failure| field.error("invalid", format!("{failure:#}"), failure.hint_text().unwrap_or_default()))
+        .ok()
+}
+
+fn allowances(field: &Field<'_>) -> Allowances {
+    field.known(&["users", "hostPaths", "hostImage"]);
+    let users = field.field("users").items();
+    let paths = field.field("hostPaths").items();
+    Allowances {
+        users: users.iter().filter_map(Field::text).map(str::to_owned).collect(),
+        host_paths: paths.iter().filter_map(absolute).collect(),
+        host_image: field.field("hostImage").flag().unwrap_or(false),
+    }
+}
+
+fn absolute(field: &Field<'_>) -> Option<PathBuf> {
+    let path = PathBuf::from(field.text()?);
+    let climbs = path.components().any(|part| part == std::path::Component::ParentDir);
+    if !path.is_absolute() || climbs {
+        field.error(
+            "invalid",
+            format!("`{}` is no absolute path", path.display()),
+            "such as `/srv/data`, without `..`",
+        );
+    }
+    Some(path)
+}
+
+fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
+    field.known(&["tokenFile", "usernameFile", "passwordFile", "sshKeyFile", "knownHostsFile", "caFile"]);
+    let file = |key| field.field(key).path(folder);
+    let files = CredentialFiles {
+        token: file("tokenFile"),
+        username: file("usernameFile"),
+        password: file("passwordFile"),
+        ssh_key: file("sshKeyFile"),
+        known_hosts: file("knownHostsFile"),
+        ca: file("caFile"),
+    };
+    if files.token.is_some() && files.password.is_some() {
+        field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
+    }
+    files
+}
+
+fn limits(field: &Field<'_>) -> Limits {
+    field.known(&["manifest", "launchable", "entries", "depth"]);
+    let default = Limits::default();
+    Limits {
+        manifest: field.field("manifest").size().unwrap_or(default.manifest),
+        launchable: field.field("launchable").size().unwrap_or(default.launchable),
+        entries: field.field("entries").count().unwrap_or(default.entries),
+        depth: field.field("depth").count().unwrap_or(default.depth),
+    }
+}
+
+/// Kinds that a later version writes statuses to.
+const LATER_FORGES: [&str; 4] = ["github", "gitlab", "bitbucket", "azure"];
+
+fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
+    field.known(&["kind", "url"]);
+    let kind = field.field("kind");
+    if !field.is_given() || !kind.required() {
+        return None;
+    }
+    if let Some(name) = kind.text().filter(|name| LATER_FORGES.contains(name)) {
+        let hint = "with `kind: none`, results are written to Git notes; webhooks work all the same";
+        kind.error("unsupported", format!("writing statuses to `{name}` is not supported yet"), hint);
+        return None;
+    }
+    let words = [("gitea", ForgeKind::Gitea), ("forgejo", ForgeKind::Gitea), ("gogs", ForgeKind::Gitea)];
+    let kind = kind.word(&[&words[..], &[("none", ForgeKind::None)]].concat())?;
+    Some(ForgeSettings { kind, url: http_address(&field.field("url")) })
+}
+
+fn webhook(field: &Field<'_>, folder: &Path) -> Vec<SecretSource> {
+    field.known(&["secretFiles", "secrets"]);
+    let (files, secrets) = (field.field("secretFiles").items(), field.field("secrets").items());
+    let files = files.iter().filter_map(|file| file.path(folder)).map(SecretSource::File);
+    let secrets = secrets.iter().filter_map(|secret| {
+        let text = secret.text()?.trim();
+        if text.is_empty() {
+            secret.error("invalid", "a secret is not empty", "make one with `openssl rand -hex 32`");
+        }
+        Some(SecretSource::Text(Secret::new(text)))
+    });
+    files.chain(secrets).collect()
+}

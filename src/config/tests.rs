@@ -1,0 +1,193 @@
+use super::*;
+
+const WHOLE: &str = r#"
+listen: 127.0.0.1:9000
+state: state
+publicUrl: https://deploy.example/
+repositories:
+  - name: shop
+    url: https://git.example/acme/shop.git
+    branch: main
+    poll: 1m30s
+    schedule: {cron: "0 3 * * *", timeZone: Europe/Berlin}
+    allow: {users: [web], hostPaths: [/srv/data], hostImage: true}
+    insecure: false
+    credentials: {tokenFile: secrets/token, sshKeyFile: /keys/id, knownHostsFile: hosts, caFile: ca.pem}
+    history: rewrite-allowed
+    limits: {manifest: 1MiB, launchable: 3GiB, entries: 10, depth: 5}
+    forge: {kind: forgejo, url: "https://git.example/"}
+    notes: true
+    webhook: {secretFiles: [hook], secrets: ["hunter2"]}
+  - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
+sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
+runtimes: {local: {}}
+access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}]}
+"#;
+
+fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
+    Settings::parse("launchway.yaml", text.as_bytes(), Path::new("/etc/launchway"))
+}
+
+fn problems(text: &str) -> Vec<String> {
+    parse(text).unwrap_err().iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_whole_configuration_is_read() {
+    let settings = parse(WHOLE).unwrap();
+    assert_eq!(settings.listen, "127.0.0.1:9000".parse().unwrap());
+    assert_eq!(settings.state, Some("/etc/launchway/state".into()));
+    assert_eq!(settings.public_url.as_deref(), Some("https://deploy.example"));
+    assert_eq!(settings.sequences.task_start_timeout, Duration::from_secs(60));
+    let tokens: Vec<_> = settings.tokens.iter().map(|token| (token.name.as_str(), token.role)).collect();
+    assert_eq!(tokens, [("ci", Role::Read), ("ops", Role::Operate)]);
+    assert_eq!(settings.tokens[0].token, SecretSource::File("/etc/launchway/ci-token".into()));
+
+    let shop = &settings.repositories[0];
+    assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
+    assert_eq!(shop.poll, Duration::from_secs(90));
+    assert!(shop.schedule.is_some() && shop.notes && !shop.insecure);
+    assert_eq!(shop.history, History::RewriteAllowed);
+    assert_eq!(shop.limits, Limits { manifest: 1 << 20, launchable: 3 << 30, entries: 10, depth: 5 });
+    assert_eq!(shop.allow.host_paths, [PathBuf::from("/srv/data")]);
+    assert_eq!(shop.credentials.token, Some("/etc/launchway/secrets/token".into()));
+    assert_eq!(shop.credentials.ssh_key, Some("/keys/id".into()));
+    let forge = shop.forge.clone().unwrap();
+    assert_eq!((forge.kind, forge.url.as_deref()), (ForgeKind::Gitea, Some("https://git.example")));
+    let secrets = [SecretSource::File("/etc/launchway/hook".into()), SecretSource::Text(Secret::new("hunter2"))];
+    assert_eq!(shop.webhook, secrets);
+    assert!(!format!("{settings:?}").contains("hunter2"));
+}
+
+#[test]
+fn the_example_in_deploy_is_valid_also_with_every_comment_taken_up() {
+    let example = include_str!("../../deploy/launchway.yaml");
+    assert_eq!(parse(example).unwrap().repositories[0].poll, DEFAULT_POLL);
+    // A setting that is commented out has its key right behind the mark.
+    let take_up = |line: &str| {
+        let is_setting = line.trim_start().strip_prefix("# ").is_some_and(|rest| {
+            rest.split_once(": ").is_some_and(|(key, _)| key.chars().all(|letter| letter.is_ascii_alphabetic()))
+        });
+        if is_setting { line.replacen("# ", "", 1) } else { line.to_owned() }
+    };
+    let whole = parse(&example.lines().map(take_up).collect::<Vec<_>>().join("\n")).unwrap();
+    assert!(whole.public_url.is_some() && whole.repositories[0].notes && whole.tokens.len() == 1);
+}
+
+#[test]
+fn what_is_left_out_has_the_documented_default() {
+    let settings = parse("repositories: [{name: a, url: /a}]").unwrap();
+    assert_eq!((settings.listen, &settings.state, &settings.public_url), (DEFAULT_LISTEN, &None, &None));
+    assert_eq!(settings.sequences, SequenceSettings::default());
+    let repository = &settings.repositories[0];
+    assert_eq!(repository.poll, DEFAULT_POLL);
+    assert_eq!(repository.limits, Limits::default());
+    assert_eq!(repository.allow, Allowances::default());
+    assert_eq!(repository.history, History::Linear);
+    assert!(repository.schedule.is_none() && repository.forge.is_none() && repository.webhook.is_empty());
+}
+
+#[test]
+fn polling_can_be_off() {
+    assert_eq!(parse(WHOLE).unwrap().repositories[1].poll, Duration::ZERO);
+}
+
+#[test]
+fn all_problems_are_named_at_once_with_their_places() {
+    let text = r#"listen: everywhere
+repositorys: []
+repositories:
+  - name: shop
+    url: https://ada:hunter2@git.example/shop.git
+    poll: 30
+    brnach: main
+  - name: shop
+    url: shop.git
+    limits: {manifest: huge, entries: 0}
+    forge: {kind: github}
+access: {tokens: [{name: ../x, role: admin}]}
+"#;
+    let expected = [
+        "launchway.yaml:1:9: error: `everywhere` is no address to listen on \
+         (an address and a port, such as `127.0.0.1:8787` or `[::1]:8787`)",
+        "launchway.yaml:2:1: error: unknown key `repositorys` (did you mean `repositories`?)",
+        "launchway.yaml:5:10: error: an address holds no password: it would be shown in tables and logs \
+         (put it in a file and name that in `credentials`)",
+        "launchway.yaml:6:11: error: 30 is not a duration (such as `10s`, `5m` or `1h30m`)",
+        "launchway.yaml:7:5: error: unknown key `brnach` (did you mean `branch`?)",
+        "launchway.yaml:8:11: error: the name `shop` is taken (names are unique)",
+        "launchway.yaml:9:10: error: `shop.git` is no repository's address \
+         (an absolute path, `https://…`, `ssh://…`, `file://…` or `user@host:path`)",
+        "launchway.yaml:10:24: error: \"huge\" is not a size (such as `512KiB`, `4MiB` or `2GiB`)",
+        "launchway.yaml:10:39: error: this is a number, and should be a whole number above 0",
+        "launchway.yaml:11:19: error: writing statuses to `github` is not supported yet \
+         (with `kind: none`, results are written to Git notes; webhooks work all the same)",
+        "launchway.yaml:12:19: error: `tokenFile` is missing",
+        "launchway.yaml:12:26: error: `../x` is no name \
+         (up to 63 letters, digits, `-`, `_` and `.`, beginning with a letter or digit)",
+        "launchway.yaml:12:38: error: `admin` is not known (one of read, operate)",
+    ];
+    assert_eq!(problems(text), expected);
+}
+
+#[test]
+fn one_value_at_a_time() {
+    let repository = |rest: &str| format!("repositories: [{{name: a, url: /a, {rest}}}]");
+    let cases = [
+        ("store: postgres://db/launchway".to_owned(), "not supported yet"),
+        ("runtimes: {kubernetes: {}}".to_owned(), "a cluster is not supported yet"),
+        ("runtimes: {docker: {}}".to_owned(), "unknown key `docker`"),
+        ("publicUrl: deploy.example".to_owned(), "is no http address"),
+        ("publicUrl: https://user@deploy.example".to_owned(), "is no http address"),
+        ("repositories: {}".to_owned(), "should be a list"),
+        ("repositories: [{url: /a}]".to_owned(), "`name` is missing"),
+        ("repositories: [{name: a}]".to_owned(), "`url` is missing"),
+        ("repositories: [text]".to_owned(), "should be a mapping"),
+        ("sequences: {taskTimeout: -5s}".to_owned(), "is not a duration"),
+        ("listen: 8787".to_owned(), "put text in quotes"),
+        (repository("poll: 5 apples"), "is not a duration"),
+        (repository("schedule: {cron: '61 * * * *'}"), "is no cron expression"),
+        (repository("schedule: {cron: '@daily', timeZone: Mars}"), "`Mars` is not known"),
+        (repository("schedule: {timeZone: UTC}"), "`cron` is missing"),
+        (repository("branch: refs/heads/main"), "without `refs/heads/`"),
+        (repository("branch: a..b"), "is no branch"),
+        (repository("allow: {hostPaths: [data]}"), "is no absolute path"),
+        (repository("allow: {hostPaths: [/srv/../etc]}"), "is no absolute path"),
+        (repository("credentials: {tokenFile: a, passwordFile: b}"), "exclude each other"),
+        (repository("credentials: {token: hunter2}"), "did you mean `tokenFile`"),
+        (repository("history: rewritten"), "one of linear, rewrite-allowed"),
+        (repository("limits: {depth: 1.5}"), "should be a whole number"),
+        (repository("limits: {manifest: 99999999999TiB}"), "is not a size"),
+        (repository("webhook: {secrets: [12345]}"), "put text in quotes"),
+        (repository("webhook: {secrets: ['']}"), "not empty"),
+        (repository("insecure: maybe"), "should be true or false"),
+        ("a: 1\na: 2".to_owned(), "a"),
+        ("---\n---\n".to_owned(), "one YAML document"),
+        (String::new(), "one YAML document"),
+        ("- list".to_owned(), "should be a mapping"),
+    ];
+    for (text, expected) in cases {
+        let found = problems(&text);
+        assert!(found.iter().any(|problem| problem.contains(expected)), "{text}: {found:?}");
+        assert!(!found.concat().contains("12345"), "a secret is shown: {found:?}");
+    }
+}
+
+#[test]
+fn a_file_that_cannot_be_read_says_so() {
+    let found = Settings::load(Path::new("/nowhere/launchway.yaml")).unwrap_err();
+    assert!(found[0].to_string().contains("cannot read the configuration"), "{found:?}");
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("launchway.yaml");
+    std::fs::write(&path, " ".repeat(2 << 20)).unwrap();
+    assert!(Settings::load(&path).unwrap_err()[0].to_string().contains("at most 1 MiB"));
+    std::fs::write(&path, WHOLE).unwrap();
+    assert_eq!(Settings::load(&path).unwrap().state, Some(folder.path().join("state")));
+}
+
+proptest::proptest! {
+    #[test]
+    fn no_text_panics(text in "[a-zA-Z:\\[\\]{}, \n-]{0,200}") {
+        drop(parse(&text));
+    }
+}

@@ -1,0 +1,183 @@
+//! Carries out what people ask for over the API.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use crate::control::command::{Command, Commands, Done, Refusal};
+use crate::control::commands;
+use crate::control::deliver;
+use crate::control::look::Allowance;
+use crate::control::watcher::Watcher;
+use crate::error::{Class, Failure, Result};
+use crate::executor::drive::Driver;
+use crate::executor::start::sequence_run;
+use crate::executor::transition::Input;
+use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::state::RevisionResult;
+
+/// The daemon as commands see it.
+#[derive(Clone, Debug)]
+pub struct Actor {
+    /// Commits what follows.
+    pub driver: Driver,
+    /// What is watched.
+    pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+}
+
+#[async_trait]
+impl Commands for Actor {
+    async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
+        tracing::info!(?command, by, "asked by hand");
+        match command {
+            Command::Sync { repository, allow_prune, accept_rewrite } => {
+                self.sync(&repository, allow_prune, accept_rewrite).await
+            }
+            Command::Latest { config } => {
+                self.known(&config).await?;
+                let version = commands::latest(&self.driver, &config, by).await.map_err(conflict)?;
+                Ok(rollout(&config, version, "rolled out"))
+            }
+            Command::Cancel { config } => {
+                self.known(&config).await?;
+                let version = commands::cancel(&self.driver, &config, by).await.map_err(conflict)?;
+                Ok(rollout(&config, version, "cancelling"))
+            }
+            Command::Retry { config } => {
+                self.known(&config).await?;
+                let version = commands::retry(&self.driver, &config, by).await.map_err(conflict)?;
+                Ok(rollout(&config, version, &format!("retried rollout #{version}")))
+            }
+            Command::Undo { config, to_version } => {
+                self.known(&config).await?;
+                let version = commands::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
+                Ok(said(format!(
+                    "deploymentconfig/{} rolled back to version {version}; its service is held",
+                    config.name
+                )))
+            }
+            Command::Scale { config, replicas } => {
+                self.known(&config).await?;
+                commands::scale(&self.driver, &config, replicas).await?;
+                Ok(said(format!("deploymentconfig/{} scaled", config.name)))
+            }
+            Command::Hold { scope, reason } => {
+                let hold = commands::place_hold(&self.driver, scope, reason, by).await?;
+                Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
+            }
+            Command::Release { hold } => self.release(hold).await,
+            Command::TriggerDelivery { project, stage, service } => self.trigger(project, stage, service, by).await,
+            Command::Down { repository } => self.down(&repository, by).await,
+        }
+    }
+}
+
+impl Actor {
+    fn watcher(&self, repository: &RepositoryName) -> Result<&Watcher, Refusal> {
+        let unknown = || Failure::stalled(format!("no repository `{repository}` is watched here"));
+        self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
+    }
+
+    async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
+        let found = self.driver.store.config(config).await?;
+        let missing = || {
+            Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage))
+        };
+        found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
+    }
+
+    async fn sync(
+        &self,
+        repository: &RepositoryName,
+        prune: Option<String>,
+        rewrite: Option<String>,
+    ) -> Result<Done, Refusal> {
+        let watcher = self.watcher(repository)?;
+        let allow = Allowance { rewrite: rewrite.map(CommitId::new), prune: prune.map(CommitId::new) };
+        if allow != Allowance::default() {
+            watcher.watched.allow(&self.driver, &allow).await.map_err(conflict)?;
+        }
+        watcher.bell.ring_and_wait().await;
+        let state = self.driver.store.repository(repository).await?.map(|state| state.value);
+        let problem = state.as_ref().and_then(|state| state.problem.clone());
+        if let Some(problem) = problem {
+            return Err(Refusal::Failed(Failure::transient(problem)));
+        }
+        let seen = state.and_then(|state| state.seen);
+        Ok(said(seen.map_or("looked".into(), |seen| format!("{repository} is at {}", seen.short()))))
+    }
+
+    async fn release(&self, hold: HoldId) -> Result<Done, Refusal> {
+        let holds = self.driver.store.holds().await?;
+        if !holds.iter().any(|known| known.id == hold) {
+            return Err(Refusal::Unknown(Failure::stalled(format!("there is no hold `{hold}`"))));
+        }
+        commands::release(&self.driver, std::slice::from_ref(&hold)).await?;
+        // What the hold kept from being planned may be different now.
+        for watcher in self.watchers.values() {
+            watcher.watched.allow(&self.driver, &Allowance::default()).await?;
+            watcher.bell.ring();
+        }
+        Ok(said(format!("hold {hold} released")))
+    }
+
+    async fn trigger(
+        &self,
+        project: ProjectName,
+        stage: StageName,
+        service: Option<ServiceName>,
+        by: &str,
+    ) -> Result<Done, Refusal> {
+        let repositories = self.driver.store.repositories().await?;
+        let repository = repositories.into_iter().find(|state| state.value.project.as_ref() == Some(&project));
+        let unknown = || Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")));
+        let watcher = self.watcher(&repository.ok_or_else(unknown)?.value.name)?;
+        let revision = watcher.watched.plan_now(&self.driver).await.map_err(conflict)?;
+        let RevisionResult::Planned(plan) = &revision.result else {
+            return Err(Refusal::Conflict(
+                Failure::stalled("the last revision has no plan").hint("`launchway status` says why"),
+            ));
+        };
+        let missing = || Refusal::Unknown(Failure::stalled(format!("project `{project}` has no stage `{stage}`")));
+        let part = plan.stage(&stage).ok_or_else(missing)?;
+        let chosen =
+            part.services.iter().filter(|part| service.as_ref().is_none_or(|service| service == &part.service));
+        let mut inputs = vec![deliver::remember(&revision)];
+        let mut runs: Vec<RunId> = Vec::new();
+        for chosen in chosen {
+            if let Some(run) = sequence_run(&self.driver, plan, part, chosen, format!("triggered by {by}")).await? {
+                runs.push(run.id.clone());
+                inputs.push(Input::Start(Box::new(run)));
+            }
+        }
+        self.driver.commit(&inputs).await?;
+        let message = if runs.is_empty() {
+            "nothing differs in this stage".to_owned()
+        } else {
+            format!("started {}", runs.len())
+        };
+        Ok(Done { message, runs })
+    }
+
+    async fn down(&self, repository: &RepositoryName, by: &str) -> Result<Done, Refusal> {
+        self.watcher(repository)?;
+        let stopped = commands::down(&self.driver, repository, by).await?;
+        Ok(said(format!("{repository} is down: {stopped} deployment configs stop; `launchway up` brings it back")))
+    }
+}
+
+fn conflict(failure: Failure) -> Refusal {
+    match failure.class() {
+        Class::Stalled => Refusal::Conflict(failure),
+        Class::Transient | Class::Waiting => Refusal::Failed(failure),
+    }
+}
+
+fn rollout(config: &ConfigKey, version: u32, what: &str) -> Done {
+    Done { message: format!("deploymentconfig/{} {what}", config.name), runs: vec![config.deployment(version)] }
+}
+
+fn said(message: String) -> Done {
+    Done { message, runs: Vec::new() }
+}

@@ -1,0 +1,274 @@
+//! The composition root: a daemon, put together from its settings.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::TcpListener;
+use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::clock::{Clock, Ids, SystemClock, Ulids};
+use crate::config::{AccessToken, RepositorySettings, Settings};
+use crate::control::act::Actor;
+use crate::control::housekeeping::Housekeeping;
+use crate::control::reporter::StatusReporter;
+use crate::control::repository;
+use crate::control::state_folder::{Ownership, StateFolder};
+use crate::control::watcher::Watcher;
+use crate::control::wiring::{LaunchableImages, MirrorTrees, ProxiedServices, WatchedHooks};
+use crate::error::{Context, Failure, Result};
+use crate::executor::drive::Driver;
+use crate::executor::keeper::Keeper;
+use crate::executor::outbox::Outbox;
+use crate::executor::perform::Performer;
+use crate::model::ids::RepositoryName;
+use crate::model::pod::PodPhase;
+use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
+use crate::runtime::local::service::Services;
+use crate::runtime::local::{Allow, LocalOptions, LocalRuntime};
+use crate::server::access::{Access, Role, Token};
+use crate::server::listener::{self, Timeouts};
+use crate::server::presence::{Presence, operator_token};
+use crate::server::query::Query;
+use crate::server::state::ServerState;
+use crate::server::{router, webhook};
+use crate::store::Store;
+use crate::store::sqlite::SqliteStore;
+use crate::telemetry::Metrics;
+
+/// How many announcements of the runtime a slow listener may miss before it has to look at everything.
+const ANNOUNCEMENTS: usize = 1024;
+/// Where pods' commands are looked for when the daemon's own environment does not say.
+const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
+const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
+
+/// A running daemon.
+pub struct App {
+    /// Tells runs facts, and knows the store.
+    pub driver: Driver,
+    /// What is watched.
+    pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Answers questions.
+    pub query: Query,
+    /// Where it is reached.
+    pub url: String,
+    stop: CancellationToken,
+    tasks: TaskTracker,
+    state: std::path::PathBuf,
+    _ownership: Ownership,
+}
+
+impl std::fmt::Debug for App {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("App").field("url", &self.url).finish_non_exhaustive()
+    }
+}
+
+/// What every part of a daemon shares.
+pub(super) struct Parts {
+    pub(super) driver: Driver,
+    pub(super) runtime: Arc<LocalRuntime>,
+    pub(super) reporter: Arc<StatusReporter>,
+    pub(super) trees: Arc<MirrorTrees>,
+    pub(super) metrics: Arc<Metrics>,
+    pub(super) state: StateFolder,
+}
+
+impl App {
+    /// Starts a daemon on a state folder.
+    ///
+    /// # Errors
+    /// If the folder belongs to another daemon, the address is in use, or a part cannot be opened.
+    pub async fn start(settings: &Settings, state: &Path) -> Result<Self> {
+        Self::start_over(settings, state, |store| store).await
+    }
+
+    /// The same, over the store that `wrap` makes of the daemon's own.
+    ///
+    /// # Errors
+    /// As [`App::start`].
+    pub async fn start_over(
+        settings: &Settings,
+        state: &Path,
+        wrap: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
+    ) -> Result<Self> {
+        let folder = StateFolder::new(state);
+        let ownership = folder.take()?;
+        let clock: Arc<dyn Clock> = Arc::new(SystemClock);
+        let ids: Arc<dyn Ids> = Arc::new(Ulids::default());
+        let listener = bind(settings.listen).await?;
+        let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
+        let parts = assemble(settings, folder, store, clock, ids)?;
+        let watchers = Arc::new(repository::watchers(&parts, settings).await?);
+        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
+        let url = format!("http://{address}");
+        let query = Query { store: parts.driver.store.clone(), runtime: Some(parts.runtime.clone()) };
+        serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
+        work(&parts, &watchers, &stop, &tasks);
+        Presence { url: url.clone(), pid: std::process::id() }.announce(state)?;
+        let state = state.to_owned();
+        Ok(Self { driver: parts.driver, watchers, query, url, stop, tasks, state, _ownership: ownership })
+    }
+
+    /// Waits until no pod of a repository that was taken down runs any more; each ends within its grace period.
+    ///
+    /// # Errors
+    /// If the store or the runtime cannot be read.
+    pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
+        let mut changes = self.driver.changes();
+        while self.runs_anything(repository).await? {
+            // Pods end without the store knowing: their ends are looked for at short intervals too.
+            drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
+        }
+        Ok(())
+    }
+
+    async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
+        let Some(runtime) = &self.query.runtime else { return Ok(false) };
+        let configs = self.driver.store.configs(None, None).await?;
+        let mine = configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository);
+        let namespaces: BTreeSet<_> = mine.map(|config| config.namespace).collect();
+        for namespace in namespaces {
+            let pods = runtime.observe(&namespace).await?;
+            if pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Asks everything to end, and waits for it within bounds; pods and services go on.
+    pub async fn stop(self) {
+        self.stop.cancel();
+        self.tasks.close();
+        if tokio::time::timeout(SHUTDOWN_PATIENCE, self.tasks.wait()).await.is_err() {
+            tracing::warn!("something did not end in time; it is taken up again at the next start");
+        }
+        if let Ok(Some(presence)) = Presence::read(&self.state)
+            && presence.pid == std::process::id()
+            && let Err(failure) = presence.withdraw(&self.state)
+        {
+            tracing::warn!(problem = failure.one_line(), "cannot say that the daemon is gone");
+        }
+    }
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener> {
+    TcpListener::bind(address).await.map_err(|error| {
+        Failure::stalled(format!("cannot listen on {address}"))
+            .because(error)
+            .hint("another program may use it: choose another with `listen`, or port 0 for any free one")
+    })
+}
+
+fn assemble(
+    settings: &Settings,
+    state: StateFolder,
+    store: Arc<dyn Store>,
+    clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
+) -> Result<Parts> {
+    let trees = Arc::new(MirrorTrees::default());
+    let runtime = Arc::new(local_runtime(settings, &state, trees.clone(), clock.clone())?);
+    for repository in &settings.repositories {
+        runtime.allow(repository.name.clone(), allowed(repository)?);
+    }
+    let reporter = Arc::new(StatusReporter::new(store.clone()));
+    let driver = Driver::new(store, clock, ids);
+    Ok(Parts { driver, runtime, reporter, trees, metrics: Arc::new(Metrics::new()), state })
+}
+
+fn local_runtime(
+    settings: &Settings,
+    state: &StateFolder,
+    trees: Arc<MirrorTrees>,
+    clock: Arc<dyn Clock>,
+) -> Result<LocalRuntime> {
+    let program = std::env::current_exe().or_stalled(|| "cannot find the running program".into())?;
+    let root = state.local_runtime();
+    let changes = broadcast::channel(ANNOUNCEMENTS).0;
+    let hosts = settings.repositories.iter().filter(|repository| repository.allow.host_image);
+    let host_allowed: BTreeSet<RepositoryName> = hosts.map(|repository| repository.name.clone()).collect();
+    let launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program.clone()) };
+    std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
+    let images = Launchables::open(&root, launchables, trees, changes.clone())?;
+    let services = Services::open(root.clone(), program)?;
+    LocalRuntime::open(LocalOptions {
+        root,
+        program: None,
+        search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
+        clock,
+        images: Arc::new(LaunchableImages(images)),
+        services: Arc::new(ProxiedServices::new(services)),
+        changes,
+    })
+}
+
+/// What a repository may use of the machine; users are given by name or number.
+fn allowed(repository: &RepositorySettings) -> Result<Allow> {
+    let id = |user: &String| {
+        let unknown = || format!("repository `{}`: `allow.users` names `{user}`", repository.name);
+        user.parse::<u32>().map_err(|_not_a_number| Failure::stalled(unknown()).hint("give users by number"))
+    };
+    Ok(Allow {
+        users: repository.allow.users.iter().map(id).collect::<Result<_>>()?,
+        host_paths: repository.allow.host_paths.clone(),
+        host_image: repository.allow.host_image,
+    })
+}
+
+async fn serve(
+    settings: &Settings,
+    parts: &Parts,
+    watchers: &Arc<BTreeMap<RepositoryName, Watcher>>,
+    query: Query,
+    listener: TcpListener,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) -> Result<()> {
+    let commands = Arc::new(Actor { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let mut tokens = vec![Token::new("operator", Role::Operate, operator_token(parts.state.root())?)];
+    for token in &settings.tokens {
+        tokens.push(access_token(token)?);
+    }
+    let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
+    let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
+    let state =
+        ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
+    let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
+    let timeouts = Timeouts::default();
+    let metrics = parts.metrics.clone();
+    let routes = router::router(state)
+        .merge(webhook::router(hooks, store, clock, timeouts))
+        .merge(router::metrics(move || metrics.encode()));
+    tasks.spawn(listener::serve(listener, routes, timeouts, stop.clone()));
+    Ok(())
+}
+
+fn access_token(token: &AccessToken) -> Result<Token> {
+    let role = match token.role {
+        crate::config::Role::Read => Role::Read,
+        crate::config::Role::Operate => Role::Operate,
+    };
+    Ok(Token::new(token.name.clone(), role, token.token.read()?.reveal()))
+}
+
+/// Starts everything that works by itself.
+fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
+    let performer =
+        Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), reporter: parts.reporter.clone() };
+    tasks.spawn(Outbox::new(performer).run(stop.clone()));
+    tasks.spawn(Keeper::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
+    let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
+    tasks.spawn(housekeeping.run(stop.clone()));
+    for watcher in watchers.values() {
+        tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));
+    }
+}

@@ -1,0 +1,147 @@
+//! From a repository's settings to its watcher and the writers of its statuses.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+use crate::config::{ForgeKind, History, RepositorySettings, Settings};
+use crate::control::app::Parts;
+use crate::control::look::Watched;
+use crate::control::watcher::Watcher;
+use crate::control::wiring::MirrorNotes;
+use crate::error::{Context, Failure, Result};
+use crate::forge::StatusWriter;
+use crate::forge::address::{self, RepositoryAddress};
+use crate::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use crate::forge::plain::NotesWriter;
+use crate::manifest::Options;
+use crate::model::ids::RepositoryName;
+use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl, SecretSource};
+use crate::trigger::coalesce::Bell;
+
+/// A watcher for each repository, its statuses' writers registered.
+///
+/// # Errors
+/// If an address is no repository's, or a mirror cannot be opened.
+pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTreeMap<RepositoryName, Watcher>> {
+    let mut watchers = BTreeMap::new();
+    for repository in &settings.repositories {
+        let watcher = watcher(parts, repository).await?;
+        let writers = writers(parts, settings, repository, &watcher.watched).await?;
+        parts.reporter.write_to(repository.name.clone(), writers);
+        parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
+        watchers.insert(repository.name.clone(), watcher);
+    }
+    Ok(watchers)
+}
+
+async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher> {
+    let limits = limits(settings);
+    let path = parts.state.mirror(settings.name.as_str());
+    let remote = remote(settings)?;
+    let open = move || Ok::<_, Failure>((Mirror::open_or_create(&path, limits)?, with_branch(remote)));
+    let opened = tokio::task::spawn_blocking(open).await;
+    let (mirror, remote) = opened.or_transient(|| "opening the mirror broke off".into())??;
+    let watched = Watched::new(
+        settings.name.clone(),
+        remote,
+        Arc::new(mirror),
+        limits,
+        Options { repository: settings.name.clone() },
+        settings.history == History::RewriteAllowed,
+    );
+    Ok(Watcher {
+        watched: Arc::new(watched),
+        bell: Arc::new(Bell::new()),
+        poll: settings.poll,
+        schedule: settings.schedule.clone().map(Arc::new),
+        looked: Arc::new(AtomicBool::new(false)),
+        metrics: parts.metrics.clone(),
+        webhook_secrets: settings.webhook.clone(),
+    })
+}
+
+fn limits(settings: &RepositorySettings) -> Limits {
+    let count = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+    let limits = settings.limits;
+    Limits {
+        manifest: limits.manifest,
+        launchable: limits.launchable,
+        entries: count(limits.entries),
+        depth: count(limits.depth),
+    }
+}
+
+/// Where a repository is and what opens it. The branch may still be missing.
+fn remote(settings: &RepositorySettings) -> Result<Remote> {
+    let url = RemoteUrl::parse(&settings.url, settings.insecure)?;
+    let mut remote = Remote::new(url, settings.branch.clone().unwrap_or_default());
+    let files = &settings.credentials;
+    let file = |path: &Option<std::path::PathBuf>| path.clone().map(SecretSource::File);
+    remote.insecure = settings.insecure;
+    remote.credentials = Credentials {
+        token: file(&files.token),
+        username: file(&files.username),
+        password: file(&files.password),
+        ssh_key_file: files.ssh_key.clone(),
+        known_hosts_file: files.known_hosts.clone(),
+        ca_file: files.ca.clone(),
+    };
+    Ok(remote)
+}
+
+/// Without a branch in the settings, the one that the remote's `HEAD` names; `main` while it cannot be asked.
+fn with_branch(mut remote: Remote) -> Remote {
+    if remote.branch.is_empty() {
+        remote.branch = source::default_branch(&remote).unwrap_or_else(|failure| {
+            tracing::warn!(remote = %remote.url, problem = failure.one_line(), "cannot ask for the default branch; watching `main`");
+            "main".to_owned()
+        });
+    }
+    remote
+}
+
+/// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.
+async fn writers(
+    parts: &Parts,
+    settings: &Settings,
+    repository: &RepositorySettings,
+    watched: &Watched,
+) -> Result<Vec<Arc<dyn StatusWriter>>> {
+    let mut writers: Vec<Arc<dyn StatusWriter>> = Vec::new();
+    if let Some(settings) = gitea(settings, repository)? {
+        writers.push(Arc::new(GiteaStatusWriter::new(settings, parts.driver.clock.clone()).await?));
+    }
+    if writers.is_empty() || repository.notes {
+        let (mirror, remote) = (watched.mirror.clone(), watched.remote.clone());
+        let notes = MirrorNotes { mirror, remote, clock: parts.driver.clock.clone() };
+        writers.push(Arc::new(NotesWriter::new(Arc::new(notes))));
+    }
+    Ok(writers)
+}
+
+fn gitea(settings: &Settings, repository: &RepositorySettings) -> Result<Option<GiteaSettings>> {
+    let forge = repository.forge.as_ref();
+    let is_gitea = match forge.map(|forge| forge.kind) {
+        Some(ForgeKind::Gitea) => true,
+        Some(ForgeKind::None) => false,
+        None => address::ForgeKind::guess(&repository.url) == address::ForgeKind::Gitea,
+    };
+    let said = forge.is_some();
+    let Some(token_file) = repository.credentials.token.clone().filter(|_| is_gitea) else {
+        if is_gitea && said {
+            let message = format!("repository `{}`: statuses on Gitea need a token", repository.name);
+            return Err(Failure::stalled(message)
+                .hint("give `credentials: {tokenFile: …}`, or `forge: {kind: none}` for Git notes"));
+        }
+        return Ok(None);
+    };
+    let forge_url = forge.and_then(|forge| forge.url.as_deref());
+    Ok(Some(GiteaSettings {
+        repository: RepositoryAddress::new(&repository.url, forge_url)?,
+        token_file,
+        ca_file: repository.credentials.ca.clone(),
+        insecure: repository.insecure,
+        public_url: settings.public_url.clone(),
+    }))
+}

@@ -1,0 +1,83 @@
+//! The folder in which a daemon keeps everything, one daemon at a time.
+
+use std::fs::{self, File, OpenOptions};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use rustix::fs::FlockOperation;
+
+use crate::error::{Context, Failure, Result};
+
+/// Where a daemon's files are.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StateFolder {
+    root: PathBuf,
+}
+
+/// The proof that this process is the folder's only daemon; given back when dropped.
+#[derive(Debug)]
+pub struct Ownership {
+    _lock: File,
+}
+
+impl StateFolder {
+    /// The folder at `root`, which need not exist yet.
+    pub fn new(root: impl Into<PathBuf>) -> Self {
+        Self { root: root.into() }
+    }
+
+    /// The folder itself.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The store.
+    pub fn store(&self) -> PathBuf {
+        self.root.join("store.db")
+    }
+
+    /// The objects of a repository.
+    pub fn mirror(&self, repository: &str) -> PathBuf {
+        self.root.join("mirrors").join(format!("{repository}.git"))
+    }
+
+    /// What the local runtime keeps.
+    pub fn local_runtime(&self) -> PathBuf {
+        self.root.join("local")
+    }
+
+    /// Makes the folder, for its owner's eyes only, and takes it.
+    ///
+    /// # Errors
+    /// If it cannot be made or written, or another daemon has it.
+    pub fn take(&self) -> Result<Ownership> {
+        let unusable = || format!("cannot use state folder `{}`", self.root.display());
+        fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).or_stalled(unusable)?;
+        let path = self.root.join("daemon.lock");
+        let options = OpenOptions::new().create(true).truncate(false).write(true).mode(0o600).clone();
+        let lock = options.open(&path).map_err(|error| {
+            Failure::stalled(unusable()).because(error).hint("choose another with --state, or make it writable")
+        })?;
+        rustix::fs::flock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
+            let message = format!("another daemon uses state folder `{}`", self.root.display());
+            Failure::stalled(message).because(error).hint("stop it, or choose another folder with --state")
+        })?;
+        Ok(Ownership { _lock: lock })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_second_daemon_is_refused() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateFolder::new(folder.path().join("state"));
+        let first = state.take().expect("the folder is free");
+        let refused = state.take().expect_err("it is taken").one_line();
+        assert!(refused.contains("another daemon uses"), "{refused}");
+        drop(first);
+        state.take().expect("the folder is free again");
+    }
+}

@@ -1,0 +1,120 @@
+//! Defaults of `apps.openshift.io/v1`.
+
+use serde_json::{Map, Value, json};
+
+use crate::manifest::pod_template::defaults::{apply as apply_to_template, apply_to_variable, objects, set_absent};
+use crate::model::deployment_config::{DEFAULT_ACTIVE_DEADLINE, DEFAULT_STRATEGY_TIMEOUT};
+
+/// Applies them; a second time changes nothing.
+pub(crate) fn apply(value: &mut Value, api_version: &str) {
+    let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
+    if let Some(template) = spec.get_mut("template") {
+        apply_to_template(template);
+    }
+    let defaults = [
+        ("replicas", json!(0)),
+        ("test", json!(false)),
+        ("paused", json!(false)),
+        ("minReadySeconds", json!(0)),
+        ("triggers", json!([{"type": "ConfigChange"}])),
+        ("strategy", json!({})),
+    ];
+    set_absent(spec, defaults);
+    if api_version != "v1" {
+        // The legacy API keeps all versions.
+        set_absent(spec, [("revisionHistoryLimit", json!(10))]);
+    }
+    if let Some(labels) = spec.get("template").and_then(|template| template.pointer("/metadata/labels")).cloned() {
+        set_absent(spec, [("selector", labels)]);
+    }
+    for trigger in objects(spec.get_mut("triggers")) {
+        apply_to_trigger(trigger);
+    }
+    let only_container = only_container(spec);
+    if let Some(strategy) = spec.get_mut("strategy").and_then(Value::as_object_mut) {
+        apply_to_strategy(strategy, only_container.as_deref());
+    }
+}
+
+fn only_container(spec: &Map<String, Value>) -> Option<String> {
+    match spec.get("template")?.pointer("/spec/containers")?.as_array()?.as_slice() {
+        [container] => container.get("name")?.as_str().map(str::to_owned),
+        _ => None,
+    }
+}
+
+fn apply_to_trigger(trigger: &mut Map<String, Value>) {
+    let from = trigger.get_mut("imageChangeParams").and_then(|params| params.get_mut("from"));
+    let Some(from) = from.and_then(Value::as_object_mut) else { return };
+    set_absent(from, [("kind", json!("ImageStreamTag"))]);
+    if matches!(from.get("kind").and_then(Value::as_str), Some("ImageStream" | "ImageRepository")) {
+        from.insert("kind".to_owned(), json!("ImageStreamTag"));
+        if let Some(name) = from.get("name").and_then(Value::as_str).filter(|name| !name.contains(':')) {
+            let tagged = format!("{name}:latest");
+            from.insert("name".to_owned(), json!(tagged));
+        }
+    }
+}
+
+fn apply_to_strategy(strategy: &mut Map<String, Value>, only_container: Option<&str>) {
+    let defaults = [("type", json!("Rolling")), ("activeDeadlineSeconds", json!(DEFAULT_ACTIVE_DEADLINE.as_secs()))];
+    set_absent(strategy, defaults);
+    match strategy.get("type").and_then(Value::as_str) {
+        Some("Rolling") => set_absent(strategy, [("rollingParams", json!({}))]),
+        Some("Recreate") => set_absent(strategy, [("recreateParams", json!({}))]),
+        _ => {}
+    }
+    if let Some(params) = strategy.get_mut("rollingParams").and_then(Value::as_object_mut) {
+        set_absent(params, [("updatePeriodSeconds", json!(1)), ("intervalSeconds", json!(1))]);
+        apply_to_limits(params);
+    }
+    for block in ["rollingParams", "recreateParams"] {
+        if let Some(params) = strategy.get_mut(block).and_then(Value::as_object_mut) {
+            set_absent(params, [("timeoutSeconds", json!(DEFAULT_STRATEGY_TIMEOUT.as_secs()))]);
+            for point in ["pre", "mid", "post"] {
+                if let Some(hook) = params.get_mut(point).and_then(Value::as_object_mut) {
+                    apply_to_hook(hook, only_container);
+                }
+            }
+        }
+    }
+}
+
+/// `maxUnavailable` and `maxSurge`: a quarter each; if one is given, the other is 0, but never both.
+fn apply_to_limits(params: &mut Map<String, Value>) {
+    let is_zero = |value: &Value| *value == json!(0) || *value == json!("0%");
+    let other = |given: &Value| if is_zero(given) { json!("25%") } else { json!(0) };
+    match (params.get("maxUnavailable"), params.get("maxSurge")) {
+        (None, None) => set_absent(params, [("maxUnavailable", json!("25%")), ("maxSurge", json!("25%"))]),
+        (None, Some(surge)) => {
+            let unavailable = other(surge);
+            set_absent(params, [("maxUnavailable", unavailable)]);
+        }
+        (Some(unavailable), None) => {
+            let surge = other(unavailable);
+            set_absent(params, [("maxSurge", surge)]);
+        }
+        (Some(_), Some(_)) => {}
+    }
+}
+
+fn apply_to_hook(hook: &mut Map<String, Value>, only_container: Option<&str>) {
+    if hook.get("failurePolicy").and_then(Value::as_str) == Some("Continue") {
+        hook.insert("failurePolicy".to_owned(), json!("Ignore"));
+    }
+    if let Some(exec) = hook.get_mut("execNewPod").and_then(Value::as_object_mut) {
+        name_container(exec, only_container);
+        for variable in objects(exec.get_mut("env")) {
+            apply_to_variable(variable);
+        }
+    }
+    for image in objects(hook.get_mut("tagImages")) {
+        name_container(image, only_container);
+    }
+}
+
+fn name_container(holder: &mut Map<String, Value>, only_container: Option<&str>) {
+    if let Some(name) = only_container {
+        set_absent(holder, [("containerName", json!(name))]);
+    }
+}

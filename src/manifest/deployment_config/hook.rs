@@ -1,0 +1,88 @@
+//! Rules of lifecycle hooks.
+
+use serde_json::Value;
+
+use crate::manifest::findings::Findings;
+use crate::manifest::names;
+use crate::manifest::pod_template::validate::variables;
+use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
+
+const POINTS: [&str; 3] = ["pre", "mid", "post"];
+
+/// The hooks of the block that applies.
+pub(crate) fn hooks(spec: &Value) -> impl Iterator<Item = &Value> {
+    let block = if text_at(spec, "/strategy/type") == "Recreate" { "recreateParams" } else { "rollingParams" };
+    let params = spec.pointer(&format!("/strategy/{block}"));
+    POINTS.iter().filter_map(move |point| params?.get(point))
+}
+
+/// Checks all hooks of a block.
+pub(super) fn validate_all(spec: &Value, block: &str, findings: &mut Findings<'_>) {
+    for point in POINTS {
+        if let Some(hook) = spec.pointer(&format!("/strategy/{block}/{point}")).filter(|hook| hook.is_object()) {
+            validate(hook, spec, &format!("/spec/strategy/{block}/{point}"), findings);
+        }
+    }
+}
+
+fn validate(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
+    let field = format!("{at}/failurePolicy");
+    match text_at(hook, "/failurePolicy") {
+        "" => {
+            findings.error(&field, "required", "this is required").hint =
+                Some("one of Retry, Abort, Ignore".to_owned());
+        }
+        "Retry" | "Abort" | "Ignore" => {}
+        other => {
+            let message = format!("`{other}` is not supported");
+            findings.error(&field, "unsupported-value", message).hint = Some("one of Retry, Abort, Ignore".to_owned());
+        }
+    }
+    match (hook.get("execNewPod"), hook.get("tagImages")) {
+        (Some(_), Some(_)) => {
+            findings.error(at, "invalid", "only one of execNewPod and tagImages may be given");
+        }
+        (None, None) => {
+            findings.error(at, "required", "one of execNewPod and tagImages is required");
+        }
+        (Some(exec), None) => exec_new_pod(exec, spec, &format!("{at}/execNewPod"), findings),
+        (None, Some(_)) => {
+            findings
+                .error_at_key(&format!("{at}/tagImages"), "not-supported", "tagging images is not supported yet")
+                .hint = Some("use execNewPod with a command that does it".to_owned());
+        }
+    }
+}
+
+fn exec_new_pod(exec: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
+    if items(exec, "/command").next().is_none() {
+        findings.error(&format!("{at}/command"), "required", "this is required");
+    }
+    variables(exec, at, names::identifier, findings);
+    container(exec, spec, &format!("{at}/containerName"), findings);
+    for (index, volume) in items(exec, "/volumes") {
+        let field = format!("{at}/volumes/{index}");
+        let name = volume.as_str().unwrap_or_default();
+        if name.is_empty() {
+            findings.error(&field, "invalid", "must not be empty");
+        } else if !items(spec, "/template/spec/volumes").any(|(_, known)| text_at(known, "/name") == name) {
+            findings.warning(&field, "not-found", format!("the template has no volume `{name}`"));
+        }
+    }
+}
+
+/// Upstream notices an unknown container only when the hook runs.
+fn container(exec: &Value, spec: &Value, field: &str, findings: &mut Findings<'_>) {
+    let name = text_at(exec, "/containerName");
+    if name.is_empty() {
+        let problem = findings.error(field, "required", "this is required");
+        problem.hint =
+            Some("the template has several containers: name the one whose image the hook runs in".to_owned());
+        return;
+    }
+    let mut containers =
+        CONTAINER_LISTS.iter().flat_map(|list| items(spec.get("template").unwrap_or(&Value::Null), list));
+    if !containers.any(|(_, container)| text_at(container, "/name") == name) {
+        findings.error(field, "not-found", format!("the template has no container `{name}`"));
+    }
+}

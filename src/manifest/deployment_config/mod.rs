@@ -1,0 +1,74 @@
+//! OpenShift's `DeploymentConfig`: keys, defaults, rules.
+
+mod defaults;
+mod hook;
+mod strategy;
+mod trigger;
+
+use serde_json::Value;
+
+use super::findings::Findings;
+use super::pod_template;
+use super::shape::deployment_config::DEPLOYMENT_CONFIG;
+use super::shape::{Strictness, check};
+use super::{metadata, names};
+use crate::model::deployment_config::DeploymentConfigSpec;
+
+pub(crate) use defaults::apply as apply_defaults;
+pub(crate) use hook::hooks;
+
+/// Checks a document, applies every default, and leaves the content that is compared.
+pub(crate) fn settle(value: &mut Value, api_version: &str, findings: &mut Findings<'_>) {
+    check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
+    metadata::settle(value, names::subdomain, findings);
+    apply_defaults(value, api_version);
+    let Some(spec) = value.get("spec").filter(|spec| spec.is_object()) else { return };
+    strategy::validate(spec, findings);
+    trigger::validate(spec, findings);
+    validate_spec(spec, findings);
+    if !findings.has_errors() {
+        must_be_readable(spec, findings);
+    }
+}
+
+fn validate_spec(spec: &Value, findings: &mut Findings<'_>) {
+    let seconds = spec.get("minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
+    let timeout = strategy::timeout_seconds(spec);
+    if seconds > 0 && seconds >= timeout {
+        let message = format!("must be less than the strategy's timeoutSeconds, which is {timeout}");
+        findings.error("/spec/minReadySeconds", "invalid", message);
+    }
+    let deadline = spec.pointer("/strategy/activeDeadlineSeconds").and_then(Value::as_i64);
+    if let Some(deadline) = deadline.filter(|deadline| seconds > 0 && seconds >= *deadline) {
+        let message = format!("must be less than activeDeadlineSeconds, which is {deadline}");
+        findings.error("/spec/minReadySeconds", "invalid", message);
+    }
+    let Some(template) = spec.get("template") else { return };
+    selector(spec, template, findings);
+    let gets_image = |container: &str| trigger::names_container(spec, container);
+    pod_template::validate::validate(template, "/spec/template", &gets_image, findings);
+}
+
+fn selector(spec: &Value, template: &Value, findings: &mut Findings<'_>) {
+    let Some(selector) = spec.get("selector").and_then(Value::as_object) else {
+        let problem = findings.error("/spec/selector", "required", "this is required");
+        problem.hint = Some("or give the template labels: they are the default".to_owned());
+        return;
+    };
+    let labels = template.pointer("/metadata/labels");
+    let missing = selector.iter().find(|(key, value)| labels.and_then(|labels| labels.get(*key)) != Some(*value));
+    if let Some((key, _)) = missing {
+        let message = format!("the selector's `{key}` is not among the template's labels");
+        findings.error("/spec/template/metadata/labels", "invalid", message);
+    }
+}
+
+/// What follows reads the content through the model: a value that the tables let through must fit there too.
+fn must_be_readable(spec: &Value, findings: &mut Findings<'_>) {
+    if let Err(error) = serde_json::from_value::<DeploymentConfigSpec>(spec.clone()) {
+        findings.error("/spec", "invalid", format!("the spec cannot be used: {error}"));
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,53 @@
+//! The tree of a revision, as the caller hands it in.
+
+use crate::error::Result;
+
+/// A tree at a revision. Nothing here follows symlinks.
+pub trait Files {
+    /// Every blob, symlink and submodule of the tree.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn entries(&self) -> Result<Vec<FileEntry>>;
+
+    /// The content of a file.
+    ///
+    /// # Errors
+    /// `Stalled` if the file itself is refused, such as one beyond the limits: that becomes a problem of the file.
+    /// Anything else ends the reading.
+    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>>;
+
+    /// The id of the folder at a path, the empty path being the root: the digest of a `git:` image. `None` if there
+    /// is no folder.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn tree_id(&self, path: &str) -> Result<Option<String>>;
+}
+
+/// An entry of a tree that is no folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileEntry {
+    /// From the root, with `/`.
+    pub path: String,
+    /// What it is.
+    pub kind: FileKind,
+    /// The object's id; equal ids are equal content.
+    pub id: String,
+}
+
+/// What an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileKind {
+    /// A file.
+    File {
+        /// Whether it may be run.
+        executable: bool,
+    },
+    /// A symlink; its content is the target.
+    Symlink,
+    /// Another repository's commit.
+    Submodule,
+    /// Something that must not be read, and why: the rest of a sentence that begins with the path.
+    Refused(&'static str),
+}

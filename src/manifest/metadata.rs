@@ -1,0 +1,37 @@
+//! `metadata` of declared objects.
+
+use serde_json::Value;
+
+use super::findings::Findings;
+use super::names;
+
+/// The label that says which service an object is delivered with.
+pub(crate) const SERVICE_LABEL: &str = "launchway.dev/service";
+
+/// Checks the metadata of an object and drops what the stage decides.
+pub(crate) fn settle(value: &mut Value, rule: fn(&str) -> Result<(), &'static str>, findings: &mut Findings<'_>) {
+    let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    if let Some(name) = metadata.get("name").and_then(Value::as_str)
+        && let Err(wrong) = rule(name)
+    {
+        findings.error("/metadata/name", "invalid", format!("`{name}` {wrong}"));
+    }
+    if metadata.remove("generateName").is_some() {
+        findings.error_at_key("/metadata/generateName", "not-supported", "generated names are not supported").hint =
+            Some("give it a `name`: objects are told apart by it from revision to revision".to_owned());
+    }
+    if metadata.remove("namespace").is_some() {
+        findings.warning("/metadata/namespace", "ignored", "the namespace is ignored: the stage decides").hint =
+            Some("set `spec.stages.<stage>.namespace` in launchway.yaml".to_owned());
+    }
+    if let Some(service) = label(value, SERVICE_LABEL)
+        && let Err(wrong) = names::label(&service)
+    {
+        findings.error("/metadata/labels/launchway.dev~1service", "invalid", format!("`{service}` {wrong}"));
+    }
+}
+
+/// A label of an object.
+pub(crate) fn label(value: &Value, name: &str) -> Option<String> {
+    value.get("metadata")?.get("labels")?.get(name)?.as_str().map(str::to_owned)
+}

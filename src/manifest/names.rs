@@ -1,0 +1,88 @@
+//! Kubernetes' and Keptn's rules for names. Each returns what is wrong.
+
+/// RFC 1123 subdomain: `metadata.name` of most objects.
+pub(crate) fn subdomain(name: &str) -> Result<(), &'static str> {
+    let is_good = !name.is_empty() && name.len() <= 253 && name.split('.').all(is_label);
+    if is_good { Ok(()) } else { Err("must be lower-case letters, digits, `-` and `.`, and at most 253 of them") }
+}
+
+/// RFC 1123 label: containers, volumes, services.
+pub(crate) fn label(name: &str) -> Result<(), &'static str> {
+    let is_good = name.len() <= 63 && is_label(name);
+    if is_good { Ok(()) } else { Err("must be lower-case letters, digits and `-`, and at most 63 of them") }
+}
+
+/// A port's name (IANA service name).
+pub(crate) fn port(name: &str) -> Result<(), &'static str> {
+    let has_letter = name.bytes().any(|byte| byte.is_ascii_lowercase());
+    let is_good = name.len() <= 15 && is_label(name) && has_letter && !name.contains("--");
+    if is_good { Ok(()) } else { Err("must be at most 15 lower-case letters, digits and single `-`, with a letter") }
+}
+
+/// Keptn's rule for projects, stages and services.
+pub(crate) fn entity(name: &str) -> Result<(), &'static str> {
+    let is_good = name.starts_with(|first: char| first.is_ascii_lowercase()) && is_label(name);
+    if is_good { Ok(()) } else { Err("must be lower-case letters, digits and `-`, beginning with a letter") }
+}
+
+/// A variable of a hook: a C identifier, as upstream asks for.
+pub(crate) fn identifier(name: &str) -> Result<(), &'static str> {
+    let mut bytes = name.bytes();
+    let is_good = bytes.next().is_some_and(|first| first.is_ascii_alphabetic() || first == b'_')
+        && bytes.all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    if is_good { Ok(()) } else { Err("must be letters, digits and `_`, not beginning with a digit") }
+}
+
+/// A variable of a container.
+pub(crate) fn variable(name: &str) -> Result<(), &'static str> {
+    let is_good = !name.is_empty()
+        && !name.starts_with(|first: char| first.is_ascii_digit())
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if is_good { Ok(()) } else { Err("must be letters, digits, `_`, `-` and `.`, not beginning with a digit") }
+}
+
+/// A key of a ConfigMap or Secret, which may become a file.
+pub(crate) fn data_key(name: &str) -> Result<(), &'static str> {
+    let is_good = !name.is_empty()
+        && name.len() <= 253
+        && !name.starts_with("..")
+        && name != "."
+        && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.'));
+    if is_good { Ok(()) } else { Err("must be letters, digits, `_`, `-` and `.`, and not begin with `..`") }
+}
+
+fn is_label(name: &str) -> bool {
+    let is_edge = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let bytes = name.as_bytes();
+    bytes.first().is_some_and(|&byte| is_edge(byte))
+        && bytes.last().is_some_and(|&byte| is_edge(byte))
+        && bytes.iter().all(|&byte| is_edge(byte) || byte == b'-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_follow_upstreams_rules() {
+        type Rule = fn(&str) -> Result<(), &'static str>;
+        let long = "x".repeat(64);
+        let table: [(Rule, &[&str], &[&str]); 7] = [
+            (subdomain, &["web", "a.b-c", "1"], &["", "Web", "-a", "a-", "a..b", "a_b"]),
+            (label, &["web", "1"], &["", "a.b", &long]),
+            (port, &["http", "p1"], &["80", "", "a--b", "averyveryverylong"]),
+            (entity, &["dev", "a1"], &["1a", "", "a-", "Dev", "a.b"]),
+            (identifier, &["A", "_x1"], &["1a", "", "a-b", "a.b"]),
+            (variable, &["A", "a.b-c"], &["1a", "", "a=b", "a b"]),
+            (data_key, &["a.conf", "_x"], &["", "..a", ".", "a/b"]),
+        ];
+        for (rule, good, bad) in table {
+            for name in good {
+                assert_eq!(rule(name), Ok(()), "{name}");
+            }
+            for name in bad {
+                assert!(rule(name).is_err(), "{name}");
+            }
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! From a document to declared objects, before it is known which stage they are for.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::Value;
+
+use super::findings::Findings;
+use super::image::{self, Image};
+use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
+use super::problem::Problem;
+use super::shape::nearest;
+use super::yaml::Document;
+use super::{core, deployment_config, metadata, task};
+use crate::model::ids::ServiceName;
+use crate::model::object::{Kind, Location, ObjectKey};
+use crate::model::project::TaskDefinition;
+
+/// An object as its file says it: checked, every default applied, images not resolved yet.
+#[derive(Debug)]
+pub(crate) struct Declared {
+    pub(crate) key: ObjectKey,
+    pub(crate) location: Location,
+    pub(crate) content: Value,
+    pub(crate) images: Vec<ImageUse>,
+    pub(crate) links: Links,
+}
+
+/// What decides which service an object belongs to.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(crate) struct Links {
+    /// The label, or a deployment config's own name.
+    pub(crate) service: Option<ServiceName>,
+    /// The labels of a deployment config's pods.
+    pub(crate) pod_labels: BTreeMap<String, String>,
+    /// What a deployment config reads.
+    pub(crate) references: BTreeSet<ObjectKey>,
+    /// What a `Service` selects.
+    pub(crate) selector: BTreeMap<String, String>,
+}
+
+/// A launchable from the repository, and where it is named.
+#[derive(Debug)]
+pub(crate) struct ImageUse {
+    /// In the object's content.
+    pub(crate) pointer: String,
+    /// The folder, normalised.
+    pub(crate) folder: String,
+    pub(crate) location: Location,
+}
+
+/// A `Task` as its file says it.
+#[derive(Debug)]
+pub(crate) struct DeclaredTask {
+    pub(crate) name: String,
+    pub(crate) definition: TaskDefinition,
+    pub(crate) image: Option<ImageUse>,
+}
+
+/// What a file declares for stages.
+#[derive(Debug, Default)]
+pub(crate) struct Declarations {
+    pub(crate) objects: Vec<Declared>,
+    pub(crate) tasks: Vec<DeclaredTask>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// `apiVersion` and `kind`; without both a document is not ours.
+pub(crate) fn type_of(value: &Value) -> Option<(&str, &str)> {
+    Some((value.get("apiVersion")?.as_str()?, value.get("kind")?.as_str()?))
+}
+
+impl Declarations {
+    /// Adds what a document declares; it stands at `base` if it is an item of a list.
+    pub(crate) fn add(&mut self, file: &str, document: &Document, base: &str) {
+        let Some(value) = document.value.pointer(base) else { return };
+        let mut findings = Findings::new(file, document, base);
+        match type_of(value) {
+            Some(("v1", "List")) => {
+                if base.matches('/').count() > 8 {
+                    findings.error("", "limit", "lists are nested too deeply");
+                }
+                for (index, _) in items(value, "/items").take_while(|_| !findings.has_errors()) {
+                    self.add(file, document, &format!("{base}/items/{index}"));
+                }
+            }
+            Some((api_version, kind)) => self.add_object(api_version, kind, value, &mut findings),
+            None => without_type(value, &mut findings),
+        }
+        self.problems.append(&mut findings.problems);
+    }
+
+    fn add_object(&mut self, api_version: &str, kind: &str, value: &Value, findings: &mut Findings<'_>) {
+        let mut content = value.clone();
+        let kind = match (api_version, kind) {
+            ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
+                deployment_config::settle(&mut content, api_version, findings);
+                Kind::DeploymentConfig
+            }
+            ("v1", "Service") => {
+                core::settle_service(&mut content, findings);
+                Kind::Service
+            }
+            ("v1", "Endpoints") => {
+                core::settle_endpoints(&mut content, findings);
+                Kind::Endpoints
+            }
+            ("v1", "ConfigMap") => {
+                core::settle_config_map(&mut content, findings);
+                Kind::ConfigMap
+            }
+            ("v1", "Secret") => {
+                core::settle_secret(&mut content, findings);
+                Kind::Secret
+            }
+            ("v1", "PersistentVolumeClaim") => {
+                core::settle_claim(&mut content, findings);
+                Kind::PersistentVolumeClaim
+            }
+            ("launchway.dev/v1", "Task") => return self.add_task(&mut content, findings),
+            _ => return without_room(api_version, kind, findings),
+        };
+        let images = image_uses(&content, &kind, findings);
+        let name = text_at(&content, "/metadata/name").to_owned();
+        if !findings.has_errors() {
+            let links = links(&content, &kind, &name);
+            let location = findings.location("");
+            self.objects.push(Declared { key: ObjectKey { kind, name }, location, content, images, links });
+        }
+    }
+
+    fn add_task(&mut self, content: &mut Value, findings: &mut Findings<'_>) {
+        let Some(definition) = task::settle(content, findings) else { return };
+        let image = image_use(&definition.image, "/spec/image", findings);
+        let name = text_at(content, "/metadata/name").to_owned();
+        if !findings.has_errors() {
+            self.tasks.push(DeclaredTask { name, definition, image });
+        }
+    }
+}
+
+/// Kinds that are not declared objects of a stage.
+fn without_room(api_version: &str, kind: &str, findings: &mut Findings<'_>) {
+    const OWN: [&str; 3] = ["Project", "Task", "Hook"];
+    match (api_version, kind) {
+        ("launchway.dev/v1", "Project") => {
+            findings.error("", "misplaced", "a Project must be in launchway.yaml at the repository's root");
+        }
+        ("v1" | "template.openshift.io/v1", "Template") => {
+            findings.error("/kind", "not-supported", "templates are not supported yet").hint =
+                Some("expand it with `oc process` and commit the result".to_owned());
+        }
+        ("launchway.dev/v1", "Hook") => {
+            findings.error("/kind", "not-supported", "node hooks are not supported yet");
+        }
+        (version, _) if version.starts_with("launchway.dev/") => {
+            let problem = findings.error("/kind", "unknown-kind", format!("there is no `{kind}` in `{version}`"));
+            problem.hint = match nearest(kind, OWN.into_iter()) {
+                Some(known) => Some(format!("did you mean `{known}` in `launchway.dev/v1`?")),
+                None => Some("launchway.dev/v1 has Project and Task".to_owned()),
+            };
+        }
+        (version, "Shipyard") if version.starts_with("spec.keptn.sh/") => {
+            findings.warning("", "ignored", "this shipyard is not the project's, and is ignored").hint =
+                Some("the project's is `shipyard.yaml` at the root, or `spec.shipyard` of launchway.yaml".to_owned());
+        }
+        (version, "DeploymentConfig") => {
+            let message = format!("`{version}` is no version of DeploymentConfig");
+            findings.error("/apiVersion", "unsupported-value", message).hint =
+                Some("write `apps.openshift.io/v1`".to_owned());
+        }
+        _ => {
+            let message = format!("{kind} ({api_version}) is not applied on the local runtime");
+            findings.warning("/kind", "not-applied", message);
+        }
+    }
+}
+
+/// One of ours that lacks its `apiVersion` is more likely a slip than somebody else's file.
+fn without_type(value: &Value, findings: &mut Findings<'_>) {
+    const KNOWN: [&str; 8] =
+        ["DeploymentConfig", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Endpoints", "Task", "Project"];
+    let kind = text_at(value, "/kind");
+    if KNOWN.contains(&kind) && value.get("apiVersion").is_none() {
+        findings.warning("", "ignored", format!("this {kind} has no `apiVersion`, and is ignored"));
+    }
+}
+
+fn image_uses(content: &Value, kind: &Kind, findings: &mut Findings<'_>) -> Vec<ImageUse> {
+    if *kind != Kind::DeploymentConfig {
+        return Vec::new();
+    }
+    let Some(template) = content.pointer("/spec/template") else { return Vec::new() };
+    let mut uses = Vec::new();
+    for list in CONTAINER_LISTS {
+        for (index, container) in items(template, list) {
+            let name = text_at(container, "/image");
+            if !name.is_empty() {
+                uses.extend(image_use(name, &format!("/spec/template{list}/{index}/image"), findings));
+            }
+            let has_command = items(container, "/command").next().is_some();
+            if name == "host" && !has_command {
+                let field = format!("/spec/template{list}/{index}/command");
+                let message = "this is required: the image `host` has nothing of its own to run";
+                findings.error(&field, "required", message);
+            }
+        }
+    }
+    uses
+}
+
+fn image_use(name: &str, pointer: &str, findings: &mut Findings<'_>) -> Option<ImageUse> {
+    match image::parse(name) {
+        Ok(Image::Git(folder)) => {
+            Some(ImageUse { pointer: pointer.to_owned(), folder, location: findings.location(pointer) })
+        }
+        Ok(Image::Archive | Image::Host) => None,
+        Err(refusal) => {
+            let message = format!("the image `{name}` cannot run here: {}", refusal.message);
+            findings.error(pointer, "image", message).hint = Some(refusal.hint.to_owned());
+            None
+        }
+    }
+}
+
+fn links(content: &Value, kind: &Kind, name: &str) -> Links {
+    let label = metadata::label(content, metadata::SERVICE_LABEL).map(ServiceName::new);
+    match kind {
+        Kind::DeploymentConfig => {
+            let mut found = content.pointer("/spec/template").map(references::of).unwrap_or_default();
+            let spec = content.get("spec").unwrap_or(&Value::Null);
+            for hook in deployment_config::hooks(spec).filter_map(|hook| hook.get("execNewPod")) {
+                references::add_variables(&mut found, hook);
+            }
+            Links {
+                service: label.or_else(|| Some(ServiceName::new(name))),
+                pod_labels: text_map(content.pointer("/spec/template/metadata/labels")),
+                references: found,
+                ..Links::default()
+            }
+        }
+        Kind::Service => {
+            Links { service: label, selector: text_map(content.pointer("/spec/selector")), ..Links::default() }
+        }
+        _ => Links { service: label, ..Links::default() },
+    }
+}
+
+fn text_map(value: Option<&Value>) -> BTreeMap<String, String> {
+    let entries = value.and_then(Value::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+}

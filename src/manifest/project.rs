@@ -1,0 +1,145 @@
+//! `launchway.yaml`: what it may say, and what it means.
+
+use std::collections::BTreeMap;
+
+use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
+use serde_json::Value;
+
+use super::findings::Findings;
+use super::image::folder;
+use super::pod_template::{items, text_at};
+use super::shape::own::PROJECT;
+use super::shape::{Strictness, check};
+use super::{metadata, names};
+use crate::model::object::Location;
+use crate::model::project::StatusDetail;
+
+/// Where the project file is.
+pub const PROJECT_FILE: &str = "launchway.yaml";
+/// Where the shipyard is unless the project says otherwise.
+pub const SHIPYARD_FILE: &str = "shipyard.yaml";
+
+/// What `launchway.yaml` says; without the file, its defaults.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    pub(crate) name: Option<String>,
+    pub(crate) stages: BTreeMap<String, StageSettings>,
+    /// Only these files, if set.
+    pub(crate) include: Option<GlobSet>,
+    pub(crate) exclude: GlobSet,
+    /// From the root; with the place where it is said.
+    pub(crate) shipyard: Option<(String, Location)>,
+    pub(crate) statuses: StatusDetail,
+    pub(crate) strict: bool,
+}
+
+/// What it says about a stage, each with its place.
+#[derive(Debug)]
+pub(crate) struct StageSettings {
+    pub(crate) location: Location,
+    /// Normalised; empty for the whole tree.
+    pub(crate) path: Option<(String, Location)>,
+    pub(crate) namespace: Option<(String, Location)>,
+    pub(crate) delivery: Option<(String, Location)>,
+    pub(crate) prune: bool,
+}
+
+/// Reads a `Project` document.
+pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
+    let mut value = value.clone();
+    check(&mut value, &PROJECT, Strictness::Own, findings);
+    metadata::settle(&mut value, names::entity, findings);
+    rollback(&value, findings);
+    let stages = value.pointer("/spec/stages").and_then(Value::as_object).into_iter().flatten();
+    Settings {
+        name: Some(text_at(&value, "/metadata/name").to_owned()).filter(|name| !name.is_empty()),
+        stages: stages.map(|(name, stage)| (name.clone(), self::stage(name, stage, findings))).collect(),
+        include: value.pointer("/spec/include").map(|_| globs(&value, "/spec/include", findings)),
+        exclude: globs(&value, "/spec/exclude", findings),
+        shipyard: path(&value, "/spec/shipyard", "/spec/shipyard", findings),
+        statuses: statuses(text_at(&value, "/spec/statuses")),
+        strict: value.pointer("/spec/strict") == Some(&Value::Bool(true)),
+    }
+}
+
+fn statuses(word: &str) -> StatusDetail {
+    match word {
+        "hooks" => StatusDetail::Hooks,
+        "services" => StatusDetail::Services,
+        "stages" => StatusDetail::Stages,
+        _ => StatusDetail::Auto,
+    }
+}
+
+fn rollback(value: &Value, findings: &mut Findings<'_>) {
+    let wanted = text_at(value, "/spec/rollback/onFailure");
+    if matches!(wanted, "automatic" | "pull-request") {
+        let message =
+            format!("`{wanted}` is not supported yet: the last complete version serves again, and that is all");
+        findings.warning("/spec/rollback/onFailure", "not-supported", message);
+    }
+}
+
+fn stage(name: &str, stage: &Value, findings: &mut Findings<'_>) -> StageSettings {
+    let mut at = "/spec/stages".to_owned();
+    super::yaml::push_segment(&mut at, name);
+    for key in ["windows", "approval", "signers"] {
+        if stage.get(key).is_some() {
+            let message = format!("`{key}` is not supported yet");
+            findings.error_at_key(&format!("{at}/{key}"), "not-supported", message).hint =
+                Some("remove it: a rule that nobody enforces would be worse than none".to_owned());
+        }
+    }
+    if text_at(stage, "/runtime") == "kubernetes" {
+        let message = "the Kubernetes runtime is not supported yet";
+        findings.error(&format!("{at}/runtime"), "not-supported", message);
+    }
+    let namespace = text_with_place(stage, "namespace", &at, findings);
+    if let Some((namespace, _)) = &namespace
+        && let Err(wrong) = names::label(namespace)
+    {
+        findings.error(&format!("{at}/namespace"), "invalid", format!("`{namespace}` {wrong}"));
+    }
+    StageSettings {
+        location: findings.key_location(&at),
+        path: path(stage, "/path", &format!("{at}/path"), findings),
+        namespace,
+        delivery: text_with_place(stage, "delivery", &at, findings),
+        prune: stage.get("prune") != Some(&Value::Bool(false)),
+    }
+}
+
+fn text_with_place(stage: &Value, key: &str, at: &str, findings: &Findings<'_>) -> Option<(String, Location)> {
+    let text = stage.get(key)?.as_str()?;
+    Some((text.to_owned(), findings.location(&format!("{at}/{key}"))))
+}
+
+/// A path inside the repository at `pointer` of `value`, which stands at `field` of the document.
+fn path(value: &Value, pointer: &str, field: &str, findings: &mut Findings<'_>) -> Option<(String, Location)> {
+    let text = value.pointer(pointer)?.as_str()?;
+    let normal = folder(text);
+    if normal.is_none() {
+        findings.error(field, "invalid", format!("`{text}` must be a path inside the repository, from its root"));
+    }
+    Some((normal?, findings.location(field)))
+}
+
+fn globs(value: &Value, pointer: &str, findings: &mut Findings<'_>) -> GlobSet {
+    let mut set = GlobSetBuilder::new();
+    for (index, glob) in items(value, pointer) {
+        let Some(text) = glob.as_str() else { continue };
+        match GlobBuilder::new(text).literal_separator(true).build() {
+            Ok(glob) => {
+                set.add(glob);
+            }
+            Err(error) => {
+                let message = format!("`{text}` is not a glob: {}", error.kind());
+                findings.error(&format!("{pointer}/{index}"), "invalid", message);
+            }
+        }
+    }
+    set.build().unwrap_or_else(|error| {
+        findings.error(pointer, "invalid", format!("the globs cannot be used: {error}"));
+        GlobSet::empty()
+    })
+}

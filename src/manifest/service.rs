@@ -1,0 +1,83 @@
+//! Which service an object is delivered with.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::object::Declared;
+use crate::model::ids::ServiceName;
+use crate::model::object::{Kind, ObjectKey};
+
+/// The service of objects that belong to no single one.
+pub const SHARED: &str = "shared";
+
+/// The services of a stage's objects, in their order.
+///
+/// The label decides; a deployment config without it is its own. A `Service` goes with the one service whose pods it
+/// selects, a `ConfigMap`, `Secret` or claim with the one that reads it, `Endpoints` with the `Service` of their name.
+pub(crate) fn assign(objects: &[&Declared]) -> Vec<ServiceName> {
+    let directory = Directory::new(objects);
+    let named: HashMap<&str, ServiceName> = objects
+        .iter()
+        .filter(|object| object.key.kind == Kind::Service)
+        .map(|object| (object.key.name.as_str(), directory.of_service(object)))
+        .collect();
+    let service_of = |object: &&Declared| match (&object.links.service, &object.key.kind) {
+        (Some(service), _) => service.clone(),
+        (None, Kind::Service | Kind::Endpoints) => named.get(object.key.name.as_str()).cloned().unwrap_or_else(shared),
+        (None, _) => directory.of_reader(&object.key),
+    };
+    objects.iter().map(service_of).collect()
+}
+
+fn shared() -> ServiceName {
+    ServiceName::new(SHARED)
+}
+
+/// The deployment configs of a stage, by what others find them by.
+struct Directory<'a> {
+    by_label: HashMap<(&'a str, &'a str), Vec<&'a Declared>>,
+    readers: HashMap<&'a ObjectKey, Option<&'a ServiceName>>,
+}
+
+impl<'a> Directory<'a> {
+    fn new(objects: &[&'a Declared]) -> Self {
+        let mut directory = Self { by_label: HashMap::new(), readers: HashMap::new() };
+        for config in objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
+            for (key, value) in &config.links.pod_labels {
+                directory.by_label.entry((key, value)).or_default().push(config);
+            }
+            let service = config.links.service.as_ref();
+            for reference in &config.links.references {
+                let reader = directory.readers.entry(reference).or_insert(service);
+                if *reader != service {
+                    *reader = None;
+                }
+            }
+        }
+        directory
+    }
+
+    fn of_reader(&self, key: &ObjectKey) -> ServiceName {
+        self.readers.get(key).copied().flatten().cloned().unwrap_or_else(shared)
+    }
+
+    fn of_service(&self, object: &Declared) -> ServiceName {
+        if let Some(service) = &object.links.service {
+            return service.clone();
+        }
+        let mut services = self.selected(&object.links.selector).filter_map(|config| config.links.service.as_ref());
+        let first = services.next();
+        match first {
+            Some(service) if services.all(|other| other == service) => service.clone(),
+            _ => shared(),
+        }
+    }
+
+    /// The configs whose pods a selector matches, found by its rarest label.
+    fn selected<'b>(&'b self, selector: &'b BTreeMap<String, String>) -> impl Iterator<Item = &'a Declared> + 'b {
+        let candidates = selector.iter().map(|(key, value)| self.by_label.get(&(key.as_str(), value.as_str())));
+        let rarest = candidates.min_by_key(|configs| configs.map_or(0, Vec::len)).flatten();
+        let matches =
+            |config: &&Declared| selector.iter().all(|(key, value)| config.links.pod_labels.get(key) == Some(value));
+        rarest.into_iter().flatten().copied().filter(matches)
+    }
+}

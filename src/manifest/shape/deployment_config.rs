@@ -1,0 +1,102 @@
+//! Keys of OpenShift's `DeploymentConfig`.
+
+use super::core::{API_VERSION, KIND, METADATA, STATUS};
+use super::pod::{ENV_VAR, POD_TEMPLATE, RESOURCES};
+use super::{Field, Shape, Type, any, flag, list, object, positive, small_count, text, text_map, texts, word};
+
+pub(crate) const DEPLOYMENT_CONFIG: Shape =
+    Shape { fields: &[API_VERSION, KIND, METADATA, object("spec", &SPEC).required(), STATUS] };
+
+const SPEC: Shape = Shape {
+    fields: &[
+        small_count("replicas").doc("How many pods serve; 0 unless given."),
+        text_map("selector").doc("Which pods belong to it; the template's labels unless given."),
+        object("strategy", &STRATEGY).doc("How a new version replaces the old one; Rolling unless given."),
+        list("triggers", &Type::Object(&TRIGGER))
+            .kept()
+            .doc("What starts a deployment; a ConfigChange trigger unless given, nothing if the list is empty."),
+        small_count("minReadySeconds").doc("Seconds a pod must be ready before it counts as available."),
+        small_count("revisionHistoryLimit").kept().doc("How many old versions are kept."),
+        flag("test").doc("Scaled to zero whenever no deployment runs."),
+        flag("paused").doc("Nothing starts while this is set."),
+        object("template", &POD_TEMPLATE).required().doc("What every pod looks like."),
+    ],
+};
+
+const STRATEGY: Shape = Shape {
+    fields: &[
+        word("type", &["Rolling", "Recreate", "Custom"]),
+        object("rollingParams", &ROLLING),
+        object("recreateParams", &RECREATE),
+        object("customParams", &CUSTOM),
+        object("resources", &RESOURCES),
+        text_map("labels"),
+        text_map("annotations"),
+        positive("activeDeadlineSeconds").doc("Seconds that hooks and rollout may take together; 21600 unless given."),
+    ],
+};
+
+/// Checked against its rules only if it applies, so that a leftover block does no harm: see the checks of the strategy.
+const ROLLING: Shape = Shape {
+    fields: &[
+        Field::new("updatePeriodSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        Field::new("intervalSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        Field::new("maxUnavailable", Type::IntegerOrText).kept(),
+        Field::new("maxSurge", Type::IntegerOrText).kept(),
+        object("pre", &HOOK).kept(),
+        object("mid", &HOOK).kept(),
+        object("post", &HOOK).kept(),
+        any("updatePercent").forgotten(),
+    ],
+};
+
+const RECREATE: Shape = Shape {
+    fields: &[
+        Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        object("pre", &HOOK).kept(),
+        object("mid", &HOOK).kept(),
+        object("post", &HOOK).kept(),
+    ],
+};
+
+const CUSTOM: Shape =
+    Shape { fields: &[text("image"), list("environment", &Type::Object(&ENV_VAR)), texts("command")] };
+
+const HOOK: Shape = Shape {
+    fields: &[
+        text("failurePolicy"),
+        object("execNewPod", &EXEC_NEW_POD).kept(),
+        list("tagImages", &Type::Object(&TAG_IMAGE)),
+        positive("timeoutSeconds").doc("Seconds one attempt may take; launchway's own."),
+    ],
+};
+
+const EXEC_NEW_POD: Shape = Shape {
+    fields: &[texts("command"), list("env", &Type::Object(&ENV_VAR)), text("containerName"), texts("volumes")],
+};
+
+const TAG_IMAGE: Shape = Shape { fields: &[text("containerName"), object("to", &OBJECT_REFERENCE)] };
+
+const TRIGGER: Shape = Shape { fields: &[text("type").required(), object("imageChangeParams", &IMAGE_CHANGE).kept()] };
+
+const IMAGE_CHANGE: Shape = Shape {
+    fields: &[
+        flag("automatic"),
+        texts("containerNames"),
+        object("from", &OBJECT_REFERENCE),
+        text("lastTriggeredImage").forgotten(),
+    ],
+};
+
+const OBJECT_REFERENCE: Shape = Shape {
+    fields: &[
+        text("kind"),
+        text("name"),
+        text("namespace"),
+        text("apiVersion"),
+        text("uid"),
+        text("resourceVersion"),
+        text("fieldPath"),
+    ],
+};

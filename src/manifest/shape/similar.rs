@@ -1,0 +1,48 @@
+//! "Did you mean": the known word that is nearest to a misspelt one.
+
+/// The nearest of `known`, if it is near enough to be what was meant.
+pub(crate) fn nearest<'a>(word: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = (word.len() / 3).clamp(1, 3);
+    let near = known.map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate));
+    near.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
+}
+
+/// Letters to insert, delete, replace, or swap with their neighbour.
+fn distance(a: &str, b: &str) -> usize {
+    let (a, b): (Vec<char>, Vec<char>) = (a.chars().take(64).collect(), b.chars().take(64).collect());
+    let mut before_last = Vec::new();
+    let mut last: Vec<usize> = (0..=b.len()).collect();
+    for (i, &left) in a.iter().enumerate() {
+        let mut row = vec![i + 1];
+        for (j, &right) in b.iter().enumerate() {
+            let mut best = (last[j] + usize::from(left != right)).min(last[j + 1] + 1).min(row[j] + 1);
+            if i > 0 && j > 0 && left == b[j - 1] && a[i - 1] == right {
+                best = best.min(before_last[j - 1] + 1);
+            }
+            row.push(best);
+        }
+        before_last = std::mem::replace(&mut last, row);
+    }
+    last[b.len()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slips_are_recognised_and_strangers_are_not() {
+        let known = ["replicas", "selector", "strategy", "triggers", "template"];
+        let table = [
+            ("replica", Some("replicas")),
+            ("repilcas", Some("replicas")),
+            ("Strategy", Some("strategy")),
+            ("tigger", Some("triggers")),
+            ("lifecycle", None),
+            ("", None),
+        ];
+        for (word, expected) in table {
+            assert_eq!(nearest(word, known.into_iter()), expected, "{word}");
+        }
+    }
+}

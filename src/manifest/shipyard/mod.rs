@@ -1,0 +1,158 @@
+//! Keptn's shipyard: versions, keys, rules.
+
+mod lint;
+
+use serde_json::{Value, json};
+
+use super::duration;
+use super::findings::Findings;
+use super::pod_template::{items, text_at};
+use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
+use super::shape::{Strictness, check};
+use crate::model::ids::StageName;
+use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+
+/// What is read, with the group before the version or without it.
+pub(crate) const API_VERSIONS: [&str; 5] =
+    ["spec.keptn.sh/0.2.0", "spec.keptn.sh/0.2.1", "spec.keptn.sh/0.2.2", "spec.keptn.sh/0.2.3", "spec.keptn.sh/0.2.4"];
+const GROUP: &str = "spec.keptn.sh/";
+/// Events are compared without it.
+const EVENT_PREFIX: &str = "sh.keptn.event.";
+
+/// Reads the shipyard's document; `None` if there are errors, which then are among the findings.
+pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyard> {
+    if is_of_0_1(value) {
+        findings.error("", "shipyard-version", "this shipyard is of version 0.1, which is not supported").hint =
+            Some("rewrite it as 0.2: docs/file-formats.md shows how under \"From 0.1 to 0.2\"".to_owned());
+        return None;
+    }
+    version(value, findings);
+    let mut value = value.clone();
+    write_events_out(&mut value, findings);
+    check(&mut value, &SHIPYARD, Strictness::Users, findings);
+    let shipyard = shipyard(&value, findings);
+    lint::validate(&shipyard, findings);
+    (!findings.has_errors()).then_some(shipyard)
+}
+
+fn is_of_0_1(value: &Value) -> bool {
+    let version = version_of(value).unwrap_or_default();
+    let has_old_keys = |stage: &Value| STAGE_KEYS_0_1.iter().any(|key| stage.get(*key).is_some());
+    version.starts_with("0.1")
+        || (value.get("spec").is_none() && value.get("stages").is_some())
+        || items(value, "/spec/stages").any(|(_, stage)| has_old_keys(stage))
+}
+
+/// The specification's version, from `apiVersion` or the first draft's `version`.
+fn version_of(value: &Value) -> Option<&str> {
+    let text = value.get("apiVersion").or_else(|| value.get("version"))?.as_str()?;
+    Some(text.strip_prefix(GROUP).unwrap_or(text))
+}
+
+fn version(value: &Value, findings: &mut Findings<'_>) {
+    let key =
+        if value.get("version").is_some() && value.get("apiVersion").is_none() { "version" } else { "apiVersion" };
+    let pointer = format!("/{key}");
+    match version_of(value) {
+        Some(version) if API_VERSIONS.iter().any(|known| known.strip_prefix(GROUP) == Some(version)) => {}
+        Some(version) => {
+            let message = format!("`{version}` is no supported version of the shipyard");
+            findings.error(&pointer, "shipyard-version", message).hint =
+                Some("write `apiVersion: spec.keptn.sh/0.2.2`; 0.2.0 to 0.2.4 are read".to_owned());
+        }
+        None => {
+            findings.error(&pointer, "required", "this is required").hint =
+                Some("write `apiVersion: spec.keptn.sh/0.2.2`".to_owned());
+        }
+    }
+    if text_at(value, "/kind") != "Shipyard" {
+        findings.error("/kind", "unsupported-value", "must be `Shipyard`");
+    }
+}
+
+/// An entry of `triggeredOn` that is only a text means its event.
+fn write_events_out(value: &mut Value, findings: &mut Findings<'_>) {
+    let stages = value.pointer_mut("/spec/stages").and_then(Value::as_array_mut).into_iter().flatten();
+    for (stage, value) in stages.enumerate() {
+        let sequences = value.get_mut("sequences").and_then(Value::as_array_mut).into_iter().flatten();
+        for (sequence, value) in sequences.enumerate() {
+            let triggers = value.get_mut("triggeredOn").and_then(Value::as_array_mut).into_iter().flatten();
+            for (index, trigger) in triggers.enumerate().filter(|(_, trigger)| trigger.is_string()) {
+                let pointer = format!("/spec/stages/{stage}/sequences/{sequence}/triggeredOn/{index}");
+                findings.warning(&pointer, "shipyard", "an entry of triggeredOn has the key `event`");
+                *trigger = json!({"event": trigger});
+            }
+        }
+    }
+}
+
+fn shipyard(value: &Value, findings: &mut Findings<'_>) -> Shipyard {
+    let stages = items(value, "/spec/stages").map(|(index, stage)| Stage {
+        name: StageName::new(text_at(stage, "/name")),
+        sequences: items(stage, "/sequences")
+            .map(|(sequence, value)| self::sequence(value, &place(index, sequence), findings))
+            .collect(),
+    });
+    let stages = stages.collect();
+    Shipyard { name: text_at(value, "/metadata/name").to_owned(), stages }
+}
+
+/// Where a sequence stands.
+fn place(stage: usize, sequence: usize) -> String {
+    format!("/spec/stages/{stage}/sequences/{sequence}")
+}
+
+fn sequence(value: &Value, at: &str, findings: &mut Findings<'_>) -> Sequence {
+    let triggers = items(value, "/triggeredOn");
+    let triggered_on =
+        triggers.map(|(index, value)| trigger(value, &format!("{at}/triggeredOn/{index}"), findings)).collect();
+    let tasks =
+        items(value, "/tasks").map(|(index, value)| task(value, &format!("{at}/tasks/{index}"), findings)).collect();
+    Sequence { name: text_at(value, "/name").to_owned(), triggered_on, tasks }
+}
+
+fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrigger {
+    let event = text_at(value, "/event");
+    let mut trigger = SequenceTrigger {
+        event: event.strip_prefix(EVENT_PREFIX).unwrap_or(event).to_owned(),
+        selector: std::collections::BTreeMap::new(),
+    };
+    let selector = value.pointer("/selector/match").and_then(Value::as_object).into_iter().flatten();
+    for (key, value) in selector {
+        let mut result = value.as_str().unwrap_or_default();
+        let mut pointer = format!("{at}/selector/match");
+        super::yaml::push_segment(&mut pointer, key);
+        if result == "failed" {
+            findings.warning(&pointer, "shipyard", "the result of a sequence is `fail`; `failed` is read as that");
+            result = "fail";
+        }
+        if !matches!(result, "pass" | "warning" | "fail") {
+            let message = format!("`{result}` is never the result of a sequence");
+            findings.warning(&pointer, "shipyard", message).hint = Some("one of pass, warning, fail".to_owned());
+        }
+        trigger.selector.insert(key.clone(), result.to_owned());
+    }
+    trigger
+}
+
+fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
+    let pause = text_at(value, "/triggeredAfter");
+    let after = if pause.is_empty() { Some(std::time::Duration::ZERO) } else { duration::parse(pause) };
+    if after.is_none() {
+        let message = format!("`{pause}` is not a duration");
+        findings.error(&format!("{at}/triggeredAfter"), "invalid", message).hint =
+            Some("such as 90s, 10m or 1h30m".to_owned());
+    }
+    let properties = value.get("properties").cloned().unwrap_or(Value::Null);
+    if !properties.is_null() && !properties.is_object() {
+        findings.error(&format!("{at}/properties"), "type", "must be a mapping");
+    }
+    Task {
+        name: text_at(value, "/name").to_owned(),
+        triggered_after_ms: after.map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)),
+        properties,
+    }
+}
+
+#[cfg(test)]
+mod tests;

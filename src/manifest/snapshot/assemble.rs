@@ -1,0 +1,152 @@
+//! From files to stages: which objects each has, their services, and what may not be there twice.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::FileMap;
+use super::file::Resolved;
+use super::layout::{Layout, StageLayout};
+use crate::manifest::discover::is_under;
+use crate::manifest::object::Declared;
+use crate::manifest::problem::Problem;
+use crate::manifest::service;
+use crate::model::ids::ServiceName;
+use crate::model::object::{Location, Object};
+use crate::model::project::{Project, StageContent, TaskDefinition};
+
+/// All stages, and what is wrong between files.
+#[derive(Debug)]
+pub(super) struct Assembled {
+    pub(super) project: Arc<Project>,
+    pub(super) problems: Vec<Problem>,
+    /// The folder of each stage of the project.
+    folders: Vec<String>,
+}
+
+/// Builds all stages.
+pub(super) fn assemble(layout: &Layout, files: &FileMap) -> Assembled {
+    let mut problems = Vec::new();
+    let stages = layout.stages.iter().map(|stage| self::stage(stage, layout, files, &mut problems)).collect();
+    let project =
+        Project { name: layout.name.clone(), shipyard: layout.shipyard.clone(), stages, statuses: layout.statuses };
+    let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
+    Assembled { project: Arc::new(project), problems, folders }
+}
+
+fn stage(stage: &StageLayout, layout: &Layout, files: &FileMap, problems: &mut Vec<Problem>) -> StageContent {
+    let in_stage = || files.iter().filter(|(path, _)| is_under(path, &stage.folder)).map(|(_, file)| file);
+    let pairs = in_stage().flat_map(|file| file.parsed.declarations.objects.iter().zip(&file.objects));
+    let (declared, resolved): (Vec<&Declared>, Vec<&Arc<Object>>) = pairs.unzip();
+    let services = service::assign(&declared);
+    let mut objects = BTreeMap::new();
+    for (object, service) in resolved.into_iter().zip(services) {
+        let object = with_service(object, service);
+        if let Some(first) = objects.insert(object.key.clone(), Arc::clone(&object)) {
+            problems.push(twice(&object.key, &first.location, &object.location));
+        }
+    }
+    let tasks = tasks(stage, layout, in_stage(), problems);
+    StageContent {
+        name: stage.name.clone(),
+        namespace: stage.namespace.clone(),
+        delivery: stage.delivery.clone(),
+        objects,
+        tasks,
+        prune: stage.prune,
+    }
+}
+
+fn with_service(object: &Arc<Object>, service: ServiceName) -> Arc<Object> {
+    if object.service == service {
+        return Arc::clone(object);
+    }
+    Arc::new(Object { service, ..Object::clone(object) })
+}
+
+fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
+    Problem::error(second, "duplicate", format!("{what} is declared twice in the same stage"))
+        .hint(format!("the other one is at {first}; remove one, or give the stages paths of their own"))
+}
+
+fn tasks<'a>(
+    stage: &StageLayout,
+    layout: &Layout,
+    files: impl Iterator<Item = &'a Arc<Resolved>>,
+    problems: &mut Vec<Problem>,
+) -> BTreeMap<String, Vec<TaskDefinition>> {
+    let mut tasks: BTreeMap<String, Vec<TaskDefinition>> = BTreeMap::new();
+    for file in files {
+        for (declared, definition) in file.parsed.declarations.tasks.iter().zip(&file.tasks) {
+            for unknown in definition.stages.iter().filter(|stage| layout.shipyard.stage(stage).is_none()) {
+                let message = format!("the task `{}` is for a stage `{unknown}`, which does not exist", declared.name);
+                problems.push(Problem::error(&definition.location, "not-found", message).warning());
+            }
+            if !definition.stages.is_empty() && !definition.stages.contains(&stage.name) {
+                continue;
+            }
+            let same = tasks.entry(declared.name.clone()).or_default();
+            if let Some(first) = same.iter().find(|other| overlaps(other, definition)) {
+                problems.push(twice(&format!("Task/{}", declared.name), &first.location, &definition.location));
+            }
+            same.push(TaskDefinition::clone(definition));
+        }
+    }
+    tasks
+}
+
+/// Whether two definitions of a task would both run for a service.
+fn overlaps(one: &TaskDefinition, other: &TaskDefinition) -> bool {
+    match (one.services.is_empty(), other.services.is_empty()) {
+        (true, true) => true,
+        (false, false) => one.services.iter().any(|service| other.services.contains(service)),
+        _ => false,
+    }
+}
+
+/// The same with some files' objects replaced; `None` if that could touch the services of others, or what is
+/// declared twice: then everything is put together again.
+pub(super) fn replace(
+    before: &Assembled,
+    old: &FileMap,
+    new: &FileMap,
+    touched: &BTreeSet<Arc<str>>,
+) -> Option<Assembled> {
+    let nothing = |path| !old.contains_key(path) && !new.contains_key(path);
+    let mut pairs = Vec::new();
+    for path in touched.iter().filter(|path| !nothing(*path)) {
+        let (was, is) = (old.get(path)?, new.get(path)?);
+        if !before.problems.is_empty() || !declares_alike(was, is) {
+            return None;
+        }
+        pairs.push((path, was, is));
+    }
+    let mut project = Arc::clone(&before.project);
+    if !pairs.is_empty() {
+        // The first change copies the map of objects, not the objects.
+        let stages = &mut Arc::make_mut(&mut project).stages;
+        for (stage, folder) in stages.iter_mut().zip(&before.folders) {
+            for (_, _, is) in pairs.iter().filter(|(path, ..)| is_under(path, folder)) {
+                put_into(stage, is);
+            }
+        }
+    }
+    Some(Assembled { project, problems: before.problems.clone(), folders: before.folders.clone() })
+}
+
+fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
+    let (was, is) = (&was.parsed.declarations, &is.parsed.declarations);
+    let same = |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links;
+    was.tasks.is_empty()
+        && is.tasks.is_empty()
+        && was.objects.len() == is.objects.len()
+        && was.objects.iter().zip(&is.objects).all(same)
+}
+
+fn put_into(stage: &mut StageContent, file: &Resolved) {
+    for object in &file.objects {
+        if let Some(place) = stage.objects.get_mut(&object.key) {
+            let service = place.service.clone();
+            *place = with_service(object, service);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! One file: what it declares, and the same with its images resolved.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::error::{Class, Result};
+use crate::manifest::digest;
+use crate::manifest::files::{FileEntry, FileKind, Files};
+use crate::manifest::object::{Declarations, ImageUse};
+use crate::manifest::problem::Problem;
+use crate::manifest::project::PROJECT_FILE;
+use crate::manifest::service::SHARED;
+use crate::manifest::yaml;
+use crate::model::ids::ServiceName;
+use crate::model::object::{Location, Object};
+use crate::model::project::TaskDefinition;
+
+/// What a file declares, whatever else is in the tree.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    pub(super) id: String,
+    pub(super) declarations: Declarations,
+}
+
+/// A file that cannot be read is worth a warning only up to this size, unless it looks like one of ours.
+const WORTH_A_WARNING: usize = 1 << 20;
+const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
+
+impl Parsed {
+    /// Reads and parses.
+    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<Self> {
+        let mut declarations = Declarations::default();
+        match content(entry, files)? {
+            Ok(bytes) => declare(&entry.path, &bytes, &mut declarations),
+            Err(problem) => declarations.problems.push(problem),
+        }
+        Ok(Self { id: entry.id.clone(), declarations })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        let Declarations { objects, tasks, problems } = &self.declarations;
+        objects.is_empty() && tasks.is_empty() && problems.is_empty()
+    }
+
+    /// The folders that its images name, some perhaps twice.
+    pub(super) fn folders(&self) -> impl Iterator<Item = &str> {
+        let of_objects = self.declarations.objects.iter().flat_map(|object| &object.images);
+        let of_tasks = self.declarations.tasks.iter().filter_map(|task| task.image.as_ref());
+        of_objects.chain(of_tasks).map(|image| image.folder.as_str())
+    }
+}
+
+/// A file's bytes, or why it is refused.
+pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec<u8>, Problem>> {
+    let refuse = |code, message: &str, hint: &str| Problem::in_file(&entry.path, code, message).hint(hint);
+    if let FileKind::Refused(why) = entry.kind {
+        return Ok(Err(refuse("path", &format!("the path {why}"), "rename it")));
+    }
+    if !matches!(entry.kind, FileKind::File { .. }) {
+        let hint = "commit the file itself; nothing is read through symlinks and submodules";
+        return Ok(Err(refuse("symlink", "this is no regular file", hint)));
+    }
+    let bytes = match files.read(entry) {
+        Ok(bytes) => bytes,
+        Err(failure) if failure.class() == Class::Stalled => {
+            let problem = Problem::in_file(&entry.path, "unreadable", failure.to_string());
+            return Ok(Err(match failure.hint_text() {
+                Some(hint) => problem.hint(hint),
+                None => problem,
+            }));
+        }
+        Err(failure) => return Err(failure),
+    };
+    if bytes.starts_with(LFS_POINTER) {
+        let hint = "keep manifests out of Git LFS: `git lfs untrack`, then commit the file again";
+        return Ok(Err(refuse("lfs", "this is a Git LFS pointer, not the file", hint)));
+    }
+    Ok(Ok(bytes))
+}
+
+fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
+    let is_ours = path == PROJECT_FILE || looks_like_ours(bytes);
+    if !is_ours && bytes.len() > WORTH_A_WARNING {
+        return;
+    }
+    let reading = yaml::read(bytes);
+    if !is_ours {
+        declarations.problems.extend(reading.errors.first().map(|error| problem(path, error).warning()));
+        return;
+    }
+    if !reading.errors.is_empty() {
+        declarations.problems.extend(reading.errors.iter().map(|error| problem(path, error)));
+        return;
+    }
+    for document in &reading.documents {
+        let is_project = path == PROJECT_FILE && document.value.get("kind").is_some_and(|kind| kind == "Project");
+        if !is_project {
+            declarations.add(path, document, "");
+        }
+    }
+}
+
+/// A document is ours only with `apiVersion` and `kind`.
+fn looks_like_ours(bytes: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(bytes);
+    text.contains("kind") && text.contains("apiVersion")
+}
+
+pub(super) fn problem(path: &str, error: &yaml::ReadError) -> Problem {
+    let place = Location { file: path.to_owned(), line: error.position.line, column: error.position.column };
+    let problem = Problem::error(&place, error.code, error.message.clone());
+    match &error.hint {
+        Some(hint) => problem.hint(hint.clone()),
+        None => problem,
+    }
+}
+
+/// A parsed file whose images carry the ids of their folders.
+#[derive(Debug)]
+pub(super) struct Resolved {
+    pub(super) parsed: Arc<Parsed>,
+    /// In the order of the declarations; their service is only known in a stage.
+    pub(super) objects: Vec<Arc<Object>>,
+    pub(super) tasks: Vec<Arc<TaskDefinition>>,
+    missing: Vec<Problem>,
+}
+
+impl Resolved {
+    pub(super) fn new<'a>(parsed: Arc<Parsed>, ids: &impl Fn(&str) -> Option<&'a str>) -> Self {
+        let mut missing = Vec::new();
+        let mut resolve = |image: &ImageUse| {
+            let Some(id) = ids(&image.folder) else {
+                missing.push(no_folder(image));
+                return None;
+            };
+            Some(Value::String(format!("git:{}@{id}", if image.folder.is_empty() { "." } else { &image.folder })))
+        };
+        let mut objects = Vec::with_capacity(parsed.declarations.objects.len());
+        for declared in &parsed.declarations.objects {
+            let mut content = declared.content.clone();
+            for image in &declared.images {
+                if let (Some(place), Some(name)) = (content.pointer_mut(&image.pointer), resolve(image)) {
+                    *place = name;
+                }
+            }
+            objects.push(Arc::new(Object {
+                key: declared.key.clone(),
+                service: declared.links.service.clone().unwrap_or_else(|| ServiceName::new(SHARED)),
+                location: declared.location.clone(),
+                digest: digest::of(&content),
+                content,
+            }));
+        }
+        let mut tasks = Vec::with_capacity(parsed.declarations.tasks.len());
+        for declared in &parsed.declarations.tasks {
+            let mut definition = declared.definition.clone();
+            if let Some(Value::String(name)) = declared.image.as_ref().and_then(&mut resolve) {
+                definition.image = name;
+            }
+            tasks.push(Arc::new(definition));
+        }
+        Self { parsed, objects, tasks, missing }
+    }
+
+    pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
+        self.parsed.declarations.problems.iter().chain(&self.missing)
+    }
+}
+
+fn no_folder(image: &ImageUse) -> Problem {
+    let message = format!("the repository has no folder `{}`", image.folder);
+    let mut problem = Problem::error(&image.location, "image", message)
+        .hint("commit the folder; a `git:` image is read from the deployed revision, not through symlinks");
+    problem.field = crate::manifest::problem::field_path(&image.pointer);
+    problem.pointer.clone_from(&image.pointer);
+    problem
+}

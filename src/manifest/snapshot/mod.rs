@@ -1,0 +1,233 @@
+//! A revision's files as a project, kept so that the next revision costs what changed in it.
+//!
+//! Three layers, each shared with the next snapshot where it stays the same: the *layout* (project file and shipyard:
+//! which files are read, which stages exist), the *files* (parsed, images resolved), and the *outcome* (stages with
+//! their objects). [`Snapshot::update`] gives exactly what [`Snapshot::read`] would.
+
+mod assemble;
+mod file;
+mod layout;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::files::{FileEntry, Files};
+use super::problem::{Problem, Severity};
+use crate::error::Result;
+use crate::model::ids::RepositoryName;
+use crate::model::project::Project;
+use assemble::{Assembled, assemble, replace};
+use file::{Parsed, Resolved};
+use layout::Layout;
+
+/// What is known besides the files.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Options {
+    /// The project's name unless `launchway.yaml` says otherwise.
+    pub repository: RepositoryName,
+}
+
+/// Everything parsed of one revision. Cloning costs nothing.
+#[derive(Clone, Debug)]
+pub struct Snapshot(Arc<State>);
+
+/// A project, or what is wrong.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outcome {
+    /// Absent if any problem is an error.
+    pub project: Option<Arc<Project>>,
+    /// Errors and warnings, by file and line.
+    pub problems: Vec<Problem>,
+}
+
+#[derive(Debug)]
+struct State {
+    options: Options,
+    layout: Arc<Layout>,
+    files: FileMap,
+    folders: Folders,
+    assembled: Assembled,
+    outcome: Outcome,
+}
+
+/// Files that declare something or are wrong, by path.
+type FileMap = BTreeMap<Arc<str>, Arc<Resolved>>;
+
+/// The folders that images name, with their ids and the files that name them.
+type Folders = BTreeMap<Arc<str>, Folder>;
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Folder {
+    id: Option<Arc<str>>,
+    used_by: BTreeSet<Arc<str>>,
+}
+
+/// A changed path: what is there now, or nothing.
+pub type Changed = (String, Option<FileEntry>);
+
+impl Snapshot {
+    /// Reads a whole tree.
+    ///
+    /// # Errors
+    /// If the tree cannot be read; what is wrong in its files is in [`Snapshot::project`].
+    pub fn read(files: &dyn Files, options: &Options) -> Result<Self> {
+        Self::read_reusing(files, options, &BTreeMap::new())
+    }
+
+    /// The next revision's snapshot. `changed` are all paths that differ; the work is proportional to them unless
+    /// the project file, the shipyard or a chart is among them.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    pub fn update(&self, changed: &[Changed], files: &dyn Files, options: &Options) -> Result<Self> {
+        let state = &*self.0;
+        if *options != state.options || changed.iter().any(|change| state.layout.depends_on(change)) {
+            return Self::read_reusing(files, options, &state.files);
+        }
+        let mut next = Next { files: state.files.clone(), folders: state.folders.clone(), touched: BTreeSet::new() };
+        for (path, entry) in changed {
+            next.renew_file(path, entry.as_ref(), &state.layout, files)?;
+        }
+        next.renew_folders(changed, files)?;
+        let assembled = replace(&state.assembled, &state.files, &next.files, &next.touched)
+            .unwrap_or_else(|| assemble(&state.layout, &next.files));
+        next.finish(options, Arc::clone(&state.layout), assembled, files)
+    }
+
+    /// What the files declare.
+    pub fn project(&self) -> &Outcome {
+        &self.0.outcome
+    }
+
+    /// Reads everything, except files that were parsed before.
+    fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap) -> Result<Self> {
+        let entries = files.entries()?;
+        let layout = Layout::read(&entries, files, options)?;
+        let mut next = Next { files: BTreeMap::new(), folders: Folders::new(), touched: BTreeSet::new() };
+        for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
+            let reusable = known.get(entry.path.as_str()).filter(|file| file.parsed.id == entry.id);
+            let parsed = match reusable {
+                Some(file) => Arc::clone(&file.parsed),
+                None => Arc::new(Parsed::read(entry, files)?),
+            };
+            next.put(&entry.path, parsed, files)?;
+        }
+        let assembled = assemble(&layout, &next.files);
+        next.finish(options, Arc::new(layout), assembled, files)
+    }
+}
+
+/// Files and folders on their way to the next snapshot.
+struct Next {
+    files: FileMap,
+    folders: Folders,
+    /// The files that are not what they were.
+    touched: BTreeSet<Arc<str>>,
+}
+
+impl Next {
+    fn renew_file(&mut self, path: &str, entry: Option<&FileEntry>, layout: &Layout, files: &dyn Files) -> Result<()> {
+        self.forget(path);
+        match entry.filter(|entry| layout.reads(&entry.path)) {
+            Some(entry) => self.put(path, Arc::new(Parsed::read(entry, files)?), files),
+            None => Ok(()),
+        }
+    }
+
+    fn forget(&mut self, path: &str) {
+        let Some((path, file)) = self.files.remove_entry(path) else { return };
+        for folder in file.parsed.folders() {
+            let Some(known) = self.folders.get_mut(folder) else { continue };
+            known.used_by.remove(&path);
+            if known.used_by.is_empty() {
+                self.folders.remove(folder);
+            }
+        }
+        self.touched.insert(path);
+    }
+
+    fn put(&mut self, path: &str, parsed: Arc<Parsed>, files: &dyn Files) -> Result<()> {
+        if parsed.is_empty() {
+            return Ok(());
+        }
+        let path: Arc<str> = path.into();
+        for folder in parsed.folders() {
+            if !self.folders.contains_key(folder) {
+                let id = files.tree_id(folder)?.map(Arc::from);
+                self.folders.insert(folder.into(), Folder { id, used_by: BTreeSet::new() });
+            }
+            if let Some(known) = self.folders.get_mut(folder) {
+                known.used_by.insert(Arc::clone(&path));
+            }
+        }
+        self.resolve(path, parsed);
+        Ok(())
+    }
+
+    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>) {
+        let ids = |folder: &str| self.folders.get(folder)?.id.as_deref();
+        let resolved = Resolved::new(parsed, &ids);
+        self.touched.insert(Arc::clone(&path));
+        self.files.insert(path, Arc::new(resolved));
+    }
+
+    /// Looks again at the folders in which something changed, and at the files that name them.
+    fn renew_folders(&mut self, changed: &[Changed], files: &dyn Files) -> Result<()> {
+        let mut users = BTreeSet::new();
+        for folder in self.folders_around(changed) {
+            let id = files.tree_id(&folder)?.map(Arc::from);
+            let Some(known) = self.folders.get_mut(&folder).filter(|known| known.id != id) else { continue };
+            known.id = id;
+            users.extend(known.used_by.iter().cloned());
+        }
+        for path in users {
+            if let Some(file) = self.files.get(&path) {
+                let parsed = Arc::clone(&file.parsed);
+                self.resolve(path, parsed);
+            }
+        }
+        Ok(())
+    }
+
+    fn finish(
+        self,
+        options: &Options,
+        layout: Arc<Layout>,
+        assembled: Assembled,
+        files: &dyn Files,
+    ) -> Result<Snapshot> {
+        let outcome = outcome(&layout, layout.missing_folders(files)?, &self.files, &assembled);
+        let Self { files, folders, .. } = self;
+        Ok(Snapshot(Arc::new(State { options: options.clone(), layout, files, folders, assembled, outcome })))
+    }
+
+    fn folders_around(&self, changed: &[Changed]) -> BTreeSet<Arc<str>> {
+        let mut found = BTreeSet::new();
+        for (path, _) in changed {
+            let parents = path.match_indices('/').map(|(at, _)| &path[..at]);
+            for parent in parents.chain(["", path]) {
+                found.extend(self.folders.get_key_value(parent).map(|(folder, _)| Arc::clone(folder)));
+            }
+        }
+        found
+    }
+}
+
+/// Puts everything together that readers of a snapshot see.
+fn outcome(layout: &Layout, missing: Vec<Problem>, files: &FileMap, assembled: &Assembled) -> Outcome {
+    let of_files = files.values().flat_map(|file| file.problems());
+    let mut problems: Vec<_> = layout.problems.iter().chain(of_files).chain(&assembled.problems).cloned().collect();
+    problems.extend(missing);
+    if layout.is_strict() {
+        for problem in problems.iter_mut().filter(|problem| problem.code == "unknown-key") {
+            problem.severity = Severity::Error;
+        }
+    }
+    problems.sort();
+    problems.dedup();
+    let is_usable = !problems.iter().any(Problem::is_error);
+    Outcome { project: is_usable.then(|| Arc::clone(&assembled.project)), problems }
+}
+
+#[cfg(test)]
+mod tests;

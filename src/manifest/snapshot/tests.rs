@@ -1,0 +1,334 @@
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::manifest::files::FileKind;
+use crate::model::object::{Kind, ObjectKey};
+
+/// A tree in memory, with ids made from content.
+#[derive(Clone, Debug, Default)]
+struct Tree(BTreeMap<String, (FileKind, String)>);
+
+impl Tree {
+    fn of(files: &[(&str, &str)]) -> Self {
+        let mut tree = Self::default();
+        for (path, text) in files {
+            tree.set(path, Some(text));
+        }
+        tree
+    }
+
+    fn set(&mut self, path: &str, text: Option<&str>) {
+        match text {
+            Some(text) => self.0.insert(path.into(), (FileKind::File { executable: false }, text.into())),
+            None => self.0.remove(path),
+        };
+    }
+
+    fn entry(&self, path: &str) -> Option<FileEntry> {
+        let (kind, text) = self.0.get(path)?;
+        Some(FileEntry { path: path.into(), kind: *kind, id: id(text) })
+    }
+
+    fn read(&self) -> Snapshot {
+        Snapshot::read(self, &options()).expect("a tree in memory is readable")
+    }
+
+    /// What differs from another tree.
+    fn changed_since(&self, before: &Tree) -> Vec<Changed> {
+        let paths: BTreeSet<_> = self.0.keys().chain(before.0.keys()).collect();
+        let differs = |path: &&&String| self.entry(path) != before.entry(path);
+        paths.iter().filter(differs).map(|path| ((*path).clone(), self.entry(path))).collect()
+    }
+}
+
+fn id(content: &impl Hash) -> String {
+    let mut hasher = DefaultHasher::new();
+    content.hash(&mut hasher);
+    format!("{:016x}", hasher.finish())
+}
+
+fn options() -> Options {
+    Options { repository: RepositoryName::new("shop") }
+}
+
+impl Files for Tree {
+    fn entries(&self) -> Result<Vec<FileEntry>> {
+        Ok(self.0.keys().filter_map(|path| self.entry(path)).collect())
+    }
+
+    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
+        Ok(self.0[&entry.path].1.clone().into_bytes())
+    }
+
+    fn tree_id(&self, path: &str) -> Result<Option<String>> {
+        let folder = if path.is_empty() { String::new() } else { format!("{path}/") };
+        let inside: Vec<_> =
+            self.0.iter().filter(|(path, _)| path.starts_with(&folder)).map(|(p, f)| (p, &f.1)).collect();
+        Ok((!inside.is_empty()).then(|| id(&inside)))
+    }
+}
+
+fn config(name: &str, image: &str) -> String {
+    format!(
+        "apiVersion: apps.openshift.io/v1\nkind: DeploymentConfig\nmetadata: {{name: {name}}}\nspec:\n  replicas: 1\n  \
+         template:\n    metadata: {{labels: {{app: {name}}}}}\n    spec:\n      containers:\n      - name: {name}\n        \
+         image: {image}\n"
+    )
+}
+
+const SERVICE: &str =
+    "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 80}]}\n";
+const SHIPYARD: &str = "apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\nmetadata: {name: shop}\nspec:\n  stages:\n  - name: dev\n    sequences: [{name: delivery, tasks: [{name: deployment}]}]\n  - name: production\n    sequences: [{name: delivery, tasks: [{name: deployment}]}]\n";
+
+fn shop() -> Tree {
+    Tree::of(&[
+        ("deploy/web.yaml", &config("web", "git:web")),
+        ("deploy/service.yaml", SERVICE),
+        ("web/bin/launch", "#!/bin/sh\n"),
+        ("README.md", "hello"),
+    ])
+}
+
+fn messages(snapshot: &Snapshot) -> Vec<String> {
+    snapshot.project().problems.iter().map(ToString::to_string).collect()
+}
+
+fn project(tree: &Tree) -> Arc<Project> {
+    let snapshot = tree.read();
+    assert_eq!(messages(&snapshot), [] as [&str; 0]);
+    snapshot.project().project.clone().expect("nothing is wrong")
+}
+
+fn key(kind: Kind, name: &str) -> ObjectKey {
+    ObjectKey { kind, name: name.into() }
+}
+
+#[test]
+fn a_repository_without_ceremony_is_a_project_of_one_stage() {
+    let project = project(&shop());
+    assert_eq!(project.name.as_str(), "shop");
+    assert_eq!(project.stages.len(), 1);
+    let stage = &project.stages[0];
+    assert_eq!((stage.name.as_str(), stage.namespace.as_str()), ("default", "shop-default"));
+    assert_eq!(stage.delivery.as_deref(), Some("delivery"));
+    assert_eq!(stage.objects.len(), 2);
+    assert_eq!(stage.objects[&key(Kind::Service, "web")].service.as_str(), "web", "by its selector");
+}
+
+#[test]
+fn a_folders_id_becomes_part_of_the_image_and_of_the_digest() {
+    let mut tree = shop();
+    let before = project(&tree);
+    let of = |project: &Project| Arc::clone(&project.stages[0].objects[&key(Kind::DeploymentConfig, "web")]);
+    let image = of(&before).content["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+    let expected = tree.tree_id("web").expect("readable").expect("there");
+    assert_eq!(image, format!("git:web@{expected}"));
+    tree.set("README.md", Some("new"));
+    assert_eq!(of(&project(&tree)), of(&before), "other files do not matter");
+    tree.set("web/bin/launch", Some("new"));
+    assert_ne!(of(&project(&tree)).digest, of(&before).digest);
+}
+
+#[test]
+fn stages_have_their_paths_and_settings() {
+    let tree = Tree::of(&[
+        ("shipyard.yaml", SHIPYARD),
+        (
+            "launchway.yaml",
+            "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: acme}\nspec:\n  statuses: hooks\n  stages:\n    dev: {path: ./dev/}\n    production: {path: prod, namespace: live, prune: false}\n",
+        ),
+        ("dev/a.yaml", &config("web", "host").replace("image: host", "image: host\n        command: [a]")),
+        ("prod/a.yaml", &config("web", "git:app")),
+        ("app/x", "1"),
+        ("other/broken.yaml", "apiVersion: v1\nkind: [\n"),
+    ]);
+    let project = project(&tree);
+    let stages: Vec<_> = project
+        .stages
+        .iter()
+        .map(|stage| (stage.name.as_str(), stage.namespace.as_str(), stage.prune, stage.objects.len()))
+        .collect();
+    assert_eq!(stages, [("dev", "acme-dev", true, 1), ("production", "live", false, 1)]);
+}
+
+#[test]
+fn all_problems_are_told_at_once_with_their_places() {
+    type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
+    let cases: [Case<'_>; 11] = [
+        (
+            &[("a.yaml", &config("web", "git:nowhere"))],
+            &["a.yaml:11:16: error: spec.template.spec.containers[0].image: the repository has no folder `nowhere`"],
+        ),
+        (
+            &[("a.yaml", &config("web", "nginx:1"))],
+            &["a.yaml:11:16: error: spec.template.spec.containers[0].image: the image `nginx:1` cannot run here"],
+        ),
+        (
+            &[("a.yaml", SERVICE), ("b.yaml", SERVICE)],
+            &["b.yaml:1:1: error: Service/web is declared twice in the same stage (the other one is at a.yaml:1:1"],
+        ),
+        (&[("a.yaml", "kind: Service\napiVersion: v1\nmetadata: {name: a}\nspec: [")], &["a.yaml:"]),
+        (&[("a.yaml", "x: [")], &["a.yaml:1:4: warning: "]),
+        (
+            &[(
+                "launchway.yaml",
+                "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: a}\nspec: {stages: {x: {path: y}}, foo: 1}\n",
+            )],
+            &[
+                "launchway.yaml:4:17: error: the shipyard has no stage `x`",
+                "launchway.yaml:4:27: error: the repository has no folder `y`",
+                "launchway.yaml:4:32: error: spec.foo: the key `foo` is not known",
+            ],
+        ),
+        (
+            &[("a.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n")],
+            &["a.yaml:2:1: warning: kind: Deployment (apps/v1) is not applied on the local runtime"],
+        ),
+        (
+            &[("a.yaml", "apiVersion: v1\nkind: Template\n")],
+            &["a.yaml:2:7: error: kind: templates are not supported yet"],
+        ),
+        (
+            &[("a.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n")],
+            &["a.yaml:1:1: error: this is a Git LFS pointer"],
+        ),
+        (
+            &[("a.json", "{\"kind\": 1, \"kind\": 2, \"apiVersion\": 3}")],
+            &["a.json:1:13: error: the key `kind` stands here a second time"],
+        ),
+        (
+            &[(
+                "a.yaml",
+                "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: ConfigMap\n  metadata: {name: a}\n  data: {n: 1}\n",
+            )],
+            &["a.yaml:7:13: error: data.n: must be text, but `1` is read as a number (put it in quotes: \"1\")"],
+        ),
+    ];
+    for (files, expected) in cases {
+        let found = messages(&Tree::of(files).read());
+        assert_eq!(found.len(), expected.len(), "{found:#?}");
+        for (found, expected) in found.iter().zip(expected) {
+            assert!(found.starts_with(expected), "{found}\n{expected}");
+        }
+    }
+}
+
+#[test]
+fn a_symlink_is_refused() {
+    let mut tree = shop();
+    tree.0.insert("deploy/link.yaml".into(), (FileKind::Symlink, "web.yaml".into()));
+    assert_eq!(
+        messages(&tree.read())[0].split(" (").next(),
+        Some("deploy/link.yaml:1:1: error: this is no regular file")
+    );
+}
+
+#[test]
+fn unknown_keys_in_users_formats_are_warnings_unless_the_project_is_strict() {
+    let mut tree = shop();
+    tree.set("deploy/web.yaml", Some(&config("web", "git:web").replace("replicas: 1", "replica: 1")));
+    let lenient = tree.read();
+    assert!(lenient.project().project.is_some());
+    assert_eq!(
+        messages(&lenient),
+        ["deploy/web.yaml:5:3: warning: spec.replica: the key `replica` is not known (did you mean `replicas`?)"]
+    );
+    tree.set(
+        "launchway.yaml",
+        Some("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: a}\nspec: {strict: true}\n"),
+    );
+    assert!(tree.read().project().project.is_none());
+}
+
+#[test]
+fn two_stages_cannot_share_a_namespace() {
+    let tree = Tree::of(&[
+        ("shipyard.yaml", SHIPYARD),
+        (
+            "launchway.yaml",
+            "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: a}\nspec: {stages: {dev: {namespace: x}, production: {namespace: x}}}\n",
+        ),
+    ]);
+    let found = messages(&tree.read());
+    assert!(found[0].contains("both use the namespace `x`"), "{found:?}");
+}
+
+/// Paths and contents from which histories are drawn: each path may be absent or hold one of the texts.
+fn possibilities() -> Vec<(&'static str, Vec<String>)> {
+    let project =
+        |spec: &str| format!("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: a}}\nspec: {spec}\n");
+    let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
+    let reading = config("web", "git:web").replace("image:", "envFrom: [{configMapRef: {name: m}}]\n        image:");
+    let task =
+        "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
+    vec![
+        (
+            "launchway.yaml",
+            vec![
+                project("{}"),
+                project("{strict: true}"),
+                project("{stages: {dev: {path: d}, production: {path: p}}}"),
+                project("{exclude: ['d/*']}"),
+                "a: [".into(),
+            ],
+        ),
+        ("shipyard.yaml", vec![SHIPYARD.into(), SHIPYARD.replace("production", "live"), "x: 1".into()]),
+        (
+            "d/web.yaml",
+            vec![
+                config("web", "git:web"),
+                config("web", "git:lib"),
+                config("api", "git:web"),
+                reading,
+                config("web", "nginx"),
+            ],
+        ),
+        (
+            "d/service.yaml",
+            vec![SERVICE.into(), SERVICE.replace("app: web", "app: api"), format!("{SERVICE}---\n{map}")],
+        ),
+        ("d/task.yaml", vec![task.into(), task.replace("a]", "b]")]),
+        ("p/web.yaml", vec![config("web", "git:."), config("web", "git:web").replace("replicas", "replica")]),
+        ("p/map.yaml", vec![map.into(), format!("{map}data: {{a: b}}\n"), format!("{map}---\n{map}")]),
+        ("p/Chart.yaml", vec!["name: x".into()]),
+        ("p/templates/x.yaml", vec![map.into()]),
+        ("web/main.py", vec!["1".into(), "2".into()]),
+        ("lib/x/main.py", vec!["1".into(), "2".into()]),
+        ("README.md", vec!["1".into(), "2".into()]),
+    ]
+}
+
+fn history() -> impl Strategy<Value = Vec<Vec<(usize, Option<usize>)>>> {
+    let change = (0..possibilities().len(), proptest::option::weighted(0.8, 0..5usize));
+    proptest::collection::vec(proptest::collection::vec(change, 1..6), 1..6)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn an_update_gives_exactly_what_reading_would(history in history()) {
+        let possibilities = possibilities();
+        let mut tree = shop();
+        let mut snapshot = tree.read();
+        for commit in history {
+            let before = tree.clone();
+            for (path, text) in commit {
+                let (path, texts) = &possibilities[path];
+                tree.set(path, text.map(|text| texts[text % texts.len()].as_str()));
+            }
+            snapshot = snapshot.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
+            let read = tree.read();
+            prop_assert_eq!(snapshot.project(), read.project());
+            prop_assert_eq!(&snapshot.0.folders, &read.0.folders);
+        }
+    }
+
+    #[test]
+    fn no_file_panics(text in "(apiVersion: (v1|apps.openshift.io/v1|launchway.dev/v1)\nkind: (Service|DeploymentConfig|Task|List|Secret)\n)?[a-z:{}\\[\\], \n\"0-9-]{0,60}") {
+        let _snapshot = Tree::of(&[("a.yaml", &text), ("launchway.yaml", &text), ("shipyard.yaml", &text)]).read();
+    }
+}

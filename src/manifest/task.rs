@@ -1,0 +1,73 @@
+//! `Task` objects: how a shipyard task runs.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::findings::Findings;
+use super::pod_template::defaults::{apply_to_variable, objects};
+use super::pod_template::validate::variables;
+use super::pod_template::{items, text_at};
+use super::shape::{self, Strictness, check};
+use super::{duration, metadata, names};
+use crate::model::ids::{ServiceName, StageName};
+use crate::model::pod::EnvVar;
+use crate::model::project::TaskDefinition;
+
+/// How long one attempt may take unless the task says otherwise.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
+
+/// Checks a `Task` and reads it; its image is not resolved yet.
+pub(crate) fn settle(value: &mut Value, findings: &mut Findings<'_>) -> Option<TaskDefinition> {
+    check(value, &shape::own::TASK, Strictness::Own, findings);
+    // Keptn itself has no rule for task names, but a dot would break the names of their events.
+    metadata::settle(value, names::label, findings);
+    for variable in objects(value.pointer_mut("/spec/env")) {
+        apply_to_variable(variable);
+    }
+    let spec = value.get("spec").filter(|spec| spec.is_object())?;
+    variables(spec, "/spec", names::variable, findings);
+    let timeout_seconds = timeout_seconds(spec, findings);
+    if text_at(spec, "/image") == "host" && items(spec, "/command").next().is_none() {
+        findings.error("/spec/command", "required", "this is required: the image `host` has nothing of its own to run");
+    }
+    if findings.has_errors() {
+        return None;
+    }
+    Some(TaskDefinition {
+        command: texts(spec, "/command").collect(),
+        image: text_at(spec, "/image").to_owned(),
+        env: environment(spec, findings)?,
+        timeout_seconds,
+        retries: spec.get("retries").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
+        stages: texts(spec, "/stages").map(StageName::new).collect(),
+        services: texts(spec, "/services").map(ServiceName::new).collect(),
+        location: findings.location(""),
+    })
+}
+
+fn timeout_seconds(spec: &Value, findings: &mut Findings<'_>) -> u64 {
+    let text = text_at(spec, "/timeout");
+    if text.is_empty() {
+        return DEFAULT_TIMEOUT.as_secs();
+    }
+    match duration::parse(text) {
+        Some(timeout) if timeout >= Duration::from_secs(1) => timeout.as_secs(),
+        _ => {
+            let message = format!("`{text}` is not a duration of a second or more");
+            findings.error("/spec/timeout", "invalid", message).hint = Some("such as 90s, 10m or 1h30m".to_owned());
+            0
+        }
+    }
+}
+
+fn environment(spec: &Value, findings: &mut Findings<'_>) -> Option<Vec<EnvVar>> {
+    let list = spec.get("env").cloned().unwrap_or_else(|| Value::Array(Vec::new()));
+    serde_json::from_value(list)
+        .map_err(|error| findings.error("/spec/env", "invalid", format!("cannot be used: {error}")).severity)
+        .ok()
+}
+
+fn texts<'a>(spec: &'a Value, pointer: &'a str) -> impl Iterator<Item = String> + 'a {
+    items(spec, pointer).filter_map(|(_, item)| item.as_str().map(str::to_owned))
+}

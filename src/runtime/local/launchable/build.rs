@@ -1,0 +1,287 @@
+//! `launchway build`: runs a launchable's `bin/build` once, and outlives the daemon while it does.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::fs::{self, File, Permissions};
+use std::io::{self, PipeReader, Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, set_child_subreaper,
+};
+
+use super::disk;
+use super::folder::{BuildFailure, Folder, Order};
+
+/// What a build sees of the daemon's environment: where programs and mirrors are, and no secret of the daemon's.
+const PASSED_ON: [&str; 12] = [
+    "PATH",
+    "LANG",
+    "LC_ALL",
+    "TZ",
+    "HTTP_PROXY",
+    "HTTPS_PROXY",
+    "NO_PROXY",
+    "http_proxy",
+    "https_proxy",
+    "no_proxy",
+    "SSL_CERT_FILE",
+    "SSL_CERT_DIR",
+];
+/// The most of a build's output that is kept from its start, in bytes.
+const LOG_HEAD: u64 = 4 << 20;
+/// And from its end.
+const LOG_TAIL: usize = 16 << 10;
+/// The lines that a failure shows.
+const SHOWN_LINES: usize = 20;
+/// The most bytes of them.
+const SHOWN_BYTES: usize = 2 << 10;
+/// How long processes that were killed may take to disappear.
+const SWEEPS: u32 = 500;
+const SWEEP_PAUSE: Duration = Duration::from_millis(10);
+
+/// Starts a builder for a folder that holds an order.
+pub(super) fn spawn(program: &Path, folder: &Folder) -> io::Result<Child> {
+    let passed = PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
+    let mut command = Command::new(program);
+    command.arg0("launchway").arg("build").arg(folder.path()).env_clear().envs(passed).current_dir("/");
+    command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
+}
+
+/// Builds. What comes of it is in the folder: sealed, failed, or neither if the machine is in the way.
+pub(super) fn run(folder: &Folder) -> ExitCode {
+    // Fails only for the leader of a group, who is out of the daemon's group already.
+    rustix::process::setsid().ok();
+    match build(folder) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            fs::write(folder.log(), format!("the builder failed: {error}\n")).ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn build(folder: &Folder) -> io::Result<()> {
+    let (Some(order), false) = (folder.read_order()?, folder.is_sealed()) else { return Ok(()) };
+    let Some(_lock) = folder.try_lock()? else { return Ok(()) };
+    // Whatever the build leaves running becomes a child of this process, and ends with it.
+    set_child_subreaper(Some(rustix::process::getpid()))?;
+    let (result, last_lines) = run_build(folder, &order)?;
+    end_children()?;
+    disk::remove(&folder.home())?;
+    match result {
+        Ok(()) => {
+            let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+            disk::give(&folder.tree(), order.user.and(Some(user)), order.group.and(Some(group)))?;
+            folder.seal()
+        }
+        Err(what) => folder.write_failure(&BuildFailure { what, last_lines }),
+    }
+}
+
+/// Runs the program to its end; the inner error says why it is no success.
+fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, String)> {
+    let Some(builder) = folder.builder() else { return Ok((Err("is gone".into()), String::new())) };
+    let home = folder.home();
+    fs::create_dir_all(&home)?;
+    fs::set_permissions(&home, Permissions::from_mode(0o700))?;
+    disk::give(&home, order.user, order.group)?;
+    disk::give(&folder.tree(), order.user, order.group)?;
+    let (output, input) = io::pipe()?;
+    let mut command = Command::new(builder);
+    command.current_dir(folder.tree()).env("HOME", &home).env("TMPDIR", &home).process_group(0);
+    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
+    if let Some(group) = order.group {
+        command.gid(group);
+    }
+    if let Some(user) = order.user {
+        command.uid(user);
+    }
+    let started = command.spawn();
+    // The command holds the writing ends of the pipe: the log ends when the build's processes have closed theirs.
+    drop(command);
+    let child = match started {
+        Ok(child) => child,
+        Err(error) => return Ok((Err(format!("cannot be started: {error}")), String::new())),
+    };
+    let mut log = Log::new(File::create(folder.log())?);
+    let reader = thread::spawn(move || log.copy(output).map(|()| log.last_lines()));
+    let result = wait(child, Duration::from_millis(order.patience_ms))?;
+    // What still runs keeps the pipe open.
+    end_children()?;
+    let last_lines = reader.join().unwrap_or_else(|_| Err(io::Error::other("the log's reader failed")))?;
+    Ok((result, last_lines))
+}
+
+/// Waits for the end of a build, and ends it after its time.
+fn wait(mut child: Child, patience: Duration) -> io::Result<Result<(), String>> {
+    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
+    let process = pidfd_open(pid, PidfdFlags::empty())?;
+    let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
+    let ended = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)))? > 0;
+    // The group is gone already if the build left nothing running.
+    kill_process_group(pid, Signal::KILL).ok();
+    let status = child.wait()?;
+    Ok(if ended { judge(status) } else { Err(format!("took longer than {} s", patience.as_secs())) })
+}
+
+fn judge(status: ExitStatus) -> Result<(), String> {
+    match (status.code(), status.signal()) {
+        (Some(0), _) => Ok(()),
+        (Some(code), _) => Err(format!("ended with exit code {code}")),
+        (None, signal) => Err(format!("was ended by signal {}", signal.unwrap_or_default())),
+    }
+}
+
+/// Ends everything that this process has started or adopted.
+fn end_children() -> io::Result<()> {
+    for _ in 0..SWEEPS {
+        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
+        let children = children()?;
+        if children.is_empty() {
+            return Ok(());
+        }
+        for child in children {
+            // It may have ended by itself in the meantime.
+            kill_process(child, Signal::KILL).ok();
+        }
+        thread::sleep(SWEEP_PAUSE);
+    }
+    Err(io::Error::other("processes of the build cannot be ended"))
+}
+
+fn children() -> io::Result<Vec<Pid>> {
+    let me = rustix::process::getpid().as_raw_nonzero().get();
+    let mut parents = BTreeMap::new();
+    for entry in fs::read_dir("/proc")? {
+        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
+        // A process may end between being listed and being read.
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        parents.insert(pid, parent(&stat));
+    }
+    let ours = parents.into_iter().filter(|(_, parent)| *parent == Some(me));
+    Ok(ours.filter_map(|(pid, _)| Pid::from_raw(pid)).collect())
+}
+
+/// The parent in a line of `/proc/<pid>/stat`: the second field after the name, which may hold anything.
+fn parent(stat: &str) -> Option<i32> {
+    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
+}
+
+/// A build's output: its start goes to the file, its end is kept to be shown.
+struct Log {
+    file: File,
+    room: u64,
+    tail: VecDeque<u8>,
+    skipped: u64,
+}
+
+impl Log {
+    fn new(file: File) -> Self {
+        Self { file, room: LOG_HEAD, tail: VecDeque::new(), skipped: 0 }
+    }
+
+    fn copy(&mut self, mut output: PipeReader) -> io::Result<()> {
+        let mut buffer = vec![0; 16 << 10];
+        loop {
+            let count = output.read(&mut buffer)?;
+            let piece = buffer.get(..count).unwrap_or_default();
+            if piece.is_empty() {
+                return self.finish();
+            }
+            self.take(piece)?;
+        }
+    }
+
+    fn take(&mut self, piece: &[u8]) -> io::Result<()> {
+        let fits = piece.len().min(usize::try_from(self.room).unwrap_or(usize::MAX));
+        self.file.write_all(piece.get(..fits).unwrap_or_default())?;
+        self.room -= fits as u64;
+        self.skipped += (piece.len() - fits) as u64;
+        self.tail.extend(piece);
+        self.tail.drain(..self.tail.len().saturating_sub(LOG_TAIL));
+        Ok(())
+    }
+
+    /// Adds the end of an output that did not fit.
+    fn finish(&mut self) -> io::Result<()> {
+        let shown = usize::try_from(self.skipped).unwrap_or(usize::MAX).min(self.tail.len());
+        let left_out = self.skipped - shown as u64;
+        if left_out > 0 {
+            writeln!(self.file, "\n… {left_out} bytes are left out …")?;
+        }
+        let end = self.tail.make_contiguous();
+        self.file.write_all(end.get(end.len() - shown..).unwrap_or_default())
+    }
+
+    fn last_lines(&self) -> String {
+        let bytes: Vec<u8> = self.tail.iter().copied().collect();
+        last_lines(&String::from_utf8_lossy(&bytes))
+    }
+}
+
+/// The last lines of a text, within bounds.
+fn last_lines(text: &str) -> String {
+    let mut room = SHOWN_BYTES;
+    let mut lines: Vec<&str> = Vec::new();
+    for line in text.trim_end().lines().rev().take(SHOWN_LINES) {
+        if line.len() >= room {
+            break;
+        }
+        room -= line.len() + 1;
+        lines.push(line);
+    }
+    lines.reverse();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_last_lines_are_few_and_whole() {
+        let many: String = (0..100).map(|number| format!("line {number}\n")).collect();
+        let shown = last_lines(&many);
+        assert!(shown.starts_with("line 80\n") && shown.ends_with("line 99"));
+        assert_eq!(last_lines(&format!("{}\nshort\n", "x".repeat(SHOWN_BYTES))), "short");
+        assert_eq!(last_lines(""), "");
+    }
+
+    #[test]
+    fn a_flood_keeps_its_start_and_its_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = Log::new(File::create(&path).unwrap());
+        log.take(b"first\n").unwrap();
+        let line = "x".repeat(1023) + "\n";
+        (0..LOG_HEAD / 1024 + 100).for_each(|_| log.take(line.as_bytes()).unwrap());
+        log.take(b"last\n").unwrap();
+        log.finish().unwrap();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.starts_with("first\n") && text.ends_with("last\n"), "{}", text.len());
+        assert!(text.contains("bytes are left out"));
+        assert!((text.len() as u64) < LOG_HEAD + 2 * LOG_TAIL as u64);
+    }
+
+    #[test]
+    fn an_output_that_fits_is_kept_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("log");
+        let mut log = Log::new(File::create(&path).unwrap());
+        log.take(b"only\n").unwrap();
+        log.finish().unwrap();
+        assert_eq!(fs::read_to_string(&path).unwrap(), "only\n");
+    }
+
+    #[test]
+    fn the_parent_is_found_behind_any_name() {
+        assert_eq!(parent("12 (a) b) S 7 12 12 0"), Some(7));
+        assert_eq!(parent("12"), None);
+    }
+}

@@ -1,0 +1,203 @@
+//! What launchway identifies itself with. Files are read at each use, so that a changed one counts at once.
+
+use std::fmt;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use base64::Engine as _;
+
+use crate::error::{Context as _, Failure, Result};
+
+/// More than any token or password; a larger file is a mistake.
+const MAX_SECRET_BYTES: u64 = 64 * 1024;
+/// A bundle of all public authorities is about 250 KiB.
+const MAX_CA_BYTES: u64 = 4 << 20;
+
+/// A value that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Wraps a value.
+    pub fn new(value: impl Into<String>) -> Self {
+        Self(value.into())
+    }
+
+    /// The value itself, for the one who sends it.
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret(***)")
+    }
+}
+
+impl fmt::Display for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Where a secret comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SecretSource {
+    /// A file, read at each use; white space around its content is not part of it.
+    File(PathBuf),
+    /// A known value, such as one from the environment.
+    Value(Secret),
+}
+
+impl SecretSource {
+    /// The secret as it is now. Fails as `Stalled` if the file is missing, empty, too large or not one line.
+    pub fn read(&self) -> Result<Secret> {
+        match self {
+            SecretSource::Value(secret) => Ok(secret.clone()),
+            SecretSource::File(path) => read_secret(path),
+        }
+    }
+}
+
+/// All that one repository may need. Everything is optional.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Credentials {
+    /// An access token, sent as the password over HTTP.
+    pub token: Option<SecretSource>,
+    /// The user name over HTTP; without one, what the host expects beside a token.
+    pub username: Option<SecretSource>,
+    /// The password over HTTP, when there is no token.
+    pub password: Option<SecretSource>,
+    /// The private key for SSH; without one, those of the user and the agent.
+    pub ssh_key_file: Option<PathBuf>,
+    /// The host keys to accept over SSH; without it, the user's own.
+    pub known_hosts_file: Option<PathBuf>,
+    /// Certificate authorities (PEM) to trust beside the machine's.
+    pub ca_file: Option<PathBuf>,
+}
+
+impl Credentials {
+    /// Credentials from `LAUNCHWAY_GIT_TOKEN`, `LAUNCHWAY_GIT_USERNAME` and `LAUNCHWAY_GIT_PASSWORD`.
+    pub fn from_environment(variable: impl Fn(&str) -> Option<String>) -> Self {
+        let value = |name| {
+            let value = variable(name).filter(|value| !value.is_empty());
+            value.map(|value| SecretSource::Value(Secret::new(value)))
+        };
+        Self {
+            token: value("LAUNCHWAY_GIT_TOKEN"),
+            username: value("LAUNCHWAY_GIT_USERNAME"),
+            password: value("LAUNCHWAY_GIT_PASSWORD"),
+            ..Self::default()
+        }
+    }
+
+    /// Whether anything would be sent over HTTP.
+    pub(super) fn has_http(&self) -> bool {
+        self.token.is_some() || self.password.is_some()
+    }
+
+    /// The `Authorization` header for `host`; `user` is the name in the address. Basic is what every forge takes for
+    /// Git, with tokens as passwords.
+    pub(super) fn authorization(&self, host: &str, user: Option<&str>) -> Result<Option<Secret>> {
+        let Some(password) = self.token.as_ref().or(self.password.as_ref()) else { return Ok(None) };
+        let password = password.read()?;
+        let name = match (&self.username, user) {
+            (Some(source), _) => source.read()?.reveal().to_owned(),
+            (None, Some(user)) => user.to_owned(),
+            (None, None) => token_user(host).to_owned(),
+        };
+        let pair = base64::engine::general_purpose::STANDARD.encode(format!("{name}:{}", password.reveal()));
+        Ok(Some(Secret::new(format!("Basic {pair}"))))
+    }
+
+    /// The content of the CA file.
+    pub(super) fn ca_bundle(&self) -> Result<Option<Vec<u8>>> {
+        self.ca_file.as_deref().map(|path| read_limited(path, MAX_CA_BYTES)).transpose()
+    }
+}
+
+/// The user name beside a token: Bitbucket Cloud wants its own word, all others take any.
+fn token_user(host: &str) -> &'static str {
+    if host == "bitbucket.org" { "x-token-auth" } else { "x-access-token" }
+}
+
+fn read_secret(path: &Path) -> Result<Secret> {
+    let bytes = read_limited(path, MAX_SECRET_BYTES)?;
+    let text = String::from_utf8(bytes).map_err(|_binary| unusable(path, "is not text"))?;
+    let text = text.trim();
+    if text.is_empty() {
+        return Err(unusable(path, "is empty"));
+    }
+    if text.chars().any(char::is_control) {
+        return Err(unusable(path, "has more than one line"));
+    }
+    Ok(Secret::new(text))
+}
+
+fn unusable(path: &Path, what: &str) -> Failure {
+    Failure::stalled(format!("the credentials file `{}` {what}", path.display()))
+}
+
+fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
+    let describe = || format!("cannot read the credentials file `{}`", path.display());
+    let file = std::fs::File::open(path).or_stalled(describe)?;
+    let mut bytes = Vec::new();
+    file.take(limit + 1).read_to_end(&mut bytes).or_stalled(describe)?;
+    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
+        return Err(unusable(path, &format!("is larger than {limit} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header(credentials: &Credentials, host: &str, user: Option<&str>) -> String {
+        let header = credentials.authorization(host, user).expect("readable").expect("a header");
+        let encoded = header.reveal().strip_prefix("Basic ").expect("Basic").to_owned();
+        String::from_utf8(base64::engine::general_purpose::STANDARD.decode(encoded).expect("base64")).expect("text")
+    }
+
+    #[test]
+    fn a_secret_is_never_shown() {
+        let credentials =
+            Credentials { token: Some(SecretSource::Value(Secret::new("hunter2"))), ..Credentials::default() };
+        let secret = Secret::new("hunter2");
+        assert!(!format!("{credentials:?} {secret} {secret:?}").contains("hunter2"));
+    }
+
+    #[test]
+    fn a_token_is_sent_as_password_with_the_name_that_the_host_wants() {
+        let mut credentials = Credentials::from_environment(|name| (name == "LAUNCHWAY_GIT_TOKEN").then(|| "t".into()));
+        assert_eq!(header(&credentials, "git.example", None), "x-access-token:t");
+        assert_eq!(header(&credentials, "bitbucket.org", None), "x-token-auth:t");
+        assert_eq!(header(&credentials, "git.example", Some("bot")), "bot:t");
+        credentials.username = Some(SecretSource::Value(Secret::new("ci")));
+        assert_eq!(header(&credentials, "git.example", Some("bot")), "ci:t");
+    }
+
+    #[test]
+    fn a_file_is_read_again_when_it_changes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        let source = SecretSource::File(path.clone());
+        for content in ["one\n", "two"] {
+            std::fs::write(&path, content).expect("written");
+            assert_eq!(source.read().expect("readable").reveal(), content.trim());
+        }
+    }
+
+    #[test]
+    fn unusable_files_are_named_and_not_quoted() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("token");
+        let failure = || SecretSource::File(path.clone()).read().expect_err("unusable").one_line();
+        assert!(failure().contains("token"), "missing");
+        for content in [&b"  \n"[..], b"hunter2\nhunter3", b"\xffhunter2", &[b'x'; 70_000]] {
+            std::fs::write(&path, content).expect("written");
+            assert!(failure().contains("token") && !failure().contains("hunter2"), "{}", failure());
+        }
+    }
+}

@@ -1,0 +1,137 @@
+//! Packs of the mirror: one more with every fetch, and consolidated before they are too many.
+//!
+//! libgit2 has no `gc`. Nothing is ever dropped here, reachable or not: what was deployed may be asked for again.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use git2::{ObjectType, Oid};
+
+use super::git::failed;
+use crate::error::{Context as _, Failure, Result};
+
+/// More small packs than this are made one. Each costs an open file and a search at every look-up.
+const MAX_SMALL_PACKS: usize = 32;
+/// A pack of this size or more is left alone: writing it again costs more than it saves.
+const LARGE_PACK_BYTES: u64 = 16 << 20;
+/// Notes are written as loose objects; so many of them are packed too.
+const MAX_LOOSE_OBJECTS: usize = 1024;
+
+/// Writes `objects`, read from `source`, into `target` as one pack.
+pub(super) fn write(source: &git2::Repository, target: &git2::Repository, objects: &[Oid]) -> Result<()> {
+    if objects.is_empty() {
+        return Ok(());
+    }
+    let describe = || format!("cannot copy {} objects into `{}`", objects.len(), target.path().display());
+    let mut builder = source.packbuilder().map_err(failed(describe))?;
+    for object in objects {
+        builder.insert_object(*object, None).map_err(failed(describe))?;
+    }
+    let folder = target.path().join("objects/pack");
+    fs::create_dir_all(&folder).or_transient(describe)?;
+    builder.write(&folder, 0o444).map_err(failed(describe))
+}
+
+/// What there is to consolidate.
+struct Small {
+    indexes: Vec<PathBuf>,
+    loose: Vec<(Oid, PathBuf)>,
+}
+
+/// Makes one pack of all small ones and of loose objects, if there are many. No other handle may be open.
+pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
+    let objects = repository.path().join("objects");
+    let small = find_small(&objects)?;
+    if small.indexes.len() <= MAX_SMALL_PACKS && small.loose.len() <= MAX_LOOSE_OBJECTS {
+        return Ok(());
+    }
+    let mut ids: Vec<Oid> = small.loose.iter().map(|(id, _)| *id).collect();
+    for index in &small.indexes {
+        ids.extend(read_index(index)?);
+    }
+    ids.sort_unstable();
+    ids.dedup();
+    let kept = write_consolidated(repository, &ids)?;
+    remove(&small, &kept)
+}
+
+/// Writes the new pack and gives the path of its index.
+fn write_consolidated(repository: &git2::Repository, ids: &[Oid]) -> Result<PathBuf> {
+    let describe = || format!("cannot consolidate `{}`", repository.path().display());
+    let folder = repository.path().join("objects/pack");
+    let mut builder = repository.packbuilder().map_err(failed(describe))?;
+    for id in ids {
+        builder.insert_object(*id, None).map_err(failed(describe))?;
+    }
+    builder.write(&folder, 0o444).map_err(failed(describe))?;
+    let name = builder.name().map_err(failed(describe))?.unwrap_or_default();
+    let index = folder.join(format!("pack-{name}.idx"));
+    let complete = read_index(&index)?.len() == ids.len();
+    if complete { Ok(index) } else { Err(Failure::transient(describe())) }
+}
+
+/// An index goes before its pack: without it, the pack is not seen.
+fn remove(small: &Small, kept: &Path) -> Result<()> {
+    let indexes = small.indexes.iter().filter(|index| *index != kept);
+    let packs = indexes.clone().map(|index| index.with_extension("pack"));
+    let loose = small.loose.iter().map(|(_, path)| path.clone());
+    for path in indexes.cloned().chain(packs).chain(loose) {
+        fs::remove_file(&path).or_transient(|| format!("cannot remove `{}`", path.display()))?;
+    }
+    Ok(())
+}
+
+fn find_small(objects: &Path) -> Result<Small> {
+    let mut small = Small { indexes: Vec::new(), loose: Vec::new() };
+    for folder in list(objects)? {
+        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        if name == "pack" {
+            small.indexes = list(&folder)?.into_iter().filter(|path| is_small_index(path)).collect();
+        } else if name.len() == 2 && name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            small.loose.extend(list(&folder)?.into_iter().filter_map(|path| Some((loose_id(&name, &path)?, path))));
+        }
+    }
+    Ok(small)
+}
+
+fn loose_id(folder: &str, path: &Path) -> Option<Oid> {
+    let rest = path.file_name()?.to_str()?;
+    (rest.len() == 38).then(|| Oid::from_str(&format!("{folder}{rest}")).ok()).flatten()
+}
+
+fn is_small_index(path: &Path) -> bool {
+    let is_index = path.extension().is_some_and(|extension| extension == "idx");
+    is_index && fs::metadata(path.with_extension("pack")).is_ok_and(|pack| pack.len() < LARGE_PACK_BYTES)
+}
+
+fn list(folder: &Path) -> Result<Vec<PathBuf>> {
+    let describe = || format!("cannot read the folder `{}`", folder.display());
+    let entries = fs::read_dir(folder).or_transient(describe)?;
+    entries.map(|entry| entry.map(|entry| entry.path())).collect::<std::io::Result<_>>().or_transient(describe)
+}
+
+/// The ids in a pack's index of version 2: a header of 8 bytes, 256 counts of 4 bytes of which the last is the total,
+/// then the ids, sorted.
+fn read_index(path: &Path) -> Result<Vec<Oid>> {
+    const TABLE: usize = 8 + 256 * 4;
+    let describe = || format!("cannot read `{}`", path.display());
+    let damaged = || Failure::stalled(format!("the pack index `{}` is damaged", path.display()));
+    let mut file = fs::File::open(path).or_transient(describe)?;
+    let mut table = [0; TABLE];
+    file.read_exact(&mut table).or_stalled(describe)?;
+    let total = table.last_chunk().map(|bytes| u32::from_be_bytes(*bytes)).unwrap_or_default();
+    if !table.starts_with(b"\xfftOc\0\0\0\x02") {
+        return Err(damaged());
+    }
+    let mut ids = Vec::new();
+    file.take(u64::from(total) * 20).read_to_end(&mut ids).or_transient(describe)?;
+    let ids: Vec<Oid> = ids.chunks_exact(20).filter_map(|bytes| Oid::from_bytes(bytes).ok()).collect();
+    if u32::try_from(ids.len()) == Ok(total) { Ok(ids) } else { Err(damaged()) }
+}
+
+/// Whether an object is whole here; used before trusting what a fetch left behind.
+pub(super) fn has_commit(repository: &git2::Repository, id: Oid) -> bool {
+    let kind = repository.odb().and_then(|odb| odb.read_header(id)).map(|(_, kind)| kind);
+    kind.is_ok_and(|kind| kind == ObjectType::Commit)
+}

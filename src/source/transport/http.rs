@@ -1,0 +1,237 @@
+//! Smart HTTP by reqwest and rustls.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io;
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use futures::TryStreamExt as _;
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url, redirect};
+use tokio_util::io::StreamReader;
+
+use super::stream::{Stream, wait};
+use super::{Deadline, Protocol, Service};
+use crate::error::{Context as _, Failure, Result};
+use crate::source::url::{Address, is_loopback};
+use crate::source::{Remote, RemoteUrl, Secret};
+
+/// As Git's own bound is meant: a renamed owner and a renamed repository, and some patience.
+const MAX_REDIRECTS: usize = 5;
+/// Some forges serve Git only to clients that call themselves so.
+const USER_AGENT: &str = concat!("git/2.0 (launchway ", env!("CARGO_PKG_VERSION"), ")");
+/// Long enough to reuse a connection within one fetch, short enough that servers have not closed it.
+const POOL_IDLE: Duration = Duration::from_secs(15);
+
+/// A repository behind HTTP.
+pub(super) struct HttpRemote {
+    client: Client,
+    /// The repository's address; a redirect of the first request changes it for the following ones.
+    base: Url,
+    home: Url,
+    authorization: Option<Secret>,
+    has_credentials: bool,
+    insecure: bool,
+    protocol: Protocol,
+    deadline: Deadline,
+}
+
+impl fmt::Debug for HttpRemote {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("HttpRemote").field(&self.base.as_str()).finish()
+    }
+}
+
+impl HttpRemote {
+    pub(super) fn new(remote: &Remote, protocol: Protocol, deadline: Deadline) -> Result<Self> {
+        let Address::Http { url, user } = remote.url.address() else {
+            return Err(Failure::stalled(format!("`{}` is not an HTTP address", remote.url)));
+        };
+        let host = url.host_str().unwrap_or_default();
+        Ok(Self {
+            client: client(remote, is_loopback(host))?,
+            base: url.clone(),
+            home: url.clone(),
+            authorization: remote.credentials.authorization(host, user.as_deref())?,
+            has_credentials: remote.credentials.has_http(),
+            insecure: remote.insecure,
+            protocol,
+            deadline,
+        })
+    }
+
+    /// Asks for a service, following redirects.
+    pub(super) fn advertisement(&mut self, service: Service) -> Result<Stream> {
+        let suffix = format!("/info/refs?service={}", service.name());
+        let mut url = with_suffix(&self.base, &suffix)?;
+        for _redirect in 0..=MAX_REDIRECTS {
+            let response = self.perform(self.client.get(url.clone()), &url)?;
+            if response.status().is_redirection() {
+                url = self.redirected(&url, &response)?;
+                self.base = without_suffix(&url, &suffix).ok_or_else(|| {
+                    Failure::stalled(format!("`{}` redirects to a page, not to a repository", self.home))
+                })?;
+                continue;
+            }
+            let expected = format!("application/x-{}-advertisement", service.name());
+            return self.stream(response, &expected);
+        }
+        Err(Failure::stalled(format!("`{}` redirects more than {MAX_REDIRECTS} times", self.home)))
+    }
+
+    /// Sends a request to a service. A redirect at this point is refused, as Git does: it would carry content away.
+    pub(super) fn call(&self, service: Service, body: Vec<u8>) -> Result<Stream> {
+        let url = with_suffix(&self.base, &format!("/{}", service.name()))?;
+        let request = self.client.post(url.clone()).body(body);
+        let request = request.header(CONTENT_TYPE, format!("application/x-{}-request", service.name()));
+        let expected = format!("application/x-{}-result", service.name());
+        self.stream(self.perform(request.header(ACCEPT, &expected), &url)?, &expected)
+    }
+
+    fn perform(&self, request: RequestBuilder, url: &Url) -> Result<Response> {
+        let request = match self.protocol {
+            Protocol::V2 => request.header("Git-Protocol", "version=2"),
+            Protocol::V0 => request,
+        };
+        let request = match &self.authorization {
+            // The credentials belong to the configured origin; whoever it redirects to does not get them.
+            Some(secret) if url.origin() == self.home.origin() => request.header(AUTHORIZATION, sensitive(secret)?),
+            _ => request,
+        };
+        let sending = async move { request.send().await.map_err(io::Error::other) };
+        wait(self.deadline.step(), sending).map_err(|error| self.unreachable(error))
+    }
+
+    fn redirected(&self, from: &Url, response: &Response) -> Result<Url> {
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let target = from.join(location).or_stalled(|| format!("`{}` redirects to nowhere", self.home))?;
+        if from.scheme() == "https" && target.scheme() != "https" {
+            return Err(Failure::stalled(format!("`{}` redirects from https to an unencrypted address", self.home)));
+        }
+        if target.scheme() == "http" {
+            RemoteUrl::parse(&format!("{}/", target.origin().ascii_serialization()), self.insecure)?;
+        }
+        Ok(target)
+    }
+
+    fn stream(&self, response: Response, expected: &str) -> Result<Stream> {
+        let status = response.status();
+        if !status.is_success() {
+            return Err(self.refused(status, &response));
+        }
+        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        if kind.split(';').next().is_none_or(|kind| kind.trim() != expected) {
+            return Err(Failure::stalled(format!("`{}` does not answer as a Git server", self.home))
+                .hint("check the repository's address; servers that only serve files are not supported"));
+        }
+        let body = StreamReader::new(response.bytes_stream().map_err(io::Error::other));
+        Ok(Stream::new(Box::new(body), None, self.deadline, format!("`{}`", self.home)))
+    }
+
+    fn refused(&self, status: StatusCode, response: &Response) -> Failure {
+        let home = &self.home;
+        let limited = response.headers().contains_key(RETRY_AFTER);
+        match status.as_u16() {
+            403 if limited => Failure::transient(format!("`{home}` asks to slow down (HTTP {status})")),
+            401 if !self.has_credentials => {
+                Failure::stalled(format!("`{home}` wants credentials (HTTP 401), and none are set"))
+                    .hint("set `credentials.tokenFile` for this repository, or LAUNCHWAY_GIT_TOKEN")
+            }
+            401 if self.base.origin() != home.origin() => {
+                Failure::stalled(format!("`{home}` redirects to `{}`, which wants credentials", self.base))
+                    .hint("credentials are not sent to another host: configure the new address")
+            }
+            401 => Failure::stalled(format!("`{home}` does not accept the credentials (HTTP 401)"))
+                .hint("check that the token is valid, and that it is for this host"),
+            403 => Failure::stalled(format!("`{home}` does not allow this (HTTP 403)"))
+                .hint("give the token the right to read the repository, and to write for notes"),
+            404 | 410 => Failure::stalled(format!("`{home}` does not exist, or is not visible with these credentials"))
+                .hint("check the repository's address and who may read it"),
+            408 | 425 | 429 | 500..=599 => Failure::transient(format!("`{home}` is not available now (HTTP {status})")),
+            _ => Failure::stalled(format!("`{home}` answers HTTP {status}")).hint("check the repository's address"),
+        }
+    }
+
+    /// Says why no answer came. Untrusted certificates need a person; everything else may pass.
+    fn unreachable(&self, error: io::Error) -> Failure {
+        let home = &self.home;
+        if error.kind() == io::ErrorKind::TimedOut {
+            return Failure::transient(format!("`{home}` did not answer in time"));
+        }
+        let causes = causes(&error);
+        if causes.to_ascii_lowercase().contains("certificate") {
+            return Failure::stalled(format!("the certificate of `{home}` is not trusted"))
+                .hint("set `credentials.caFile` to the authority that signed it")
+                .because(causes);
+        }
+        Failure::transient(format!("cannot reach `{home}`")).because(causes)
+    }
+}
+
+/// The chain of causes, outermost first, without the address that reqwest repeats in it.
+fn causes(error: &io::Error) -> String {
+    let mut texts = Vec::new();
+    let mut cause = error.get_ref().and_then(|error| error.source());
+    while let Some(error) = cause {
+        texts.push(error.to_string());
+        cause = error.source();
+    }
+    texts.dedup();
+    if texts.is_empty() { error.kind().to_string() } else { texts.join(": ") }
+}
+
+fn sensitive(secret: &Secret) -> Result<HeaderValue> {
+    let mut value = HeaderValue::from_str(secret.reveal())
+        .map_err(|_shows_it| Failure::stalled("the credentials hold characters that HTTP cannot carry"))?;
+    value.set_sensitive(true);
+    Ok(value)
+}
+
+fn with_suffix(base: &Url, suffix: &str) -> Result<Url> {
+    let text = format!("{}{suffix}", base.as_str().trim_end_matches('/'));
+    Url::parse(&text).or_stalled(|| format!("`{base}` is not the address of a repository"))
+}
+
+fn without_suffix(url: &Url, suffix: &str) -> Option<Url> {
+    Url::parse(url.as_str().strip_suffix(suffix)?).ok()
+}
+
+/// What makes one client differ from another: the CA bundle, whether proxies are passed by, the time to connect.
+type ClientKey = (Option<Vec<u8>>, bool, Duration);
+
+/// One client per CA file in use; older ones are made again when files change.
+const MAX_CLIENTS: usize = 16;
+
+/// Clients are kept because loading the machine's authorities costs milliseconds at every poll.
+fn client(remote: &Remote, loopback: bool) -> Result<Client> {
+    static CLIENTS: Mutex<BTreeMap<ClientKey, Client>> = Mutex::new(BTreeMap::new());
+    let key = (remote.credentials.ca_bundle()?, loopback, remote.time.connect);
+    let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(client) = clients.get(&key) {
+        return Ok(client.clone());
+    }
+    let client = build_client(key.0.as_deref(), loopback, remote.time.connect)?;
+    if clients.len() >= MAX_CLIENTS {
+        clients.clear();
+    }
+    clients.insert(key, client.clone());
+    Ok(client)
+}
+
+fn build_client(ca: Option<&[u8]>, loopback: bool, connect: Duration) -> Result<Client> {
+    let mut builder = Client::builder()
+        .user_agent(USER_AGENT)
+        .redirect(redirect::Policy::none())
+        .connect_timeout(connect)
+        .pool_idle_timeout(POOL_IDLE);
+    if loopback {
+        builder = builder.no_proxy();
+    }
+    if let Some(pem) = ca {
+        let certificates =
+            Certificate::from_pem_bundle(pem).or_stalled(|| "the CA file is not in PEM format".to_owned())?;
+        builder = builder.tls_certs_merge(certificates);
+    }
+    builder.build().or_stalled(|| "cannot set up HTTPS".to_owned())
+}

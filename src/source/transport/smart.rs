@@ -1,0 +1,234 @@
+//! Lends our connections to libgit2.
+//!
+//! libgit2 makes a transport from nothing but an address, on the thread that fetches or pushes. The address is
+//! therefore a number, `launchway://7`, of a [`Session`] that knows the real one with its credentials and limits;
+//! libgit2 never sees them. What goes wrong is kept in the session, because libgit2's errors carry only text.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read, Write};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use git2::transport::{Service as GitService, SmartSubtransport, SmartSubtransportStream, Transport};
+
+use super::http::HttpRemote;
+use super::{Deadline, Protocol, Service, Stream};
+use crate::error::{Failure, Result};
+use crate::source::Remote;
+use crate::source::git::failed;
+use crate::source::url::Address;
+
+/// The scheme that libgit2 knows us by.
+pub(in crate::source) const SCHEME: &str = "launchway";
+
+/// Our pushes are notes: kilobytes. More than this is not sent from memory.
+const MAX_REQUEST_BYTES: usize = 64 << 20;
+
+static SESSIONS: Mutex<BTreeMap<u64, Arc<Session>>> = Mutex::new(BTreeMap::new());
+
+/// One fetch or push.
+struct Session {
+    remote: Remote,
+    deadline: Deadline,
+    failure: Mutex<Option<Failure>>,
+}
+
+/// Makes a remote reachable for libgit2 as long as this lives.
+pub(in crate::source) struct Lent {
+    number: u64,
+    session: Arc<Session>,
+}
+
+impl Lent {
+    pub(in crate::source) fn new(remote: &Remote, deadline: Deadline) -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let session = Arc::new(Session { remote: remote.clone(), deadline, failure: Mutex::default() });
+        sessions().insert(number, Arc::clone(&session));
+        Self { number, session }
+    }
+
+    /// The address under which libgit2 finds it.
+    pub(in crate::source) fn url(&self) -> String {
+        format!("{SCHEME}://{}", self.number)
+    }
+
+    /// What really went wrong behind an error of libgit2.
+    pub(in crate::source) fn explain(&self, attempt: &str, error: git2::Error) -> Failure {
+        let url = &self.session.remote.url;
+        if let Some(failure) = self.session.lock_failure().take() {
+            return failure;
+        }
+        if self.session.deadline.has_passed() {
+            return Failure::transient(format!("{attempt} `{url}` took too long"));
+        }
+        failed(|| format!("{attempt} `{url}` failed"))(error)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        sessions().remove(&self.number);
+    }
+}
+
+fn sessions() -> MutexGuard<'static, BTreeMap<u64, Arc<Session>>> {
+    SESSIONS.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Session {
+    fn lock_failure(&self) -> MutexGuard<'_, Option<Failure>> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the first failure, which is the cause of the others.
+    fn keep(&self, failure: Failure) -> io::Error {
+        self.lock_failure().get_or_insert(failure);
+        io::Error::other("the connection failed")
+    }
+
+    fn checked<T>(&self, result: Result<T>) -> io::Result<T> {
+        result.map_err(|failure| self.keep(failure))
+    }
+}
+
+/// Makes a transport for an address of ours.
+pub(in crate::source) fn create(remote: &git2::Remote<'_>) -> std::result::Result<Transport, git2::Error> {
+    let number = remote.url()?.strip_prefix(SCHEME).and_then(|rest| rest.strip_prefix("://"));
+    let session = number.and_then(|number| number.parse().ok()).and_then(|number| sessions().get(&number).cloned());
+    let session = session.ok_or_else(|| git2::Error::from_str("this address is not one of ours"))?;
+    let stateless = matches!(session.remote.url.address(), Address::Http { .. });
+    Transport::smart(remote, stateless, Dialer { session, http: Arc::default() })
+}
+
+/// Connects when libgit2 asks for a service.
+struct Dialer {
+    session: Arc<Session>,
+    http: Arc<Mutex<Option<HttpRemote>>>,
+}
+
+impl SmartSubtransport for Dialer {
+    fn action(
+        &self,
+        _url: &str,
+        action: GitService,
+    ) -> std::result::Result<Box<dyn SmartSubtransportStream>, git2::Error> {
+        let service = match action {
+            GitService::UploadPackLs | GitService::UploadPack => Service::UploadPack,
+            GitService::ReceivePackLs | GitService::ReceivePack => Service::ReceivePack,
+        };
+        let first = matches!(action, GitService::UploadPackLs | GitService::ReceivePackLs);
+        let stream = self.session.checked(self.connect(service, first));
+        stream.map_err(|error| git2::Error::from_str(&error.to_string()))
+    }
+
+    fn close(&self) -> std::result::Result<(), git2::Error> {
+        Ok(())
+    }
+}
+
+impl Dialer {
+    fn connect(&self, service: Service, first: bool) -> Result<Box<dyn SmartSubtransportStream>> {
+        let Session { remote, deadline, .. } = &*self.session;
+        let session = Arc::clone(&self.session);
+        if !matches!(remote.url.address(), Address::Http { .. }) {
+            let stream = super::Connection::open(remote, service, Protocol::V0, *deadline)?.stream;
+            return Ok(Box::new(Conversation { session, stream }));
+        }
+        if !first {
+            return Ok(Box::new(Exchange {
+                session,
+                http: Arc::clone(&self.http),
+                service,
+                state: State::Asking(Vec::new()),
+            }));
+        }
+        let mut http = HttpRemote::new(remote, Protocol::V0, *deadline)?;
+        let stream = http.advertisement(service)?;
+        *self.http.lock().unwrap_or_else(PoisonError::into_inner) = Some(http);
+        Ok(Box::new(Conversation { session, stream }))
+    }
+}
+
+/// A connection that both sides write to as they like; of HTTP, its first answer.
+struct Conversation {
+    session: Arc<Session>,
+    stream: Stream,
+}
+
+impl Read for Conversation {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        match self.stream.read(buffer) {
+            Ok(0) if !buffer.is_empty() => {
+                let failure = self.stream.explain(io::ErrorKind::UnexpectedEof.into());
+                drop(self.session.keep(failure));
+                Ok(0)
+            }
+            Ok(length) => Ok(length),
+            Err(error) => Err(self.session.keep(self.stream.explain(error))),
+        }
+    }
+}
+
+impl Write for Conversation {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.stream.write(data).map_err(|error| self.session.keep(self.stream.explain(error)))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// One request over HTTP and its answer.
+struct Exchange {
+    session: Arc<Session>,
+    http: Arc<Mutex<Option<HttpRemote>>>,
+    service: Service,
+    state: State,
+}
+
+enum State {
+    Asking(Vec<u8>),
+    Answered(Box<Stream>),
+}
+
+impl Exchange {
+    /// The answer; the request is sent when it is first asked for.
+    fn answer(&mut self) -> Result<&mut Stream> {
+        if let State::Asking(request) = &mut self.state {
+            let request = std::mem::take(request);
+            let http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
+            let http = http.as_ref().ok_or_else(|| Failure::transient("a request came before the connection"))?;
+            self.state = State::Answered(Box::new(http.call(self.service, request)?));
+        }
+        match &mut self.state {
+            State::Answered(stream) => Ok(stream),
+            State::Asking(_) => Err(Failure::transient("a request was not answered")),
+        }
+    }
+}
+
+impl Read for Exchange {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let session = Arc::clone(&self.session);
+        let stream = session.checked(self.answer())?;
+        stream.read(buffer).map_err(|error| session.keep(stream.explain(error)))
+    }
+}
+
+impl Write for Exchange {
+    fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        match &mut self.state {
+            State::Asking(request) if request.len() + data.len() <= MAX_REQUEST_BYTES => {
+                request.extend_from_slice(data);
+                Ok(data.len())
+            }
+            _ => Err(self.session.keep(Failure::stalled("a request to the Git server is too large"))),
+        }
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}

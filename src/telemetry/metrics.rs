@@ -1,0 +1,179 @@
+//! Counters, for Prometheus. Labels take few values: names from the configuration and words of this program.
+
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::{Metric, Registry};
+
+use crate::model::action::Action;
+use crate::model::ids::RepositoryName;
+use crate::model::outcome::Verdict;
+use crate::store::CommitError;
+
+/// The media type of [`Metrics::encode`].
+pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Which kind of run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunKind {
+    /// A sequence of a stage.
+    Sequence,
+    /// A version of a deployment config.
+    Deployment,
+}
+
+type Labels<const N: usize> = [(&'static str, String); N];
+type Counters<const N: usize> = Family<Labels<N>, Counter>;
+
+/// What the daemon counts.
+#[derive(Debug)]
+pub struct Metrics {
+    registry: Registry,
+    looks: Counters<1>,
+    healthy: Family<Labels<1>, Gauge>,
+    webhooks: Counters<2>,
+    runs_started: Counters<1>,
+    runs_ended: Counters<2>,
+    actions: Counters<2>,
+    commits: Counters<1>,
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Metrics {
+    /// All counters at zero.
+    pub fn new() -> Self {
+        let mut registry = Registry::with_prefix("launchway");
+        Self {
+            looks: add(&mut registry, "repository_looks", "Looks at the remote, whatever caused them"),
+            healthy: add(&mut registry, "repository_healthy", "Whether the last look at the remote went well"),
+            webhooks: add(&mut registry, "webhooks", "Webhook calls by their answer"),
+            runs_started: add(&mut registry, "runs_started", "Runs that were created"),
+            runs_ended: add(&mut registry, "runs_ended", "Runs that ended, by verdict"),
+            actions: add(&mut registry, "actions", "Actions that were performed or failed"),
+            commits: add(&mut registry, "store_commits", "Transactions by their outcome"),
+            registry,
+        }
+    }
+
+    /// A look at a repository's remote began.
+    pub fn look(&self, repository: &RepositoryName) {
+        self.looks.get_or_create(&[named(repository)]).inc();
+    }
+
+    /// A look ended; whether what was found could be read.
+    pub fn repository_healthy(&self, repository: &RepositoryName, healthy: bool) {
+        self.healthy.get_or_create(&[named(repository)]).set(i64::from(healthy));
+    }
+
+    /// A webhook call of a known repository was answered: `accepted`, `ignored`, `duplicate` or `refused`.
+    pub fn webhook(&self, repository: &RepositoryName, answer: &'static str) {
+        self.webhooks.get_or_create(&[named(repository), ("result", answer.to_owned())]).inc();
+    }
+
+    /// A run was created.
+    pub fn run_started(&self, kind: RunKind) {
+        self.runs_started.get_or_create(&[kind.label()]).inc();
+    }
+
+    /// A run ended.
+    pub fn run_ended(&self, kind: RunKind, verdict: Verdict) {
+        let verdict = match verdict {
+            Verdict::Success => "success",
+            Verdict::Failure => "failure",
+            Verdict::Error => "error",
+            Verdict::Cancelled => "cancelled",
+            Verdict::Superseded => "superseded",
+        };
+        self.runs_ended.get_or_create(&[kind.label(), ("verdict", verdict.to_owned())]).inc();
+    }
+
+    /// An action was performed, or failed and will be tried again.
+    pub fn action(&self, action: &Action, performed: bool) {
+        let key = action.key();
+        let kind = key.split('/').next().unwrap_or_default().to_owned();
+        let result = if performed { "performed" } else { "failed" };
+        self.actions.get_or_create(&[("action", kind), ("result", result.to_owned())]).inc();
+    }
+
+    /// A transaction was committed or refused.
+    pub fn commit(&self, outcome: &Result<(), CommitError>) {
+        let outcome = match outcome {
+            Ok(()) => "committed",
+            Err(CommitError::Conflict { .. }) => "conflict",
+            Err(CommitError::Fenced) => "fenced",
+            Err(CommitError::Failed(_)) => "failed",
+        };
+        self.commits.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+    }
+
+    /// All numbers as OpenMetrics text.
+    pub fn encode(&self) -> String {
+        let mut text = String::new();
+        // Writing to a string cannot fail.
+        encode(&mut text, &self.registry).unwrap_or_default();
+        text
+    }
+}
+
+impl RunKind {
+    fn label(self) -> (&'static str, String) {
+        let kind = match self {
+            RunKind::Sequence => "sequence",
+            RunKind::Deployment => "deployment",
+        };
+        ("kind", kind.to_owned())
+    }
+}
+
+fn named(repository: &RepositoryName) -> (&'static str, String) {
+    ("repository", repository.as_str().to_owned())
+}
+
+/// Registers a metric; counters get the ending `_total`.
+fn add<M: Metric + Clone + Default>(registry: &mut Registry, name: &str, help: &str) -> M {
+    let metric = M::default();
+    registry.register(name, help, metric.clone());
+    metric
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::event::Timer;
+
+    #[test]
+    fn what_was_counted_is_told_in_openmetrics() {
+        let metrics = Metrics::new();
+        let shop = RepositoryName::from("shop");
+        metrics.look(&shop);
+        metrics.look(&shop);
+        metrics.repository_healthy(&shop, true);
+        metrics.webhook(&shop, "accepted");
+        metrics.run_started(RunKind::Sequence);
+        metrics.run_ended(RunKind::Deployment, Verdict::Failure);
+        metrics.action(&Action::ClearTimer { timer: Timer::Retry }, false);
+        metrics.commit(&Ok(()));
+        metrics.commit(&Err(CommitError::Fenced));
+        let text = metrics.encode();
+        let expected = [
+            "launchway_repository_looks_total{repository=\"shop\"} 2",
+            "launchway_repository_healthy{repository=\"shop\"} 1",
+            "launchway_webhooks_total{repository=\"shop\",result=\"accepted\"} 1",
+            "launchway_runs_started_total{kind=\"sequence\"} 1",
+            "launchway_runs_ended_total{kind=\"deployment\",verdict=\"failure\"} 1",
+            "launchway_actions_total{action=\"timer\",result=\"failed\"} 1",
+            "launchway_store_commits_total{outcome=\"committed\"} 1",
+            "launchway_store_commits_total{outcome=\"fenced\"} 1",
+            "# EOF",
+        ];
+        for line in expected {
+            assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+        }
+    }
+}

@@ -1,0 +1,13 @@
+//! What only a real Gitea can tell: `cargo test --features gitea-suite --test gitea`.
+//!
+//! One server for the whole suite, a repository of its own for each test. A server that cannot be built or started
+//! fails every test; nothing is skipped. Pushes are made with the `git` program.
+
+#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+
+mod receiver;
+mod repository;
+mod server;
+mod statuses;
+mod webhooks;
+mod work_tree;

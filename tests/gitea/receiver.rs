@@ -1,0 +1,107 @@
+//! The daemon's webhook side, as Gitea reaches it.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::extract::Request;
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use launchway::clock::ManualClock;
+use launchway::forge::secret::Secret;
+use launchway::model::ids::RepositoryName;
+use launchway::server::listener::{Timeouts, serve};
+use launchway::server::webhook::{HookTarget, Hooks, router};
+use launchway::store::sqlite::SqliteStore;
+use serde_json::Value;
+use tempfile::TempDir;
+use tokio::net::TcpListener;
+use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+use crate::repository::Repository;
+use crate::work_tree::WorkTree;
+
+pub(crate) const SECRET: &str = "known to both";
+
+/// Gitea delivers within a second; on a busy machine later.
+const DELIVERY_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// What the handler answered to one delivery.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) status: u16,
+    pub(crate) body: Value,
+}
+
+pub(crate) struct Receiver {
+    pub(crate) url: String,
+    daemon: Arc<Daemon>,
+    answers: UnboundedReceiver<Answered>,
+    _state: TempDir,
+    _running: DropGuard,
+}
+
+#[derive(Default)]
+struct Daemon {
+    looks: Mutex<usize>,
+}
+
+impl Hooks for Daemon {
+    fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
+        let target = HookTarget { secrets: vec![Secret::new(SECRET)], branch: "main".to_owned(), body_limit: None };
+        (name.as_str() == "shop").then_some(target)
+    }
+
+    fn look(&self, _: &RepositoryName) {
+        *self.looks.lock().unwrap() += 1;
+    }
+}
+
+impl Receiver {
+    pub(crate) async fn start() -> Self {
+        let state = tempfile::tempdir().unwrap();
+        let clock = Arc::new(ManualClock::default());
+        let store = SqliteStore::open(&state.path().join("store.db"), Arc::clone(&clock) as _).unwrap();
+        let (daemon, timeouts) = (Arc::new(Daemon::default()), Timeouts::default());
+        let (sender, answers) = unbounded_channel();
+        let routes = router(Arc::clone(&daemon) as _, Arc::new(store), clock, timeouts)
+            .layer(middleware::from_fn(move |request, next| record(sender.clone(), request, next)));
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/webhooks/shop", listener.local_addr().unwrap());
+        let shutdown = CancellationToken::new();
+        tokio::spawn(serve(listener, routes, timeouts, shutdown.clone()));
+        Self { url, daemon, answers, _state: state, _running: shutdown.drop_guard() }
+    }
+
+    /// Registers itself with an empty repository and sees its first push; the work tree, and the hook's id. A hook that
+    /// comes after a push may still be told of it, because Gitea looks hooks up when it gets to that push.
+    pub(crate) async fn watch(&mut self, repository: &Repository) -> (WorkTree, u64) {
+        let hook = repository.add_hook(&self.url, SECRET, "json").await;
+        let tree = repository.first_push().await;
+        // A new branch is told twice, in no certain order.
+        let mut events = [self.next().await, self.next().await].map(|answered| answered.body["event"].to_string());
+        events.sort();
+        assert_eq!(events, [r#""create""#, r#""push""#]);
+        assert_eq!(self.looks(), 1);
+        (tree, hook)
+    }
+
+    /// What is answered to the next delivery.
+    pub(crate) async fn next(&mut self) -> Answered {
+        tokio::time::timeout(DELIVERY_TIMEOUT, self.answers.recv()).await.expect("Gitea delivers nothing").unwrap()
+    }
+
+    /// How often the repository was to be looked at.
+    pub(crate) fn looks(&self) -> usize {
+        *self.daemon.looks.lock().unwrap()
+    }
+}
+
+async fn record(sender: UnboundedSender<Answered>, request: Request, next: Next) -> Response {
+    let (parts, body) = next.run(request).await.into_parts();
+    let bytes = axum::body::to_bytes(body, usize::MAX).await.unwrap();
+    let answered = Answered { status: parts.status.as_u16(), body: serde_json::from_slice(&bytes).unwrap_or_default() };
+    sender.send(answered).unwrap();
+    Response::from_parts(parts, Body::from(bytes))
+}

@@ -1,0 +1,119 @@
+//! A repository on the server, and what is read of it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::server::GiteaServer;
+use crate::work_tree::WorkTree;
+
+/// A repository of the administrator.
+pub(crate) struct Repository {
+    pub(crate) server: &'static GiteaServer,
+    pub(crate) name: String,
+}
+
+/// A status as Gitea shows it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct ShownStatus {
+    pub(crate) context: String,
+    pub(crate) state: String,
+    pub(crate) description: String,
+    pub(crate) target_url: String,
+}
+
+impl Repository {
+    /// An empty public repository; `name` is the test's.
+    pub(crate) async fn create(name: &str) -> Self {
+        Self::create_with(name, false).await
+    }
+
+    /// An empty repository that only its owner sees.
+    pub(crate) async fn create_private(name: &str) -> Self {
+        Self::create_with(name, true).await
+    }
+
+    async fn create_with(name: &str, private: bool) -> Self {
+        let server = GiteaServer::get().await;
+        let wanted = json!({"name": name, "private": private, "default_branch": "main"});
+        server.api(Method::POST, "/user/repos", Some(wanted)).await;
+        Self { server, name: name.to_owned() }
+    }
+
+    /// Its address for Git over HTTP, without credentials.
+    pub(crate) fn http_url(&self) -> String {
+        self.server.url(&format!("/admin/{}.git", self.name))
+    }
+
+    /// Its address for Git over SSH.
+    pub(crate) fn ssh_url(&self) -> String {
+        self.server.ssh_url("admin", &self.name)
+    }
+
+    /// Lets whoever has this key push.
+    pub(crate) async fn add_deploy_key(&self, public_key: &str) {
+        let key = json!({"title": "suite", "key": public_key, "read_only": false});
+        self.api(Method::POST, "/keys", Some(key)).await;
+    }
+
+    /// Registers a webhook; its id.
+    pub(crate) async fn add_hook(&self, url: &str, secret: &str, content_type: &str) -> u64 {
+        let hook = json!({
+            "type": "gitea", "active": true, "events": ["push", "create", "delete", "status"],
+            "config": {"url": url, "secret": secret, "content_type": content_type},
+        });
+        self.api(Method::POST, "/hooks", Some(hook)).await["id"].as_u64().unwrap()
+    }
+
+    /// Presses the button "Test delivery".
+    pub(crate) async fn test_hook(&self, id: u64) {
+        self.api(Method::POST, &format!("/hooks/{id}/tests"), None).await;
+    }
+
+    /// A first commit, pushed over HTTP; the work tree to go on with.
+    pub(crate) async fn first_push(&self) -> WorkTree {
+        let tree = WorkTree::create(self);
+        tree.commit("README.md", "a shop\n");
+        tree.push_over_http("main").await;
+        tree
+    }
+
+    /// The latest status of each context on a commit, by context.
+    pub(crate) async fn statuses(&self, commit: &str) -> Vec<ShownStatus> {
+        let mut shown = Vec::new();
+        for page in 1.. {
+            let found = self.api(Method::GET, &format!("/commits/{commit}/status?limit=50&page={page}"), None).await;
+            let Some(statuses) = found["statuses"].as_array().filter(|statuses| !statuses.is_empty()) else { break };
+            shown.extend(statuses.iter().map(shown_status));
+        }
+        shown.sort_by(|a, b| a.context.cmp(&b.context));
+        shown
+    }
+
+    /// How many statuses were ever posted on a commit.
+    pub(crate) async fn posted(&self, commit: &str) -> usize {
+        let mut count = 0;
+        for page in 1.. {
+            let found = self.api(Method::GET, &format!("/statuses/{commit}?limit=50&page={page}"), None).await;
+            let length = found.as_array().map_or(0, Vec::len);
+            if length == 0 {
+                break;
+            }
+            count += length;
+        }
+        count
+    }
+
+    async fn api(&self, method: Method, path: &str, body: Option<Value>) -> Value {
+        self.server.api(method, &format!("/repos/admin/{}{path}", self.name), body).await
+    }
+}
+
+fn shown_status(status: &Value) -> ShownStatus {
+    let text = |field: &str| status[field].as_str().unwrap_or_default().to_owned();
+    ShownStatus {
+        context: text("context"),
+        state: text("status"),
+        description: text("description"),
+        target_url: text("target_url"),
+    }
+}
