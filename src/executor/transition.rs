@@ -16,6 +16,7 @@ use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, Versioned, Wanted, spec_of};
 use crate::model::time::Timestamp;
 use crate::store::{RunFilter, Store, Transaction, Write};
+use crate::telemetry::RunKind;
 
 /// Something that starts a transition.
 #[derive(Clone, Debug)]
@@ -43,8 +44,12 @@ pub struct Touched {
     pub runs: Vec<RunId>,
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
-    /// Whether objects other than deployment configs changed.
+    /// Whether what services should answer may have changed.
     pub objects: bool,
+    /// What of `runs` is new.
+    pub begun: Vec<RunKind>,
+    /// What of `runs` has ended, and how.
+    pub ended: Vec<(RunKind, Verdict)>,
 }
 
 /// The run in whose name statuses are asked for: they belong to a revision, not to one run.
@@ -119,7 +124,11 @@ impl<'a> Transition<'a> {
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
-            Input::Write(write) => self.writes.push((**write).clone()),
+            Input::Write(write) => {
+                // A repository that is taken down or brought up takes its services with it.
+                self.objects |= matches!(**write, Write::Repository(_));
+                self.writes.push((**write).clone());
+            }
         }
         Ok(())
     }
@@ -443,8 +452,12 @@ impl<'a> Transition<'a> {
 
     fn finish(mut self) -> (Transaction, Touched) {
         let mut revisions: BTreeSet<(RepositoryName, CommitId)> = BTreeSet::new();
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
         for id in &self.changed_runs {
             if let Some(run) = self.runs.remove(id) {
+                let (kind, verdict) = kind_and_verdict(&run.value);
+                begun.extend((run.version == 0).then_some(kind));
+                ended.extend(verdict.map(|verdict| (kind, verdict))); // a run changes for the last time when it ends
                 let (repository, commit) = run.value.revision();
                 revisions.insert((repository.clone(), commit.clone()));
                 self.writes.push(Write::Run(Box::new(run)));
@@ -459,8 +472,18 @@ impl<'a> Transition<'a> {
             self.ask(&RunId::new(REPORT), Action::Report { repository, commit });
         }
         let runs = self.changed_runs.into_iter().collect();
-        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects };
+        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects, begun, ended };
         (Transaction { writes: self.writes }, touched)
+    }
+}
+
+fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
+    match run {
+        Run::Sequence(run) => (RunKind::Sequence, run.verdict),
+        Run::Deployment(run) => {
+            let failed = run.failure.as_ref().map_or(Verdict::Success, |failure| failure.verdict);
+            (RunKind::Deployment, run.ended_at.map(|_| failed))
+        }
     }
 }
 
