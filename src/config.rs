@@ -185,7 +185,40 @@ pub enum Role {
     Operate,
 }
 
+impl RepositorySettings {
+    /// A repository with every default.
+    pub fn new(name: RepositoryName, url: impl Into<String>) -> Self {
+        Self {
+            name,
+            url: url.into(),
+            branch: None,
+            poll: DEFAULT_POLL,
+            schedule: None,
+            allow: Allowances::default(),
+            insecure: false,
+            credentials: CredentialFiles::default(),
+            history: History::default(),
+            limits: Limits::default(),
+            forge: None,
+            notes: false,
+            webhook: Vec::new(),
+        }
+    }
+}
+
 impl Settings {
+    /// Some repositories, with every default.
+    pub fn of(repositories: impl IntoIterator<Item = RepositorySettings>) -> Self {
+        Self {
+            listen: DEFAULT_LISTEN,
+            state: None,
+            public_url: None,
+            repositories: repositories.into_iter().collect(),
+            sequences: SequenceSettings::default(),
+            tokens: Vec::new(),
+        }
+    }
+
     /// Reads a file; paths in it are relative to its folder.
     ///
     /// # Errors

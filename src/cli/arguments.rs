@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, describe, events, exec, get, history, hold, logs, man, repository, rollout, scale, status, store, sync,
-    trigger, why,
+    completion, describe, down, events, exec, get, history, hold, logs, man, repository, rollout, scale, serve, status,
+    store, sync, trigger, up, why,
 };
 use crate::error::Failure;
 
@@ -79,6 +79,9 @@ fn default_state(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    Up(up::Arguments),
+    Down(down::Arguments),
+    Serve(serve::Arguments),
     Get(get::Arguments),
     Describe(describe::Arguments),
     Status(status::Arguments),

@@ -3,7 +3,9 @@
 pub mod arguments;
 mod client;
 mod completion;
+mod daemon;
 mod describe;
+mod down;
 mod events;
 mod exec;
 mod follow;
@@ -17,11 +19,13 @@ pub mod output;
 mod repository;
 mod rollout;
 mod scale;
+mod serve;
 mod status;
 mod store;
 mod sync;
 mod target;
 mod trigger;
+mod up;
 mod why;
 
 use std::ffi::OsString;
@@ -31,6 +35,7 @@ use clap::Parser;
 
 use crate::error::Context;
 use crate::runtime::local;
+use crate::telemetry;
 use arguments::{Arguments, Global, Verb};
 use output::{Exit, Outcome, Output, complain};
 
@@ -65,6 +70,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
     match verb {
+        Verb::Up(arguments) => serve(up::run(arguments, global, output)),
+        Verb::Down(arguments) => serve(down::run(arguments, global, output)),
+        Verb::Serve(arguments) => serve(serve::run(arguments, global, output)),
         Verb::Get(arguments) => wait(get::run(arguments, global, output)),
         Verb::Describe(arguments) => wait(describe::run(arguments, global, output)),
         Verb::Status(arguments) => wait(status::run(arguments, global, output)),
@@ -89,5 +97,12 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
 /// Runs a verb that waits for others, on this thread alone.
 fn wait(verb: impl Future<Output = Outcome>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
+}
+
+/// Runs a verb that is a daemon, on all cores, with a log.
+fn serve(verb: impl Future<Output = Outcome>) -> Outcome {
+    telemetry::init(telemetry::LogFormat::Human, std::env::var(telemetry::FILTER_VARIABLE).ok().as_deref())?;
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
 }

@@ -60,6 +60,21 @@ fn a_whole_configuration_is_read() {
 }
 
 #[test]
+fn the_example_in_deploy_is_valid_also_with_every_comment_taken_up() {
+    let example = include_str!("../../deploy/launchway.yaml");
+    assert_eq!(parse(example).unwrap().repositories[0].poll, DEFAULT_POLL);
+    // A setting that is commented out has its key right behind the mark.
+    let take_up = |line: &str| {
+        let is_setting = line.trim_start().strip_prefix("# ").is_some_and(|rest| {
+            rest.split_once(": ").is_some_and(|(key, _)| key.chars().all(|letter| letter.is_ascii_alphabetic()))
+        });
+        if is_setting { line.replacen("# ", "", 1) } else { line.to_owned() }
+    };
+    let whole = parse(&example.lines().map(take_up).collect::<Vec<_>>().join("\n")).unwrap();
+    assert!(whole.public_url.is_some() && whole.repositories[0].notes && whole.tokens.len() == 1);
+}
+
+#[test]
 fn what_is_left_out_has_the_documented_default() {
     let settings = parse("repositories: [{name: a, url: /a}]").unwrap();
     assert_eq!((settings.listen, &settings.state, &settings.public_url), (DEFAULT_LISTEN, &None, &None));

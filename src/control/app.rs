@@ -19,13 +19,14 @@ use crate::control::reporter::StatusReporter;
 use crate::control::repository;
 use crate::control::state_folder::{Ownership, StateFolder};
 use crate::control::watcher::Watcher;
-use crate::control::wiring::{LaunchableImages, MirrorTrees, ProxiedServices, WatchedHooks};
+use crate::control::wiring::{MirrorTrees, WatchedHooks};
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::model::ids::RepositoryName;
+use crate::model::pod::PodPhase;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime};
@@ -115,6 +116,33 @@ impl App {
         Ok(Self { driver: parts.driver, watchers, query, url, stop, tasks, state, _ownership: ownership })
     }
 
+    /// Waits until no pod of a repository that was taken down runs any more; each ends within its grace period.
+    ///
+    /// # Errors
+    /// If the store or the runtime cannot be read.
+    pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
+        let mut changes = self.driver.changes();
+        while self.runs_anything(repository).await? {
+            // Pods end without the store knowing: their ends are looked for at short intervals too.
+            drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
+        }
+        Ok(())
+    }
+
+    async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
+        let Some(runtime) = &self.query.runtime else { return Ok(false) };
+        let configs = self.driver.store.configs(None, None).await?;
+        let mine = configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository);
+        let namespaces: BTreeSet<_> = mine.map(|config| config.namespace).collect();
+        for namespace in namespaces {
+            let pods = runtime.observe(&namespace).await?;
+            if pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
     /// Asks everything to end, and waits for it within bounds; pods and services go on.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -176,8 +204,8 @@ fn local_runtime(
         program: None,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
         clock,
-        images: Arc::new(LaunchableImages(images)),
-        services: Arc::new(ProxiedServices::new(services)),
+        images: Arc::new(images),
+        services: Arc::new(services),
         changes,
     })
 }
@@ -211,12 +239,8 @@ async fn serve(
     }
     let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
-    let state = ServerState {
-        query,
-        commands: Some(commands),
-        access: Arc::new(access),
-        started_at: parts.driver.clock.now(),
-    };
+    let state =
+        ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
     let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
@@ -237,17 +261,9 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 }
 
 /// Starts everything that works by itself.
-fn work(
-    parts: &Parts,
-    watchers: &BTreeMap<RepositoryName, Watcher>,
-    stop: &CancellationToken,
-    tasks: &TaskTracker,
-) {
-    let performer = Performer {
-        driver: parts.driver.clone(),
-        runtime: parts.runtime.clone(),
-        reporter: parts.reporter.clone(),
-    };
+fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
+    let performer =
+        Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), reporter: parts.reporter.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
     tasks.spawn(Keeper::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
     let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };

@@ -77,7 +77,8 @@ impl Housekeeping {
         for run in self.driver.store.runs(&RunFilter { sequences: Some(false), ..RunFilter::default() }).await? {
             let Run::Deployment(run) = run.value else { continue };
             if run.phase != Phase::Failed {
-                let containers = run.spec.template.spec.init_containers.iter().chain(&run.spec.template.spec.containers);
+                let containers =
+                    run.spec.template.spec.init_containers.iter().chain(&run.spec.template.spec.containers);
                 keep.extend(containers.map(|container| (run.repository.clone(), container.image.clone())));
             }
         }

@@ -1,10 +1,14 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
 pub mod act;
+pub mod app;
 pub mod command;
 pub mod commands;
 pub mod deliver;
+pub mod housekeeping;
 pub mod look;
 pub mod reporter;
+mod repository;
 pub mod state_folder;
 pub mod watcher;
+pub mod wiring;

@@ -39,8 +39,9 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
     let remote = remote(settings)?;
-    let opened = tokio::task::spawn_blocking(move || Ok((Mirror::open_or_create(&path, limits)?, with_branch(remote)?)));
-    let (mirror, remote) = opened.await.or_transient(|| "opening the mirror broke off".into())??;
+    let open = move || Ok::<_, Failure>((Mirror::open_or_create(&path, limits)?, with_branch(remote)));
+    let opened = tokio::task::spawn_blocking(open).await;
+    let (mirror, remote) = opened.or_transient(|| "opening the mirror broke off".into())??;
     let watched = Watched::new(
         settings.name.clone(),
         remote,
@@ -90,14 +91,14 @@ fn remote(settings: &RepositorySettings) -> Result<Remote> {
 }
 
 /// Without a branch in the settings, the one that the remote's `HEAD` names; `main` while it cannot be asked.
-fn with_branch(mut remote: Remote) -> Result<Remote> {
+fn with_branch(mut remote: Remote) -> Remote {
     if remote.branch.is_empty() {
         remote.branch = source::default_branch(&remote).unwrap_or_else(|failure| {
             tracing::warn!(remote = %remote.url, problem = failure.one_line(), "cannot ask for the default branch; watching `main`");
             "main".to_owned()
         });
     }
-    Ok(remote)
+    remote
 }
 
 /// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.
@@ -130,7 +131,8 @@ fn gitea(settings: &Settings, repository: &RepositorySettings) -> Result<Option<
     let Some(token_file) = repository.credentials.token.clone().filter(|_| is_gitea) else {
         if is_gitea && said {
             let message = format!("repository `{}`: statuses on Gitea need a token", repository.name);
-            return Err(Failure::stalled(message).hint("give `credentials: {tokenFile: …}`, or `forge: {kind: none}` for Git notes"));
+            return Err(Failure::stalled(message)
+                .hint("give `credentials: {tokenFile: …}`, or `forge: {kind: none}` for Git notes"));
         }
         return Ok(None);
     };

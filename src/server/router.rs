@@ -16,8 +16,8 @@ use tower_http::timeout::TimeoutLayer;
 use super::api::{act, output, read};
 use super::page;
 use super::problem::{Answer, Problem};
-use crate::telemetry::METRICS_CONTENT_TYPE;
 use super::state::{ServerState, require_operator, require_reader};
+use crate::telemetry::METRICS_CONTENT_TYPE;
 
 /// The most bytes that a request of the API may have.
 const LARGEST_BODY: usize = 1 << 20;

@@ -55,6 +55,19 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
+/// Removes a folder with all it holds, if it is there.
+pub(crate) fn remove_folder_if_there(path: &Path) -> io::Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Removes all that a folder holds.
+pub(crate) fn empty_folder(path: &Path) -> io::Result<()> {
+    fs::read_dir(path)?.try_for_each(|entry| remove_folder_if_there(&entry?.path()))
+}
+
 /// Takes a lock that nobody shares, without waiting; `None` if somebody else has one. It ends with the file.
 pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;

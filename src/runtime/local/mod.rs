@@ -1,13 +1,61 @@
-//! Pods, services and launchables on this machine, with nothing else installed.
+//! The local runtime: pods are processes of this machine.
+//!
+//! ```text
+//!  runtime.rs ── start ──▶ <root>/pods/<namespace>/<pod>/pod.json        (record.rs: what was asked for)
+//!      ▲  │                        │
+//!      │  └── spawns ──▶ launchway shim <pod dir>                        (shim/: one a pod, outlives the daemon)
+//!      │                     │     └── launchway container … ─▶ command  (container.rs: limits, user, environment)
+//!      │                     ▼
+//!      │                status.json, ready, logs/                        (status.rs, logs.rs: what became of it)
+//!      └── <root>/changes/ ◀─┘                                           (watch.rs: one folder tells all)
+//! ```
 
+mod address;
+mod container;
+mod data;
+mod environment;
+mod expand;
 pub(crate) mod files;
+mod launch;
 pub mod launchable;
+mod logs;
+mod paths;
+mod probe;
+mod process;
+mod quantity;
+mod record;
+mod shim;
+mod status;
+mod volume;
+
+mod allow;
+mod exec;
+pub mod image;
+mod runtime;
 pub mod service;
+pub mod service_table;
+mod shims;
+mod start;
+mod table;
+mod watch;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-/// Runs the program as one of the runtime's own small processes, if the arguments ask for one.
+pub use self::allow::Allow;
+pub use self::paths::PodDir;
+pub use self::runtime::{LocalOptions, LocalRuntime};
+
+/// `pod-ip` on a pod says that its processes bind `POD_IP` with their declared ports, not `PORT`.
+pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
+
+/// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
+/// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
-    service::process_entry(arguments).or_else(|| launchable::process_entry(arguments))
+    let (verb, rest) = arguments.split_first()?;
+    match verb.to_str()? {
+        "shim" => Some(shim::run(rest)),
+        "container" => Some(container::run(rest)),
+        _ => service::process_entry(arguments).or_else(|| launchable::process_entry(arguments)),
+    }
 }

@@ -1,6 +1,6 @@
 //! The embedded store: one SQLite file with a write-ahead log, synced to disk at every commit.
 //!
-//! One thread writes ([`writer`]); a few read-only connections read beside it ([`readers`]). Other processes read the
+//! One thread writes (`writer`); a few read-only connections read beside it (`readers`). Other processes read the
 //! same file through [`SqliteReader`], whether a daemon runs or not.
 
 mod connection;
@@ -20,10 +20,10 @@ use async_trait::async_trait;
 use rusqlite::{Connection, TransactionBehavior};
 
 pub use self::copy::restore;
-pub use self::writer::Writer;
 
 use self::failure::{Error, failed};
 use self::readers::Readers;
+use self::writer::Writer;
 use super::{
     AppliedDigest, CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction, Versioned,
 };

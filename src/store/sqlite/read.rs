@@ -35,8 +35,8 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ve
     conditions.equals("service", filter.service.as_deref());
     conditions.equals("config", filter.config.as_deref());
     conditions.equals("commit_id", filter.commit.as_ref().map(CommitId::as_str));
-    conditions.is("is_sequence", filter.sequences);
-    conditions.is("is_open", filter.open);
+    conditions.holds("is_sequence", filter.sequences);
+    conditions.holds("is_open", filter.open);
     let before = "(created_at, number) < (SELECT created_at, number FROM runs WHERE id = ?)";
     conditions.add(before, filter.before.as_ref().map(|run| run.as_str().to_owned()));
     let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
@@ -263,8 +263,13 @@ impl Conditions {
         self.add(&format!("{column} = ?"), value.map(Into::<String>::into));
     }
 
-    fn is(&mut self, column: &str, value: Option<bool>) {
-        self.add(&format!("{column} = ?"), value);
+    /// Spelled out, so that an index on the rows of which `column` holds is used.
+    fn holds(&mut self, column: &str, value: Option<bool>) {
+        match value {
+            Some(true) => self.sql.push(column.to_owned()),
+            Some(false) => self.sql.push(format!("NOT {column}")),
+            None => {}
+        }
     }
 
     fn select<T>(

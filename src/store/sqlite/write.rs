@@ -72,9 +72,10 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     };
     let service = value.service();
     let (repository, commit) = value.revision();
-    let columns: [Column<'_>; 11] = [
+    let key: [Column<'_>; 1] = [("id", &value.id().as_str())];
+    // What a run belongs to never changes.
+    let fixed: [Column<'_>; 9] = [
         ("is_sequence", &is_sequence),
-        ("is_open", &!value.is_ended()),
         ("repository", &repository.as_str()),
         ("project", &service.project.as_str()),
         ("stage", &service.stage.as_str()),
@@ -83,9 +84,13 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
         ("plan", &plan),
         ("commit_id", &commit.as_str()),
         ("created_at", &value.created_at().0),
-        ("record", &encode(value)?),
     ];
-    put(connection, "runs", &[("id", &value.id().as_str())], *version, &columns, value.id())
+    let columns: [Column<'_>; 2] = [("is_open", &!value.is_ended()), ("record", &encode(value)?)];
+    if *version == 0 {
+        insert(connection, "runs", key.iter().chain(&fixed).chain(&columns), value.id())
+    } else {
+        update(connection, "runs", &key, *version, &columns, value.id())
+    }
 }
 
 fn append_event(connection: &Connection, run: &RunId, at: Timestamp, event: &Event) -> Result<(), Error> {
@@ -237,22 +242,37 @@ fn put(
     columns: &[Column<'_>],
     what: impl Display,
 ) -> Result<(), Error> {
-    let named = || keys.iter().chain(columns).enumerate();
-    let sql = if expected == 0 {
-        let names: String = named().map(|(_, (name, _))| format!("{name}, ")).collect();
-        let values: String = named().map(|(index, _)| format!("?{}, ", index + 1)).collect();
-        format!(
-            "INSERT INTO {table} ({names}version) VALUES ({values}1 + ?{}) ON CONFLICT DO NOTHING",
-            named().count() + 1
-        )
+    if expected == 0 {
+        insert(connection, table, keys.iter().chain(columns), what)
     } else {
-        let condition = condition(keys, named().count() + 1);
-        let values: String =
-            named().skip(keys.len()).map(|(index, (name, _))| format!("{name} = ?{}, ", index + 1)).collect();
-        format!("UPDATE {table} SET {values}version = version + 1 WHERE {condition}")
-    };
+        update(connection, table, keys, expected, columns, what)
+    }
+}
+
+fn insert<'a>(
+    connection: &Connection,
+    table: &str,
+    columns: impl Iterator<Item = &'a Column<'a>>,
+    what: impl Display,
+) -> Result<(), Error> {
+    let (names, values): (Vec<_>, Vec<_>) = columns.copied().unzip();
+    let marks = "?, ".repeat(values.len());
+    let sql = format!("INSERT INTO {table} ({}, version) VALUES ({marks}1) ON CONFLICT DO NOTHING", names.join(", "));
+    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
+}
+
+fn update(
+    connection: &Connection,
+    table: &str,
+    keys: &[Column<'_>],
+    expected: u64,
+    columns: &[Column<'_>],
+    what: impl Display,
+) -> Result<(), Error> {
+    let assignments: String = columns.iter().map(|(name, _)| format!("{name} = ?, ")).collect();
+    let sql = format!("UPDATE {table} SET {assignments}version = version + 1 WHERE {}", condition(keys));
     let expected = i64::try_from(expected).unwrap_or(i64::MAX);
-    let values = named().map(|(_, (_, value))| *value).chain([&expected as &dyn ToSql]);
+    let values = columns.iter().chain(keys).map(|(_, value)| *value).chain([&expected as &dyn ToSql]);
     expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
 }
 
@@ -264,16 +284,16 @@ fn remove(
     expected: u64,
     what: impl Display,
 ) -> Result<(), Error> {
-    let sql = format!("DELETE FROM {table} WHERE {}", condition(keys, keys.len() + 1));
+    let sql = format!("DELETE FROM {table} WHERE {}", condition(keys));
     let expected = i64::try_from(expected).unwrap_or(i64::MAX);
     let values = keys.iter().map(|(_, value)| *value).chain([&expected as &dyn ToSql]);
     expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
 }
 
-fn condition(keys: &[Column<'_>], version: usize) -> String {
-    let keys: String =
-        keys.iter().enumerate().map(|(index, (name, _))| format!("{name} = ?{} AND ", index + 1)).collect();
-    format!("{keys}version = ?{version}")
+/// The row with these keys at the version that follows them.
+fn condition(keys: &[Column<'_>]) -> String {
+    let keys: String = keys.iter().map(|(name, _)| format!("{name} = ? AND ")).collect();
+    format!("{keys}version = ?")
 }
 
 fn expect_one(changed: usize, what: impl Display) -> Result<(), Error> {

@@ -25,7 +25,7 @@ struct Job {
 }
 
 /// The way to the thread that writes. Dropping it waits until what was asked is done.
-pub struct Writer {
+pub(super) struct Writer {
     jobs: Option<mpsc::Sender<Job>>,
     thread: Option<JoinHandle<()>>,
 }

@@ -94,6 +94,8 @@ impl Shim {
         rustix::process::setsid().ok();
         let signals = Signals::listen()?;
         let Some(lock) = lock(&dir, adopt)? else { return Ok(None) };
+        // It names the process before this one.
+        files::remove_if_there(&dir.status())?;
         let (adopted_from, sockets) = if adopt { adopt_sockets()? } else { (None, Sockets::new()) };
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let status = ShimStatus { pid, ..ShimStatus::default() };

@@ -26,7 +26,9 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_time ON runs (created_at, number);
 CREATE INDEX runs_by_service ON runs (project, stage, service, created_at, number);
 CREATE INDEX runs_by_commit ON runs (commit_id, created_at, number);
-CREATE INDEX runs_open ON runs (project, stage, service) WHERE is_open;
+CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number) WHERE config IS NOT NULL;
+CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
+CREATE INDEX runs_in_slots ON runs (project, stage, service, created_at, id) WHERE is_open AND is_sequence;
 
 CREATE TABLE events (
   number INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -1,0 +1,39 @@
+//! What the verbs share that are a daemon, if only for a moment.
+
+use std::path::Path;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use crate::config::Settings;
+use crate::control::app::App;
+use crate::control::commands;
+use crate::error::{Context, Result};
+use crate::model::ids::RepositoryName;
+
+/// Ends with Ctrl-C or SIGTERM.
+///
+/// # Errors
+/// If signals cannot be waited for.
+pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
+    let listen = |kind| signal(kind).or_stalled(|| "cannot wait for signals".to_owned());
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    Ok(async move {
+        tokio::select! {
+            _ = interrupt.recv() => {}
+            _ = terminate.recv() => {}
+        }
+    })
+}
+
+/// Stops what a repository runs on a state folder that no daemon uses.
+///
+/// # Errors
+/// If a daemon uses it after all, or it cannot be used.
+pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Result<String> {
+    let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::of([]) };
+    let app = App::start(&settings, state).await?;
+    let stopped = commands::down(&app.driver, repository, "this machine").await?;
+    app.wait_until_gone(repository).await?;
+    app.stop().await;
+    Ok(format!("{repository} is down: {stopped} deployment configs stopped; `launchway up` brings it back"))
+}

@@ -1,0 +1,37 @@
+//! `launchway serve`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::daemon;
+use super::output::{Complaint, Exit, Outcome, Output};
+use crate::config::Settings;
+use crate::control::app::App;
+use crate::error::Failure;
+
+/// Run the daemon: repositories, webhooks, API and page, as a configuration file says
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway serve --config /etc/launchway.yaml")]
+pub(super) struct Arguments {
+    /// The configuration
+    #[arg(long, value_name = "FILE")]
+    config: PathBuf,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let settings = Settings::load(&arguments.config).map_err(|problems| {
+        let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        Complaint::usage(Failure::stalled(format!("the configuration cannot be used:\n{told}")))
+    })?;
+    let state = match (&global.state, &settings.state) {
+        (None, Some(state)) => state.clone(),
+        _ => global.state_folder()?,
+    };
+    let app = App::start(&settings, &state).await?;
+    output.line(format!("serving {}", app.url))?;
+    daemon::stop_signal()?.await;
+    app.stop().await;
+    Ok(Exit::Good)
+}

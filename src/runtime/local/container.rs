@@ -1,0 +1,186 @@
+//! `launchway container <pod dir> <container> <parent> [command…]`: puts everything in place for a command of a pod,
+//! then becomes it. What goes wrong is told through standard input, which is a pipe to whom started it.
+
+use std::ffi::OsString;
+use std::io::Write;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use rustix::fs::{Access, access};
+use rustix::process::{
+    Gid, Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, set_parent_process_death_signal, setrlimit, umask,
+};
+use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
+
+use super::environment::{self, Variables};
+use super::expand::expand;
+use super::paths::PodDir;
+use super::record::PodRecord;
+use super::volume;
+use crate::model::pod::{Container, SecurityContext};
+
+/// Where the entry point of a launchable is.
+const ENTRY_POINT: &str = "bin/launch";
+/// The most files that a process may have open, unless the machine allows fewer.
+const MAX_FILES: u64 = 65_536;
+/// The most processes of one user, unless the machine allows fewer: a fork bomb ends here.
+const MAX_PROCESSES: u64 = 16_384;
+/// The exit code if the command could not be started, as shells have it.
+const CANNOT_START: u8 = 127;
+
+/// Runs the verb; returns only if the command could not be started.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let failure = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3);
+    let problem = start(arguments);
+    if let Ok(failure) = failure {
+        // If nobody listens any more, nobody needs to know.
+        std::fs::File::from(failure).write_all(problem.as_bytes()).ok();
+    }
+    ExitCode::from(CANNOT_START)
+}
+
+/// Becomes the command, or says why not.
+fn start(arguments: &[OsString]) -> String {
+    let [dir, container, parent, command @ ..] = arguments else {
+        return "usage: launchway container POD_DIR CONTAINER PARENT [COMMAND…]".to_owned();
+    };
+    let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
+    let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
+    let ready = prepare(&PodDir::new(dir), &container.to_string_lossy(), command);
+    match ready.and_then(|invocation| settle(&invocation, parent).map(|()| invocation)) {
+        Ok(invocation) => become_command(&invocation),
+        Err(problem) => problem,
+    }
+}
+
+/// What is to run, and how.
+#[derive(Debug, PartialEq, Eq)]
+struct Invocation {
+    program: PathBuf,
+    words: Vec<String>,
+    variables: Variables,
+    folder: PathBuf,
+    user: SecurityContext,
+}
+
+fn prepare(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Invocation, String> {
+    let record = PodRecord::read(dir).map_err(|failure| failure.one_line())?.ok_or("the pod is gone")?;
+    let container = record.container(container).ok_or_else(|| format!("there is no container `{container}`"))?;
+    let variables = environment::of_container(&record, dir, container)?;
+    let folder = working_folder(&record, dir, container, &variables);
+    if !folder.is_dir() {
+        return Err(format!("the working directory `{}` is not there", folder.display()));
+    }
+    let words = if command.is_empty() { own_command(&record, container, &variables)? } else { command };
+    let program = find_program(words.first().map_or("", String::as_str), &record.search_path, &folder)?;
+    let user = volume::effective_user(&record, container);
+    Ok(Invocation { program, words, variables, folder, user })
+}
+
+/// The launchable's root, unless `workingDir` says otherwise; the pod's home if the image is `host`.
+fn working_folder(record: &PodRecord, dir: &PodDir, container: &Container, variables: &Variables) -> PathBuf {
+    let base = record.images.get(&container.name).cloned().unwrap_or_else(|| dir.home());
+    let asked = container.working_dir.as_deref().map(|folder| expand(folder, variables));
+    asked.map_or(base.clone(), |folder| base.join(folder))
+}
+
+fn own_command(record: &PodRecord, container: &Container, variables: &Variables) -> Result<Vec<String>, String> {
+    let mut words: Vec<String> = container.command.iter().map(|word| expand(word, variables)).collect();
+    if words.is_empty() {
+        let image = record.images.get(&container.name);
+        let image = image.ok_or("image `host` has no entry point of its own: give a `command`")?;
+        words.push(image.join(ENTRY_POINT).display().to_string());
+    }
+    words.extend(container.args.iter().map(|word| expand(word, variables)));
+    Ok(words)
+}
+
+/// Looks a command up as a shell would: with a slash it is a path, else the search path is gone through.
+fn find_program(command: &str, search_path: &str, folder: &Path) -> Result<PathBuf, String> {
+    if command.is_empty() {
+        return Err("the command is empty".to_owned());
+    }
+    let runs = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
+    if command.contains('/') {
+        let path = folder.join(command);
+        return match (runs(&path), path.is_file()) {
+            (true, _) => Ok(path),
+            (false, true) => Err(format!("`{}` is not executable", path.display())),
+            (false, false) => Err(format!("command not found: there is no file `{}`", path.display())),
+        };
+    }
+    let folders = search_path.split(':').filter(|folder| !folder.is_empty());
+    let found = folders.map(|place| folder.join(place).join(command)).find(|path| runs(path));
+    found.ok_or_else(|| format!("command not found: `{command}` is in none of {search_path}"))
+}
+
+/// Sets limits, user and the bond to whom started it. This process has one thread, so what holds for a thread holds
+/// for all of it.
+fn settle(invocation: &Invocation, parent: Option<Pid>) -> Result<(), String> {
+    limit(Resource::Nofile, MAX_FILES);
+    limit(Resource::Nproc, MAX_PROCESSES);
+    limit(Resource::Core, 0);
+    umask(rustix::fs::Mode::from_raw_mode(0o022));
+    change_user(invocation.user)?;
+    let Some(parent) = parent else { return Ok(()) };
+    // Changing the user ends an earlier bond, so it is made last; a parent that died before is noticed here.
+    set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
+    if getppid() == Some(parent) { Ok(()) } else { Err("its shim is gone".to_owned()) }
+}
+
+fn limit(resource: Resource, most: u64) {
+    let maximum = getrlimit(resource).maximum;
+    let current = Some(maximum.map_or(most, |maximum| maximum.min(most)));
+    // Lowering the soft limit needs no privilege, so this cannot fail.
+    setrlimit(resource, Rlimit { current, maximum }).ok();
+}
+
+/// A user without a group gets the group of the same number, and no others.
+fn change_user(asked: SecurityContext) -> Result<(), String> {
+    let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
+    let user = asked.run_as_user.filter(|user| *user != own.0);
+    if let Some(group) = asked.run_as_group.filter(|group| *group != own.1).or(user) {
+        let id = Gid::from_raw(group);
+        let changed = set_thread_groups(&[id]).and_then(|()| set_thread_gid(id));
+        changed.map_err(|error| format!("cannot become group {group}: {error}"))?;
+    }
+    let Some(user) = user else { return Ok(()) };
+    set_thread_uid(Uid::from_raw(user)).map_err(|error| format!("cannot become user {user}: {error}"))
+}
+
+fn become_command(invocation: &Invocation) -> String {
+    let mut command = Command::new(&invocation.program);
+    if let [first, rest @ ..] = invocation.words.as_slice() {
+        command.arg0(first).args(rest);
+    }
+    command.env_clear().envs(&invocation.variables).current_dir(&invocation.folder).stdin(Stdio::null());
+    let error = command.exec();
+    format!("cannot run `{}`: {error}", invocation.program.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    fn file(path: &Path, mode: u32) {
+        std::fs::write(path, "#!/bin/sh\n").unwrap();
+        std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode)).unwrap();
+    }
+
+    #[test]
+    fn a_command_is_found_where_a_shell_would_find_it() {
+        let folder = tempfile::tempdir().unwrap();
+        file(&folder.path().join("run"), 0o755);
+        file(&folder.path().join("data"), 0o644);
+        let path = folder.path().display().to_string();
+        let found = |command: &str| find_program(command, &format!("/nowhere:{path}"), folder.path());
+        assert_eq!(found("run").unwrap(), folder.path().join("run"));
+        assert_eq!(found("./run").unwrap(), folder.path().join("./run"));
+        assert!(found("none").unwrap_err().contains("/nowhere"));
+        assert!(found("./none").unwrap_err().contains(&format!("{path}/./none")));
+        assert!(found("./data").unwrap_err().contains("not executable"));
+        assert!(found("").is_err());
+    }
+}

@@ -1,0 +1,37 @@
+//! What pods need of images: that they are installed, and where.
+
+use std::path::PathBuf;
+
+use super::launchable::Launchables;
+use crate::error::Result;
+use crate::model::ids::RepositoryName;
+use crate::model::pod::SecurityContext;
+use crate::runtime::ImageUse;
+
+/// Images on this machine. All of it may block for the time of a file operation, not for that of a download.
+pub trait Images: Send + Sync {
+    /// Makes an image runnable by a user of this machine. Fails as `Waiting` while it is being installed or built (the
+    /// end is announced as [`crate::runtime::RuntimeChange::Image`]), as `Stalled` if that cannot be done.
+    fn prepare(&self, repository: &RepositoryName, image: &str, run_as: SecurityContext) -> Result<()>;
+
+    /// The sealed folder of an installed image; `None` for `host`, which is the machine itself. Fails as `Waiting` if
+    /// it is not installed.
+    fn path(&self, repository: &RepositoryName, image: &str) -> Result<Option<PathBuf>>;
+
+    /// Deletes what is not among `keep`.
+    fn collect(&self, keep: &[ImageUse]) -> Result<()>;
+}
+
+impl Images for Launchables {
+    fn prepare(&self, repository: &RepositoryName, image: &str, run_as: SecurityContext) -> Result<()> {
+        Launchables::prepare(self, repository, image, run_as)
+    }
+
+    fn path(&self, repository: &RepositoryName, image: &str) -> Result<Option<PathBuf>> {
+        Launchables::path(self, repository, image)
+    }
+
+    fn collect(&self, keep: &[ImageUse]) -> Result<()> {
+        Launchables::collect(self, keep)
+    }
+}

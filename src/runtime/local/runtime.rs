@@ -1,0 +1,413 @@
+//! [`LocalRuntime`]: the runtime's port on this machine.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Instant;
+
+use async_trait::async_trait;
+use notify::RecommendedWatcher;
+use serde_json::Value;
+use tokio::sync::broadcast;
+
+use super::allow::{Allow, HOST_IMAGE};
+use super::exec;
+use super::files::{self, Durability};
+use super::image::Images;
+use super::launch::OWN_PROGRAM;
+use super::logs;
+use super::paths::{self, PodDir, Root};
+use super::record::PodRecord;
+use super::service_table::ServiceTable;
+use super::shims;
+use super::start::{self, Surroundings};
+use super::status::PodStatus;
+use super::table::{Entry, Table};
+use super::volume;
+use super::watch::{self, ShimWatch};
+use crate::clock::Clock;
+use crate::error::{Context, Failure, Result};
+use crate::model::ids::{Namespace, RepositoryName};
+use crate::model::object::ObjectKey;
+use crate::model::pod::{ObservedPod, Pod, PodId};
+use crate::runtime::{ExecOutput, ImageUse, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+
+/// What the local runtime is made of.
+pub struct LocalOptions {
+    /// Its folder.
+    pub root: PathBuf,
+    /// The launchway program that shims run; the running one unless given.
+    pub program: Option<PathBuf>,
+    /// Where pods' commands are looked for (`PATH`).
+    pub search_path: String,
+    /// The time.
+    pub clock: Arc<dyn Clock>,
+    /// The images.
+    pub images: Arc<dyn Images>,
+    /// The services.
+    pub services: Arc<dyn ServiceTable>,
+    /// Where changes are announced; images and services have it too.
+    pub changes: broadcast::Sender<RuntimeChange>,
+}
+
+impl fmt::Debug for LocalOptions {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("LocalOptions").field("root", &self.root).finish_non_exhaustive()
+    }
+}
+
+/// Pods as processes of this machine.
+#[derive(Debug)]
+pub struct LocalRuntime {
+    inner: Arc<Inner>,
+    _watcher: RecommendedWatcher,
+}
+
+/// What is shared with the tasks that watch.
+#[derive(Debug)]
+pub(super) struct Inner {
+    root: Root,
+    program: PathBuf,
+    options: LocalOptions,
+    allow: RwLock<BTreeMap<RepositoryName, Allow>>,
+    table: Mutex<Table>,
+    starting: Mutex<()>,
+    shims: Arc<ShimWatch>,
+}
+
+impl LocalRuntime {
+    /// Takes over what is in the folder: pods that run go on, pods whose shim died are recorded as such.
+    pub fn open(options: LocalOptions) -> Result<Self> {
+        let made = std::fs::create_dir_all(&options.root).and_then(|()| options.root.canonicalize());
+        let root = Root::new(made.or_stalled(|| format!("cannot use `{}`", options.root.display()))?);
+        for folder in [root.pods(), root.changes(), root.trash()] {
+            std::fs::create_dir_all(&folder).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
+        }
+        let program = options.program.clone().unwrap_or_else(|| PathBuf::from(OWN_PROGRAM));
+        let (allow, table, starting) = Default::default();
+        let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);
+        let inner = Arc::new(Inner { root, program, options, allow, table, starting, shims: Arc::clone(&shims) });
+        let watcher = watch::watch_changes(&inner.root.changes(), Arc::downgrade(&inner))?;
+        inner.take_over()?;
+        let runtime = Arc::downgrade(&inner);
+        let thread = std::thread::Builder::new().name("shims".to_owned());
+        thread.spawn(move || shims.run(&runtime)).or_transient(|| "cannot start a thread".to_owned())?;
+        Ok(Self { inner, _watcher: watcher })
+    }
+
+    /// Says what a repository's pods may use of the machine; nothing unless said.
+    pub fn allow(&self, repository: RepositoryName, allow: Allow) {
+        self.inner.allow.write().unwrap_or_else(PoisonError::into_inner).insert(repository, allow);
+    }
+
+    /// Runs something that touches the disk where it holds up nobody.
+    async fn blocking<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(Arc<Inner>) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let inner = Arc::clone(&self.inner);
+        tokio::task::spawn_blocking(move || work(inner))
+            .await
+            .or_transient(|| "a task of the runtime failed".to_owned())?
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.shims.wake();
+    }
+}
+
+impl Inner {
+    fn table(&self) -> MutexGuard<'_, Table> {
+        self.table.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn announce(&self, change: RuntimeChange) {
+        // Nobody may be listening.
+        self.options.changes.send(change).ok();
+    }
+
+    /// Reads all pods that are in the folder, and sees that each has a shim or an end.
+    fn take_over(&self) -> Result<()> {
+        files::empty_folder(&self.root.trash()).or_transient(|| "cannot empty the trash".to_owned())?;
+        for (id, dir) in self.root.all_pods().or_transient(|| "cannot list the pods".to_owned())? {
+            match read_entry(&dir) {
+                Ok(Some(entry)) => self.table().insert(id, entry),
+                // An interrupted start left it; whoever wanted the pod starts it again.
+                Ok(None) => {
+                    files::remove_folder_if_there(dir.path()).or_transient(|| format!("cannot remove `{id}`"))?;
+                }
+                Err(failure) => tracing::warn!(pod = %id, failure = failure.one_line(), "pod left alone"),
+            }
+        }
+        self.keep_shims();
+        let namespaces = self.table().namespaces();
+        namespaces.iter().for_each(|namespace| self.tell_services(namespace));
+        Ok(())
+    }
+
+    /// Looks at a pod again.
+    pub(super) fn refresh(&self, id: &PodId) {
+        let Some(dir) = self.table().get(id).map(|entry| entry.dir.clone()) else { return };
+        let status = match PodStatus::read(&dir) {
+            Ok(status) => status,
+            Err(failure) => return tracing::warn!(pod = %id, failure = failure.one_line(), "status not readable"),
+        };
+        let mut table = self.table();
+        let Some(entry) = table.get_mut(id).filter(|entry| entry.status != status) else { return };
+        let ended = !entry.ended() && status.as_ref().is_some_and(PodStatus::ended);
+        entry.status = status;
+        let owner = entry.owner.clone();
+        drop(table);
+        self.announce(RuntimeChange::Pod(id.clone(), owner));
+        if ended {
+            self.tell_services(&id.namespace);
+        }
+    }
+
+    /// Looks at all pods again.
+    pub(super) fn refresh_all(&self) {
+        let ids = self.table().ids();
+        ids.iter().for_each(|id| self.refresh(id));
+        self.announce(RuntimeChange::Everything);
+    }
+
+    /// A shim is gone: its pod ended, or another shim has to find out what is left.
+    pub(super) fn shim_ended(&self, id: &PodId) {
+        if let Some(entry) = self.table().get_mut(id) {
+            entry.watched = false;
+        }
+        self.refresh(id);
+    }
+
+    /// Sees that every pod that did not end has a shim.
+    pub(super) fn keep_shims(&self) {
+        let ids = self.table().without_shim();
+        for id in ids {
+            if let Err(failure) = self.keep_shim(&id) {
+                tracing::warn!(pod = %id, failure = failure.one_line(), "no shim");
+            }
+        }
+    }
+
+    /// Sees that a pod that did not end has a living shim, and watches it.
+    fn keep_shim(&self, id: &PodId) -> Result<()> {
+        let mut table = self.table();
+        let Some(entry) = table.get_mut(id).filter(|entry| entry.lacks_shim()) else { return Ok(()) };
+        let known = entry.status.as_ref().and_then(|status| status.shim);
+        let shim = match known.filter(|shim| shim.lives()) {
+            Some(shim) => shim,
+            None => {
+                entry.shim_started = Some(Instant::now());
+                shims::spawn(&self.program, &entry.dir)?
+            }
+        };
+        entry.watched = true;
+        drop(table);
+        self.shims.add(id.clone(), shim);
+        Ok(())
+    }
+
+    fn tell_services(&self, namespace: &Namespace) {
+        let pods = self.table().endpoints(namespace);
+        if let Err(failure) = self.options.services.pods_changed(namespace, &pods) {
+            tracing::warn!(%namespace, failure = failure.one_line(), "services not told of their pods");
+        }
+    }
+
+    fn check(&self, pod: &Pod) -> Result<Allow> {
+        let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner);
+        let allow = allow.get(&pod.repository).cloned().unwrap_or_default();
+        allow.check(pod).map(|()| allow)
+    }
+
+    fn prepare(&self, pod: &Pod) -> Result<()> {
+        self.check(pod)?;
+        let spec = &pod.template.spec;
+        let containers = spec.init_containers.iter().chain(&spec.containers);
+        containers.filter(|container| container.image != HOST_IMAGE).try_for_each(|container| {
+            let user = volume::user_of_container(spec, container);
+            self.options.images.prepare(&pod.repository, &container.image, user)
+        })
+    }
+
+    fn start(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+        let dir = self.root.pod(&pod.id)?;
+        let one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.table().get(&pod.id).is_some() {
+            return self.keep_shim(&pod.id);
+        }
+        if dir.record().exists() {
+            let message = format!("the folder `{}` holds a pod that cannot be read", dir.path().display());
+            return Err(Failure::stalled(message).hint("remove the folder to start the pod again"));
+        }
+        let record = start::write_record(pod, objects, &dir, self.surroundings(pod)?)?;
+        self.table().insert(pod.id.clone(), Entry::new(&record, dir, None));
+        drop(one_at_a_time);
+        self.tell_services(&pod.id.namespace);
+        self.keep_shim(&pod.id)
+    }
+
+    fn surroundings(&self, pod: &Pod) -> Result<Surroundings> {
+        let allow = self.check(pod)?;
+        let (options, namespace) = (&self.options, &pod.id.namespace);
+        let taken = {
+            let table = self.table();
+            (table.addresses(), table.ports())
+        };
+        Ok(Surroundings {
+            created_at: options.clock.now(),
+            images: self.images(pod)?,
+            services: options.services.list(namespace)?,
+            search_path: options.search_path.clone(),
+            claims: self.root.claims(namespace)?,
+            host_paths: allow.host_paths,
+            change: self.root.change(&pod.id),
+            taken_addresses: taken.0,
+            taken_ports: taken.1,
+        })
+    }
+
+    fn images(&self, pod: &Pod) -> Result<BTreeMap<String, PathBuf>> {
+        let spec = &pod.template.spec;
+        let mut found = BTreeMap::new();
+        for container in spec.init_containers.iter().chain(&spec.containers).filter(|c| c.image != HOST_IMAGE) {
+            if let Some(path) = self.options.images.path(&pod.repository, &container.image)? {
+                found.insert(container.name.clone(), path);
+            }
+        }
+        Ok(found)
+    }
+
+    fn stop(&self, id: &PodId) -> Result<()> {
+        let Some(dir) = self.table().get(id).filter(|entry| !entry.ended()).map(|entry| entry.dir.clone()) else {
+            return Ok(());
+        };
+        files::write_whole(&dir.stop(), dir.path(), b"", Durability::Durable)
+            .or_transient(|| format!("cannot ask pod `{id}` to end"))
+    }
+
+    fn remove(&self, id: &PodId) -> Result<()> {
+        self.refresh(id);
+        let Some(dir) = self.table().get(id).filter(|entry| entry.ended()).map(|entry| entry.dir.clone()) else {
+            return Ok(());
+        };
+        let wrong = || format!("cannot remove pod `{id}`");
+        let trash = self.root.trash().join(format!("{}~{}", id.namespace, id.name));
+        files::remove_folder_if_there(&trash).or_transient(wrong)?;
+        // A rename, so that nobody ever sees half a pod.
+        std::fs::rename(dir.path(), &trash).or_transient(wrong)?;
+        self.table().remove(id);
+        self.tell_services(&id.namespace);
+        files::remove_if_there(&self.root.change(id)).or_transient(wrong)?;
+        files::remove_folder_if_there(&trash).or_transient(wrong)
+    }
+
+    fn pod_dir(&self, id: &PodId) -> Result<PodDir> {
+        let dir = self.table().get(id).map(|entry| entry.dir.clone());
+        dir.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))
+    }
+
+    fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+        let dir = self.pod_dir(id)?;
+        let record = PodRecord::read(&dir)?.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))?;
+        Ok((dir, record))
+    }
+
+    fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
+        let (dir, record) = self.record(id)?;
+        let names: Vec<&str> = match container {
+            Some(name) => vec![existing(&record, name)?],
+            None => record.containers().map(|container| container.name.as_str()).collect(),
+        };
+        logs::read_all(&names.iter().map(|name| (*name, dir.log(name))).collect::<Vec<_>>(), limit)
+            .or_transient(|| format!("cannot read the logs of pod `{id}`"))
+    }
+}
+
+fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
+    paths::component(name)?;
+    let there = record.container(name).is_some();
+    if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", record.pod.id))) }
+}
+
+fn read_entry(dir: &PodDir) -> Result<Option<Entry>> {
+    let Some(record) = PodRecord::read(dir)? else { return Ok(None) };
+    Ok(Some(Entry::new(&record, dir.clone(), PodStatus::read(dir)?)))
+}
+
+#[async_trait]
+impl Runtime for LocalRuntime {
+    async fn prepare(&self, pod: &Pod) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| inner.prepare(&pod)).await
+    }
+
+    async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+        let (pod, objects) = (pod.clone(), objects.clone());
+        self.blocking(move |inner| inner.start(&pod, &objects)).await
+    }
+
+    async fn stop_pod(&self, pod: &PodId) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| inner.stop(&pod)).await
+    }
+
+    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| inner.remove(&pod)).await
+    }
+
+    async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
+        Ok(self.inner.table().observe(namespace))
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        let mut all = self.inner.table().namespaces();
+        all.extend(self.inner.options.services.namespaces()?);
+        Ok(all.into_iter().collect())
+    }
+
+    async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        let service = service.clone();
+        self.blocking(move |inner| inner.options.services.apply(&service)).await
+    }
+
+    async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        let (namespace, name) = (namespace.clone(), name.to_owned());
+        self.blocking(move |inner| inner.options.services.remove(&namespace, &name)).await
+    }
+
+    async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        let namespace = namespace.clone();
+        self.blocking(move |inner| inner.options.services.list(&namespace)).await
+    }
+
+    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
+        let (pod, container) = (pod.clone(), container.map(str::to_owned));
+        self.blocking(move |inner| inner.logs(&pod, container.as_deref(), limit)).await
+    }
+
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
+        let id = pod.clone();
+        let (dir, record) = self.blocking(move |inner| inner.record(&id)).await?;
+        let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
+        let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
+        exec::run(&self.inner.program, &dir, &record, existing(&record, name)?, command).await
+    }
+
+    fn changes(&self) -> broadcast::Receiver<RuntimeChange> {
+        self.inner.options.changes.subscribe()
+    }
+
+    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()> {
+        let mut keep = keep.to_vec();
+        self.blocking(move |inner| {
+            keep.extend(inner.table().images());
+            inner.options.images.collect(&keep)
+        })
+        .await
+    }
+}

@@ -1,0 +1,46 @@
+//! What pods need of services, and what services are told of pods.
+
+use super::service::{PodEndpoint, Services};
+use crate::error::Result;
+use crate::model::ids::Namespace;
+use crate::runtime::{ServiceAddress, ServiceSpec};
+
+/// The services of this machine.
+pub trait ServiceTable: Send + Sync {
+    /// The namespaces that have services.
+    fn namespaces(&self) -> Result<Vec<Namespace>>;
+
+    /// The services of a namespace, by name.
+    fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
+
+    /// Makes a service answer at its address, or changes what it selects.
+    fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
+
+    /// Ends a service. Nothing happens if it is unknown.
+    fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
+
+    /// Tells which pods a namespace has now. Whether one takes connections is said by its `ready` file.
+    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()>;
+}
+
+impl ServiceTable for Services {
+    fn namespaces(&self) -> Result<Vec<Namespace>> {
+        Services::namespaces(self)
+    }
+
+    fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        Services::list(self, namespace)
+    }
+
+    fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        Services::apply(self, service)
+    }
+
+    fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        Services::remove(self, namespace, name)
+    }
+
+    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
+        Services::pods_changed(self, namespace, pods)
+    }
+}

@@ -1,0 +1,114 @@
+//! `launchway shim <pod dir>`: the small process that owns a pod and outlives the daemon.
+//!
+//! One thread and one loop: [`machine`] decides, [`supervisor`] does. A pod is started by one shim only: the lock says
+//! which one lives, the intent in the status says that commands may have run.
+
+mod child;
+mod handlers;
+mod machine;
+mod report;
+mod supervisor;
+mod unit;
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::process::ExitCode;
+use std::time::Duration;
+
+use rustix::process::{getpid, set_child_subreaper, setsid};
+
+use self::report::Report;
+use self::supervisor::{Supervisor, outcome_message};
+use super::files;
+use super::paths::PodDir;
+use super::process::{Belonging, ProcessId, boot_id, sweep};
+use super::record::PodRecord;
+use super::status::PodStatus;
+use super::volume;
+use crate::clock::SystemClock;
+use crate::error::{Context, Failure, Result};
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::PodPhase;
+
+/// How long a dead shim's processes may resist before their end is recorded all the same.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the verb.
+pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
+    let [dir] = arguments else { return ExitCode::from(2) };
+    match supervise(&PodDir::new(dir)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            // Its standard error is the pod's `shim.log`; if that cannot be written there is nobody left to tell.
+            io::Write::write_all(&mut io::stderr(), format!("{}\n", failure.one_line()).as_bytes()).ok();
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Owns a pod until it ended. Does nothing if another shim owns it or it ended before.
+fn supervise(dir: &PodDir) -> Result<()> {
+    let Some(_lock) = files::try_lock(&dir.lock()).or_transient(|| "cannot lock the pod".to_owned())? else {
+        return Ok(());
+    };
+    let before = PodStatus::read(dir)?;
+    if before.as_ref().is_some_and(PodStatus::ended) {
+        return Ok(());
+    }
+    let record = PodRecord::read(dir)?.ok_or_else(|| Failure::stalled("there is no pod in this folder"))?;
+    stand_alone().or_transient(|| "cannot become the pod's owner".to_owned())?;
+    let begun = PodStatus::beginning(boot_id(), ProcessId::of(getpid().as_raw_nonzero().get()));
+    let mut report = Report::new(&record, dir.clone(), begun);
+    if let Some(before) = before.filter(|status| status.intent) {
+        return report.tell(after_a_death(&record, dir, before));
+    }
+    if let Err(problem) = prepare(&record, dir) {
+        return report.tell(ended(report.status(), not_started(problem)));
+    }
+    report.intend()?;
+    let supervisor = Supervisor::new(dir, &record, &SystemClock, report);
+    supervisor.or_transient(|| "cannot watch the pod's folder".to_owned())?.run();
+    Ok(())
+}
+
+/// Leaves the session of whom started it, and adopts the orphans among its descendants.
+fn stand_alone() -> io::Result<()> {
+    // It fails only for a process that leads a group, which then is alone already.
+    setsid().ok();
+    std::env::set_current_dir("/")?;
+    Ok(set_child_subreaper(Some(getpid()))?)
+}
+
+/// Makes all that the containers find when they start.
+fn prepare(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
+    let folders = [dir.path().join("logs"), dir.home()];
+    for folder in &folders {
+        let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
+        made.map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
+    }
+    volume::own_home(record, dir)?;
+    volume::make_all(record, dir)
+}
+
+/// The status of a pod whose shim died after it may have started commands: nobody knows what they did.
+fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStatus {
+    let rebooted = before.boot_id != boot_id();
+    if !rebooted {
+        sweep(&Belonging::of_pod(&record.mark(), None), SWEEP_PATIENCE);
+    }
+    files::remove_if_there(&dir.ready()).ok();
+    let what = if rebooted { "the machine was restarted" } else { "its shim was killed" };
+    let outcome = PodOutcome::Unknown { message: format!("{what} while it ran") };
+    ended(&before, outcome)
+}
+
+fn ended(before: &PodStatus, outcome: PodOutcome) -> PodStatus {
+    let message = outcome_message(&outcome);
+    PodStatus { phase: PodPhase::Ended { outcome }, message, ..before.clone() }
+}
+
+fn not_started(message: String) -> PodOutcome {
+    PodOutcome::Failed { code: 127, reason: FailureReason::StartError, message }
+}

@@ -1,0 +1,292 @@
+//! The shim's one loop: waits for something to happen, tells the machine, does what it asks for.
+
+use std::collections::VecDeque;
+use std::io;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fs::inotify;
+use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+
+use super::super::files;
+use super::super::launch::{Launch, OWN_PROGRAM};
+use super::super::logs::LogWriter;
+use super::super::paths::PodDir;
+use super::super::process::{Belonging, kill_all, sweep};
+use super::super::record::PodRecord;
+use super::super::status::{ContainerStatus, PodStatus};
+use super::child::{Child, News};
+use super::handlers::Handlers;
+use super::machine::{Effect, Event, HandlerKey, Machine, Stage};
+use super::report::{Report, unstarted};
+use super::unit::Exit;
+use crate::clock::Clock;
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::PodPhase;
+use crate::model::time::Timestamp;
+
+/// How often orphans that were adopted are waited for, if nothing else happens.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How often is looked while connections drain, the rest is swept, or the disk is full.
+const SHORT_PAUSE: Duration = Duration::from_millis(20);
+/// How long a container's leftovers may resist before the loop goes on.
+const CLEAN_PATIENCE: Duration = Duration::from_secs(1);
+
+/// A pod being supervised.
+pub(super) struct Supervisor<'a> {
+    dir: &'a PodDir,
+    record: &'a PodRecord,
+    clock: &'a dyn Clock,
+    since: Instant,
+    machine: Machine,
+    slots: Vec<Slot>,
+    handlers: Handlers,
+    report: Report,
+    folder: OwnedFd,
+    stop_seen: bool,
+    unreported: bool,
+    ready_since: Option<Timestamp>,
+    buffer: Vec<u8>,
+}
+
+/// What belongs to a container besides its state.
+struct Slot {
+    child: Option<Child>,
+    log: LogWriter,
+    status: ContainerStatus,
+}
+
+impl<'a> Supervisor<'a> {
+    /// Supervises a pod of which nothing was started yet.
+    pub(super) fn new(
+        dir: &'a PodDir,
+        record: &'a PodRecord,
+        clock: &'a dyn Clock,
+        report: Report,
+    ) -> io::Result<Self> {
+        let folder = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
+        inotify::add_watch(&folder, dir.path(), inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO)?;
+        let slot = |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name)), status: unstarted(name) };
+        Ok(Self {
+            dir,
+            record,
+            clock,
+            since: Instant::now(),
+            machine: Machine::new(&record.pod),
+            slots: record.containers().map(|container| slot(&container.name)).collect(),
+            handlers: Handlers::default(),
+            report,
+            folder,
+            stop_seen: false,
+            unreported: false,
+            ready_since: None,
+            buffer: Vec::new(),
+        })
+    }
+
+    /// Until nothing of the pod is left, and that is written down.
+    pub(super) fn run(mut self) {
+        self.dispatch([Event::Tick]);
+        loop {
+            self.tell();
+            if matches!(self.machine.stage(), Stage::Ended(_)) && !self.unreported {
+                return;
+            }
+            self.pause();
+            let events = self.look();
+            self.dispatch(events);
+        }
+    }
+
+    fn now(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// Sleeps until something happens or is due.
+    fn pause(&mut self) {
+        let busy = matches!(self.machine.stage(), Stage::Draining | Stage::Sweeping(_)) || self.unreported;
+        let most = if busy { SHORT_PAUSE } else { LONGEST_PAUSE };
+        let due = [self.machine.next_due(), self.handlers.next_due()].into_iter().flatten().min();
+        let pause = due.map_or(most, |due| due.saturating_sub(self.now()).min(most));
+        let timeout = Timespec::try_from(pause).ok();
+        let mut fds = vec![PollFd::new(&self.folder, PollFlags::IN)];
+        let children = self.slots.iter().filter_map(|slot| slot.child.as_ref());
+        fds.extend(children.flat_map(Child::sources).map(|fd| PollFd::new(fd, PollFlags::IN)));
+        self.handlers.sources(&mut fds);
+        // Whatever woke it up, everything is looked at; an interruption is no different.
+        poll(&mut fds, timeout.as_ref()).ok();
+    }
+
+    /// Everything that happened since the last look.
+    fn look(&mut self) -> Vec<Event> {
+        let mut events = vec![Event::Tick];
+        events.extend(self.stop_requested());
+        for (index, slot) in self.slots.iter_mut().enumerate() {
+            let Some(child) = &mut slot.child else { continue };
+            if child.news() == News::Started {
+                events.push(Event::Started(index));
+            }
+            child.pump(&mut self.buffer, |output| slot.log.write(output));
+        }
+        self.reap(&mut events);
+        let ended = self.handlers.advance(self.now(), &mut self.buffer);
+        events.extend(ended.into_iter().map(|(key, result)| Event::Handled(key, result)));
+        match self.machine.stage() {
+            Stage::Draining if self.drained() => events.push(Event::Drained),
+            Stage::Sweeping(_) if self.swept() => events.push(Event::Swept),
+            _ => {}
+        }
+        events
+    }
+
+    fn stop_requested(&mut self) -> Option<Event> {
+        let mut buffer = [0_u8; 4096];
+        while matches!(rustix::io::read(&self.folder, &mut buffer), Ok(count) if count > 0) {}
+        self.stop_seen = self.stop_seen || self.dir.stop().exists();
+        (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
+    }
+
+    /// Proxies share this lock while a request is in flight, and take it before they look whether the pod is ready.
+    fn drained(&self) -> bool {
+        !matches!(files::try_lock(&self.dir.connections()), Ok(None))
+    }
+
+    fn swept(&self) -> bool {
+        let shim = i32::try_from(std::process::id()).ok();
+        kill_all(&Belonging::of_pod(&self.record.mark(), shim)) == 0
+    }
+
+    /// Waits for all processes that ended, adopted ones included.
+    fn reap(&mut self, events: &mut Vec<Event>) {
+        while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
+            let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(status));
+            let slot = self.slots.iter_mut().position(|slot| slot.child.as_ref().is_some_and(|c| c.process.pid == pid));
+            match slot {
+                Some(index) => events.extend(self.container_exited(index, code)),
+                None => {
+                    let ended = self.handlers.exited(pid, code, &mut self.buffer);
+                    events.extend(ended.into_iter().map(|(key, result)| Event::Handled(key, result)));
+                }
+            }
+        }
+    }
+
+    fn container_exited(&mut self, index: usize, code: i32) -> Option<Event> {
+        let slot = self.slots.get_mut(index)?;
+        let mut child = slot.child.take()?;
+        child.pump(&mut self.buffer, |output| slot.log.write(output));
+        slot.status.process = None;
+        slot.status.exit = Some(code);
+        let exit = match child.problem() {
+            Some(message) => Exit { code: None, message },
+            None => Exit { code: Some(code), message: slot.log.tail() },
+        };
+        Some(Event::Gone(index, exit))
+    }
+
+    /// Tells the machine, and does what it asks for until it asks for nothing more.
+    fn dispatch(&mut self, events: impl IntoIterator<Item = Event>) {
+        let mut queue: VecDeque<Event> = events.into_iter().collect();
+        while let Some(event) = queue.pop_front() {
+            for effect in self.machine.step(self.now(), event) {
+                queue.extend(self.perform(effect));
+            }
+        }
+    }
+
+    fn perform(&mut self, effect: Effect) -> Option<Event> {
+        match effect {
+            Effect::Start(index) => self.start(index),
+            Effect::Handle(key, limit) => self.handle(key, limit),
+            Effect::Clean(index) => {
+                self.handlers.abandon(index);
+                let name = self.slots.get(index).map_or("", |slot| &slot.status.name);
+                sweep(&Belonging::of_container(&self.record.mark(), name), CLEAN_PATIENCE);
+                None
+            }
+            Effect::Terminate(index) => self.signal(index, Signal::TERM),
+            Effect::Kill(index) => self.signal(index, Signal::KILL),
+            Effect::Admit(admitted) => {
+                self.ready_since = admitted.then(|| self.clock.now());
+                self.unreported |= self.report.admit(admitted).is_err();
+                None
+            }
+        }
+    }
+
+    fn start(&mut self, index: usize) -> Option<Event> {
+        let slot = self.slots.get_mut(index)?;
+        let (program, mark) = (OWN_PROGRAM.as_ref(), self.record.mark());
+        let (dir, container) = (self.dir, slot.status.name.as_str());
+        let launch = Launch { program, dir, mark: &mark, container, command: None, dies_with_parent: true };
+        match launch.spawn() {
+            Ok(launched) => {
+                slot.log.begin();
+                slot.status.process = Some(launched.process);
+                slot.status.started_at = Some(self.clock.now());
+                slot.child = Some(Child::new(launched));
+                None
+            }
+            Err(error) => {
+                let exit = Exit { code: None, message: format!("cannot start a process: {error}") };
+                Some(Event::Gone(index, exit))
+            }
+        }
+    }
+
+    fn handle(&mut self, key: HandlerKey, limit: Duration) -> Option<Event> {
+        let now = self.now();
+        let begun = self.handlers.begin(self.record, self.dir, key, now, limit);
+        begun.err().map(|problem| Event::Handled(key, Err(problem)))
+    }
+
+    fn signal(&self, index: usize, signal: Signal) -> Option<Event> {
+        self.slots.get(index)?.child.as_ref()?.signal(signal);
+        None
+    }
+
+    /// Reports what is so now; if the disk does not take it, again a little later.
+    fn tell(&mut self) {
+        let status = self.status();
+        let admitted = self.report.admit(self.machine.admitted());
+        let told = self.report.tell(status);
+        self.unreported = admitted.and(told).is_err();
+    }
+
+    fn status(&self) -> PodStatus {
+        let units = self.machine.units();
+        let containers = units.iter().zip(&self.slots).map(|(unit, slot)| ContainerStatus {
+            restarts: unit.restarts,
+            ready: unit.ready(),
+            ..slot.status.clone()
+        });
+        let phase = match (self.machine.stage(), self.ready_since) {
+            (Stage::Running, Some(since)) => PodPhase::Ready { since },
+            (Stage::Running, None) => PodPhase::Starting,
+            (Stage::Draining | Stage::Stopping | Stage::Sweeping(_), _) => PodPhase::Stopping,
+            (Stage::Ended(outcome), _) => PodPhase::Ended { outcome: outcome.clone() },
+        };
+        let message = match &phase {
+            PodPhase::Ended { outcome } => outcome_message(outcome),
+            _ => units.iter().filter_map(|unit| unit.problem.clone()).collect::<Vec<_>>().join("; "),
+        };
+        PodStatus { phase, containers: containers.collect(), message, ..self.report.status().clone() }
+    }
+}
+
+/// How a pod ended, for people; empty if it ended well.
+pub(super) fn outcome_message(outcome: &PodOutcome) -> String {
+    match outcome {
+        PodOutcome::Succeeded => String::new(),
+        PodOutcome::Unknown { message } => message.clone(),
+        PodOutcome::Failed { reason: FailureReason::Error, code, message } if message.is_empty() => {
+            format!("exit code {code}")
+        }
+        PodOutcome::Failed { message, .. } => message.clone(),
+    }
+}
+
+fn exit_code(status: WaitStatus) -> i32 {
+    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}

@@ -1,0 +1,113 @@
+//! Writing down a pod before it starts.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::path::PathBuf;
+
+use serde_json::Value;
+
+use super::address::{choose_address, choose_port, number_of};
+use super::paths::{self, PodDir};
+use super::record::{PodRecord, PortMapping, StoredObject};
+use crate::error::{Context, Failure, Result};
+use crate::model::object::ObjectKey;
+use crate::model::pod::{Container, ContainerPort, Pod};
+use crate::model::time::Timestamp;
+use crate::runtime::ServiceAddress;
+
+/// All that goes into a record besides the pod.
+pub(super) struct Surroundings {
+    pub(super) created_at: Timestamp,
+    pub(super) images: BTreeMap<String, PathBuf>,
+    pub(super) services: Vec<ServiceAddress>,
+    pub(super) search_path: String,
+    pub(super) claims: PathBuf,
+    pub(super) host_paths: Vec<PathBuf>,
+    pub(super) change: PathBuf,
+    pub(super) taken_addresses: BTreeSet<Ipv4Addr>,
+    pub(super) taken_ports: BTreeSet<u16>,
+}
+
+/// Writes a new pod down, durably: from now on it exists.
+pub(super) fn write_record(
+    pod: &Pod,
+    objects: &BTreeMap<ObjectKey, Value>,
+    dir: &PodDir,
+    around: Surroundings,
+) -> Result<PodRecord> {
+    check_names(pod)?;
+    let uid = make_folder(pod, dir, around.created_at)?;
+    let seed = number_of(&format!("{} {uid}", dir.path().display()));
+    let address = choose_address(seed, &around.taken_addresses)
+        .ok_or_else(|| Failure::waiting("all addresses of this machine's pods are in use"))?;
+    let mut record = PodRecord {
+        v: PodRecord::VERSION,
+        uid,
+        created_at: around.created_at,
+        pod: pod.clone(),
+        objects: stored(objects),
+        address,
+        ports: Vec::new(),
+        images: around.images,
+        services: around.services,
+        search_path: around.search_path,
+        claims: around.claims,
+        host_paths: around.host_paths,
+        change: around.change,
+    };
+    record.ports = map_ports(&record, seed, around.taken_ports)?;
+    record.write(dir)?;
+    Ok(record)
+}
+
+/// Containers name files, and messages name containers.
+fn check_names(pod: &Pod) -> Result<()> {
+    let spec = &pod.template.spec;
+    let mut names = BTreeSet::new();
+    for container in spec.init_containers.iter().chain(&spec.containers) {
+        if !names.insert(paths::component(&container.name)?) {
+            return Err(Failure::stalled(format!("two containers are named `{}`", container.name)));
+        }
+    }
+    Ok(())
+}
+
+/// Makes the pod's folder; the result is an id that no other pod of this machine has or had.
+fn make_folder(pod: &Pod, dir: &PodDir, created_at: Timestamp) -> Result<String> {
+    let wrong = || format!("cannot make `{}`", dir.path().display());
+    let spec = &pod.template.spec;
+    let contexts = spec.containers.iter().map(|container| container.security_context).chain([spec.security_context]);
+    let other_users = contexts.into_iter().any(|context| context.run_as_user.is_some());
+    if let Some(parent) = dir.path().parent() {
+        fs::DirBuilder::new().recursive(true).mode(0o711).create(parent).or_transient(wrong)?;
+    }
+    // Other users' processes must be able to reach their volumes, but not to list anything.
+    let mode = if other_users { 0o711 } else { 0o700 };
+    fs::DirBuilder::new().recursive(true).mode(mode).create(dir.path()).or_transient(wrong)?;
+    fs::File::create(dir.connections()).or_transient(wrong)?;
+    let inode = fs::metadata(dir.path()).or_transient(wrong)?.ino();
+    Ok(format!("{inode:x}-{:x}", created_at.0))
+}
+
+fn stored(objects: &BTreeMap<ObjectKey, Value>) -> Vec<StoredObject> {
+    let pairs = objects.iter();
+    pairs.map(|(key, content)| StoredObject { key: key.clone(), content: content.clone() }).collect()
+}
+
+/// Gives every declared TCP port a free one, or itself if the pod binds its own address.
+fn map_ports(record: &PodRecord, seed: u32, mut taken: BTreeSet<u16>) -> Result<Vec<PortMapping>> {
+    let own_address = record.listens_on_pod_ip();
+    let tcp = |port: &&ContainerPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
+    let declared = |container: &Container| container.ports.iter().filter(tcp).cloned().collect::<Vec<_>>();
+    let all =
+        record.containers().flat_map(|container| declared(container).into_iter().map(|port| (&container.name, port)));
+    all.map(|(container, port)| {
+        let real = if own_address { Some(port.container_port) } else { choose_port(seed, &taken) };
+        let real = real.ok_or_else(|| Failure::waiting("all ports for pods of this machine are in use"))?;
+        taken.insert(real);
+        Ok(PortMapping { container: container.clone(), name: port.name, declared: port.container_port, real })
+    })
+    .collect()
+}

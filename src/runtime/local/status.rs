@@ -1,0 +1,89 @@
+//! `status.json`: what became of a pod. Its shim writes it, whoever wants to know reads it.
+
+use serde::{Deserialize, Serialize};
+
+use super::files::{self, Durability};
+use super::paths::PodDir;
+use super::process::ProcessId;
+use crate::error::{Context, Failure, Result};
+use crate::model::pod::PodPhase;
+use crate::model::time::Timestamp;
+
+/// The version of the file that this program writes. A reader takes what it knows of any version.
+const VERSION: u32 = 1;
+/// A status holds a few messages of bounded size.
+const MAX_BYTES: u64 = 4 << 20;
+
+/// What is known of a pod.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct PodStatus {
+    /// The version of this shape.
+    pub(crate) v: u32,
+    /// The run of the machine in which this was written.
+    pub(crate) boot_id: String,
+    /// The shim that wrote it.
+    pub(crate) shim: Option<ProcessId>,
+    /// Set before the first command starts: from then on nobody may start this pod's commands again.
+    pub(crate) intent: bool,
+    /// Where the pod is in its life.
+    #[serde(flatten)]
+    pub(crate) phase: PodPhase,
+    /// Its containers.
+    pub(crate) containers: Vec<ContainerStatus>,
+    /// What holds it back or how it ended.
+    pub(crate) message: String,
+}
+
+/// What is known of a container.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(crate) struct ContainerStatus {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its process, while it runs.
+    pub(crate) process: Option<ProcessId>,
+    /// When that started.
+    pub(crate) started_at: Option<Timestamp>,
+    /// The exit code of the last process that ended, or 128 + the signal's number.
+    pub(crate) exit: Option<i32>,
+    /// How often it was started again.
+    pub(crate) restarts: u32,
+    /// Whether it may get new connections.
+    pub(crate) ready: bool,
+}
+
+impl PodStatus {
+    /// The status of a pod whose shim just began.
+    pub(crate) fn beginning(boot_id: String, shim: Option<ProcessId>) -> Self {
+        let (containers, message) = (Vec::new(), String::new());
+        Self { v: VERSION, boot_id, shim, intent: false, phase: PodPhase::Starting, containers, message }
+    }
+
+    /// Whether nothing of the pod runs any more.
+    pub(crate) fn ended(&self) -> bool {
+        matches!(self.phase, PodPhase::Ended { .. })
+    }
+
+    /// How often its containers were started again.
+    pub(crate) fn restarts(&self) -> u32 {
+        self.containers.iter().map(|container| container.restarts).fold(0, u32::saturating_add)
+    }
+
+    /// Writes it.
+    pub(crate) fn write(&self, dir: &PodDir, durability: Durability) -> Result<()> {
+        let wrong = || format!("cannot write `{}`", dir.status().display());
+        let content = serde_json::to_vec(self).or_stalled(wrong)?;
+        files::write_whole(&dir.status(), dir.path(), &content, durability).or_transient(wrong)
+    }
+
+    /// Reads the status of a folder; `None` if no shim wrote one yet.
+    pub(crate) fn read(dir: &PodDir) -> Result<Option<Self>> {
+        let path = dir.status();
+        let wrong = || format!("cannot read `{}`", path.display());
+        let Some(content) = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)? else { return Ok(None) };
+        serde_json::from_slice(&content)
+            .map(Some)
+            .map_err(|error| Failure::stalled(wrong()).because(error).hint("remove the pod's folder to forget it"))
+    }
+}

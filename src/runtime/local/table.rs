@@ -1,0 +1,162 @@
+//! The pods that are known, in memory: what the folders say, as of the last change.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::Ipv4Addr;
+use std::time::{Duration, Instant};
+
+use super::paths::PodDir;
+use super::record::PodRecord;
+use super::service::PodEndpoint;
+use super::status::PodStatus;
+use crate::model::ids::Namespace;
+use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
+use crate::model::time::Timestamp;
+use crate::runtime::ImageUse;
+
+/// The least time between two shims of a pod.
+const SHIM_PAUSE: Duration = Duration::from_secs(1);
+
+/// Pods by identity.
+#[derive(Debug, Default)]
+pub(super) struct Table(BTreeMap<PodId, Entry>);
+
+/// A pod.
+#[derive(Debug)]
+pub(super) struct Entry {
+    /// Its folder.
+    pub(super) dir: PodDir,
+    /// What its shim said last.
+    pub(super) status: Option<PodStatus>,
+    /// Whose it is.
+    pub(super) owner: PodOwner,
+    /// Whether the end of its shim is being waited for.
+    pub(super) watched: bool,
+    /// When a shim was last started for it.
+    pub(super) shim_started: Option<Instant>,
+    labels: BTreeMap<String, String>,
+    created_at: Timestamp,
+    address: Ipv4Addr,
+    ports: Vec<u16>,
+    images: Vec<ImageUse>,
+}
+
+impl Entry {
+    /// A pod as recorded.
+    pub(super) fn new(record: &PodRecord, dir: PodDir, status: Option<PodStatus>) -> Self {
+        Self {
+            dir,
+            status,
+            owner: record.pod.owner.clone(),
+            watched: false,
+            shim_started: None,
+            labels: record.pod.template.metadata.labels.clone(),
+            created_at: record.created_at,
+            address: record.address,
+            ports: record.ports.iter().map(|port| port.real).collect(),
+            images: images(record),
+        }
+    }
+
+    /// Whether nothing of it runs any more.
+    pub(super) fn ended(&self) -> bool {
+        self.status.as_ref().is_some_and(PodStatus::ended)
+    }
+
+    /// Whether it needs a shim now. One that ended at once is not followed by another at once.
+    pub(super) fn lacks_shim(&self) -> bool {
+        !self.watched && !self.ended() && self.shim_started.is_none_or(|started| started.elapsed() > SHIM_PAUSE)
+    }
+
+    fn observed(&self, id: &PodId) -> ObservedPod {
+        let status = self.status.as_ref();
+        let stopping = !self.ended() && self.dir.stop().exists();
+        let phase = status.map_or(PodPhase::Starting, |status| status.phase.clone());
+        ObservedPod {
+            id: id.clone(),
+            owner: self.owner.clone(),
+            labels: self.labels.clone(),
+            phase: if stopping { PodPhase::Stopping } else { phase },
+            restarts: status.map_or(0, PodStatus::restarts),
+            message: status.map(|status| status.message.clone()).unwrap_or_default(),
+            created_at: self.created_at,
+        }
+    }
+}
+
+fn images(record: &PodRecord) -> Vec<ImageUse> {
+    let installed = record.containers().filter(|container| record.images.contains_key(&container.name));
+    let repository = &record.pod.repository;
+    installed.map(|it| ImageUse { repository: repository.clone(), image: it.image.clone() }).collect()
+}
+
+impl Table {
+    /// A pod.
+    pub(super) fn get(&self, id: &PodId) -> Option<&Entry> {
+        self.0.get(id)
+    }
+
+    /// A pod, to be changed.
+    pub(super) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
+        self.0.get_mut(id)
+    }
+
+    /// Adds a pod.
+    pub(super) fn insert(&mut self, id: PodId, entry: Entry) {
+        self.0.insert(id, entry);
+    }
+
+    /// Forgets a pod.
+    pub(super) fn remove(&mut self, id: &PodId) {
+        self.0.remove(id);
+    }
+
+    /// All identities.
+    pub(super) fn ids(&self) -> Vec<PodId> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// The pods that need a shim now.
+    pub(super) fn without_shim(&self) -> Vec<PodId> {
+        self.0.iter().filter(|(_, entry)| entry.lacks_shim()).map(|(id, _)| id.clone()).collect()
+    }
+
+    /// The pods of a namespace, sorted by name.
+    pub(super) fn observe(&self, namespace: &Namespace) -> Vec<ObservedPod> {
+        self.of(namespace).map(|(id, entry)| entry.observed(id)).collect()
+    }
+
+    /// The pods of a namespace that services may lead to.
+    pub(super) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
+        let living = self.of(namespace).filter(|(_, entry)| !entry.ended());
+        let endpoint = |(id, entry): (&PodId, &Entry)| PodEndpoint {
+            name: id.name.to_string(),
+            labels: entry.labels.clone(),
+            dir: entry.dir.path().to_owned(),
+        };
+        living.map(endpoint).collect()
+    }
+
+    /// The namespaces that have pods.
+    pub(super) fn namespaces(&self) -> BTreeSet<Namespace> {
+        self.0.keys().map(|id| id.namespace.clone()).collect()
+    }
+
+    /// The addresses that are taken.
+    pub(super) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
+        self.0.values().map(|entry| entry.address).collect()
+    }
+
+    /// The ports that are taken: a pod that ended has no use for its own.
+    pub(super) fn ports(&self) -> BTreeSet<u16> {
+        self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.ports.iter().copied()).collect()
+    }
+
+    /// The images that are in use.
+    pub(super) fn images(&self) -> Vec<ImageUse> {
+        self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.images.iter().cloned()).collect()
+    }
+
+    fn of(&self, namespace: &Namespace) -> impl Iterator<Item = (&PodId, &Entry)> {
+        self.0.iter().filter(move |(id, _)| id.namespace == *namespace)
+    }
+}

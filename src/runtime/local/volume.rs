@@ -1,0 +1,229 @@
+//! Volumes on a machine without containers: folders, whose paths the processes are told.
+//!
+//! Nothing is mounted: a process sees the machine's own files. A volume's folder is told in the variable
+//! `LAUNCHWAY_MOUNT_<VOLUME>`, which `command`, `args` and `env` can use as `$(LAUNCHWAY_MOUNT_<VOLUME>)`.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
+use std::path::{Component, Path, PathBuf};
+
+use super::data;
+use super::environment::variable_part;
+use super::paths::{self, PodDir};
+use super::record::PodRecord;
+use crate::model::object::Kind;
+use crate::model::pod::{Container, HostPath, KeyToPath, PodSpec, SecurityContext, Volume};
+
+/// The mode of files from ConfigMaps and Secrets, unless they say otherwise (Kubernetes' default).
+const DEFAULT_MODE: u32 = 0o644;
+
+/// Where a container finds a volume.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Mount {
+    /// The variable that tells it.
+    pub(crate) variable: String,
+    /// The folder or file.
+    pub(crate) path: PathBuf,
+}
+
+/// Where a container finds its volumes, in the order of its mounts. A volume's second mount ends in `_2`.
+pub(crate) fn mounts(record: &PodRecord, dir: &PodDir, container: &Container) -> Vec<Mount> {
+    let mut counts: BTreeMap<&str, u32> = BTreeMap::new();
+    let wanted = container.volume_mounts.iter().filter_map(|mount| Some((mount, find(record, &mount.name)?)));
+    wanted
+        .map(|(mount, volume)| {
+            let count = counts.entry(&mount.name).and_modify(|count| *count += 1).or_insert(1);
+            let suffix = if *count == 1 { String::new() } else { format!("_{count}") };
+            let variable = format!("LAUNCHWAY_MOUNT_{}{suffix}", variable_part(&mount.name));
+            let base = folder(record, dir, volume);
+            let path = mount.sub_path.as_ref().filter(|sub| !sub.is_empty()).map_or(base.clone(), |sub| base.join(sub));
+            Mount { variable, path }
+        })
+        .collect()
+}
+
+fn find<'a>(record: &'a PodRecord, name: &str) -> Option<&'a Volume> {
+    record.pod.template.spec.volumes.iter().find(|volume| volume.name == name)
+}
+
+fn folder(record: &PodRecord, dir: &PodDir, volume: &Volume) -> PathBuf {
+    match (&volume.persistent_volume_claim, &volume.host_path) {
+        (Some(claim), _) => record.claims.join(&claim.claim_name),
+        (None, Some(host)) => PathBuf::from(&host.path),
+        (None, None) => dir.volume(&volume.name),
+    }
+}
+
+/// Makes all volumes of a pod, with what they hold. Fails with what is wrong, for people.
+pub(crate) fn make_all(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
+    check_mounts(record)?;
+    for volume in &record.pod.template.spec.volumes {
+        paths::component(&volume.name).map_err(|failure| failure.to_string())?;
+        make(record, dir, volume).map_err(|problem| format!("volume `{}`: {problem}", volume.name))?;
+    }
+    for container in record.containers() {
+        make_sub_paths(record, dir, container)?;
+    }
+    Ok(())
+}
+
+fn check_mounts(record: &PodRecord) -> Result<(), String> {
+    for mount in record.containers().flat_map(|container| &container.volume_mounts) {
+        if find(record, &mount.name).is_none() {
+            return Err(format!("there is no volume `{}`", mount.name));
+        }
+        if !mount.sub_path.as_deref().is_none_or(stays_inside) {
+            return Err(format!("the `subPath` of volume `{}` leaves it", mount.name));
+        }
+    }
+    Ok(())
+}
+
+fn stays_inside(path: &str) -> bool {
+    Path::new(path).components().all(|part| matches!(part, Component::Normal(_) | Component::CurDir))
+}
+
+fn make(record: &PodRecord, dir: &PodDir, volume: &Volume) -> Result<(), String> {
+    if let Some(source) = &volume.config_map {
+        let wanted = Source { kind: Kind::ConfigMap, name: &source.name, optional: source.optional };
+        return make_files(record, dir, volume, &wanted, &source.items, source.default_mode);
+    }
+    if let Some(source) = &volume.secret {
+        let wanted = Source { kind: Kind::Secret, name: &source.secret_name, optional: source.optional };
+        return make_files(record, dir, volume, &wanted, &source.items, source.default_mode);
+    }
+    if let Some(host) = &volume.host_path {
+        return check_host_path(record, host);
+    }
+    if let Some(claim) = &volume.persistent_volume_claim {
+        paths::component(&claim.claim_name).map_err(|failure| failure.to_string())?;
+    }
+    make_folder(&folder(record, dir, volume), user_of(record, &volume.name))
+}
+
+/// A new folder belongs to whom uses it; one that was there stays as it is.
+fn make_folder(path: &Path, user: SecurityContext) -> Result<(), String> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    made.and_then(|()| fs::DirBuilder::new().mode(0o700).create(path))
+        .and_then(|()| chown(path, user.run_as_user, user.run_as_group))
+        .map_err(|error| format!("cannot make `{}`: {error}", path.display()))
+}
+
+/// The user of the first container that mounts a volume; it owns what is made for it.
+fn user_of(record: &PodRecord, volume: &str) -> SecurityContext {
+    let user = |container: &&Container| container.volume_mounts.iter().any(|mount| mount.name == volume);
+    record.containers().find(user).map(|container| effective_user(record, container)).unwrap_or_default()
+}
+
+/// Who a container runs as.
+pub(crate) fn effective_user(record: &PodRecord, container: &Container) -> SecurityContext {
+    user_of_container(&record.pod.template.spec, container)
+}
+
+/// Who a container of a pod runs as: its own word wins over the pod's.
+pub(crate) fn user_of_container(spec: &PodSpec, container: &Container) -> SecurityContext {
+    let (own, pod) = (container.security_context, spec.security_context);
+    SecurityContext {
+        run_as_user: own.run_as_user.or(pod.run_as_user),
+        run_as_group: own.run_as_group.or(pod.run_as_group),
+    }
+}
+
+struct Source<'a> {
+    kind: Kind,
+    name: &'a str,
+    optional: bool,
+}
+
+fn make_files(
+    record: &PodRecord,
+    dir: &PodDir,
+    volume: &Volume,
+    source: &Source<'_>,
+    items: &[KeyToPath],
+    default_mode: Option<u32>,
+) -> Result<(), String> {
+    let (user, base) = (user_of(record, &volume.name), dir.volume(&volume.name));
+    make_folder(&base, user)?;
+    let Some(content) = record.object(&source.kind, source.name) else {
+        return if source.optional { Ok(()) } else { Err(format!("there is no {} `{}`", source.kind, source.name)) };
+    };
+    let mut entries = data::entries(&source.kind, content)?;
+    let all: Vec<KeyToPath> =
+        entries.keys().map(|key| KeyToPath { key: key.clone(), path: key.clone(), mode: None }).collect();
+    for item in if items.is_empty() { &all } else { items } {
+        let Some(value) = entries.get_mut(&item.key) else {
+            if source.optional {
+                continue;
+            }
+            return Err(format!("{} `{}` has no key `{}`", source.kind, source.name, item.key));
+        };
+        let mode = item.mode.or(default_mode).unwrap_or(DEFAULT_MODE) & 0o777;
+        write_file(&base, &item.path, value, mode, user)?;
+    }
+    Ok(())
+}
+
+fn write_file(base: &Path, path: &str, content: &[u8], mode: u32, user: SecurityContext) -> Result<(), String> {
+    if path.is_empty() || !stays_inside(path) {
+        return Err(format!("`{path}` leaves the volume"));
+    }
+    let target = base.join(path);
+    for folder in target.ancestors().skip(1).take_while(|folder| *folder != base).collect::<Vec<_>>().iter().rev() {
+        make_folder(folder, user)?;
+    }
+    super::files::remove_if_there(&target)
+        .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target))
+        .and_then(|mut file| file.write_all(content))
+        .and_then(|()| fs::set_permissions(&target, fs::Permissions::from_mode(mode)))
+        .and_then(|()| chown(&target, user.run_as_user, user.run_as_group))
+        .map_err(|error| format!("cannot write `{}`: {error}", target.display()))
+}
+
+fn check_host_path(record: &PodRecord, host: &HostPath) -> Result<(), String> {
+    let (path, kind) = (Path::new(&host.path), host.kind.as_deref().unwrap_or(""));
+    // Where it really is counts, whatever links lead there; what does not exist yet is judged by its parent.
+    let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
+    let real = existing.canonicalize().map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
+    let allowed = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+    if !path.is_absolute() || host.path.contains("..") || !record.host_paths.iter().any(allowed) {
+        return Err(format!("`{}` is not among this repository's `allow.hostPaths`", host.path));
+    }
+    let made = match kind {
+        "DirectoryOrCreate" => fs::create_dir_all(path),
+        "FileOrCreate" => fs::OpenOptions::new().create(true).append(true).open(path).map(drop),
+        _ => Ok(()),
+    };
+    made.map_err(|error| format!("cannot make `{}`: {error}", host.path))?;
+    let fits = match kind {
+        "Directory" | "DirectoryOrCreate" => path.is_dir(),
+        "File" | "FileOrCreate" => path.is_file(),
+        _ => true,
+    };
+    if fits { Ok(()) } else { Err(format!("`{}` is not there, or not a {kind}", host.path)) }
+}
+
+fn make_sub_paths(record: &PodRecord, dir: &PodDir, container: &Container) -> Result<(), String> {
+    let user = effective_user(record, container);
+    for mount in container.volume_mounts.iter().filter(|mount| mount.sub_path.is_some()) {
+        let Some(volume) = find(record, &mount.name) else { continue };
+        let base = folder(record, dir, volume);
+        let target = base.join(mount.sub_path.as_deref().unwrap_or(""));
+        if !target.exists() {
+            make_folder(&target, user)?;
+        }
+    }
+    Ok(())
+}
+
+/// The home folder belongs to the user of the pod's first container.
+pub(crate) fn own_home(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
+    let user = record.containers().last().map(|container| effective_user(record, container)).unwrap_or_default();
+    chown(dir.home(), user.run_as_user, user.run_as_group)
+        .map_err(|error| format!("cannot own the home folder: {error}"))
+}

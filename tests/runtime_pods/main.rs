@@ -1,0 +1,10 @@
+//! Pods of the local runtime, with real shims and real processes.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
+
+mod crash;
+mod ending;
+mod once;
+mod running;
+mod surroundings;
+mod world;

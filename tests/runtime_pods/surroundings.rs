@@ -1,0 +1,188 @@
+//! What a pod's processes find: environment, volumes, users, launchables.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+
+use launchway::model::object::{Kind, ObjectKey};
+use launchway::model::outcome::{FailureReason, PodOutcome};
+use launchway::model::pod::{Pod, Scalar};
+use launchway::runtime::{Runtime, ServiceAddress, ServicePort};
+use serde_json::{Value, json};
+
+use crate::world::{World, once, pod, shell, with};
+
+fn objects() -> BTreeMap<ObjectKey, Value> {
+    let key = |kind, name: &str| ObjectKey { kind, name: name.into() };
+    BTreeMap::from([
+        (key(Kind::ConfigMap, "settings"), json!({"data": {"colour": "blue", "size": "9"}})),
+        (key(Kind::Secret, "login"), json!({"data": {"password": "aHVudGVyMg=="}})),
+    ])
+}
+
+fn runs_once(spec: Value) -> Pod {
+    Pod { run_once_seconds: Some(60), ..pod(spec) }
+}
+
+async fn output(world: &World, pod: &Pod) -> String {
+    world.start_with(pod, &objects()).await;
+    let outcome = world.ended(pod).await;
+    let logs = world.logs(pod).await;
+    assert_eq!(outcome, PodOutcome::Succeeded, "{logs}");
+    logs
+}
+
+#[tokio::test]
+async fn the_environment_is_kubernetes_and_nothing_of_the_daemons_own() {
+    let world = World::new();
+    let port =
+        |name: Option<&str>, port| ServicePort { name: name.map(str::to_owned), port, target_port: Scalar::Number(1) };
+    *world.services.addresses.lock().unwrap() = vec![ServiceAddress {
+        name: "front-end".into(),
+        address: "127.1.2.3".parse().unwrap(),
+        ports: vec![port(Some("http"), 80), port(Some("admin"), 90)],
+        ready: 0,
+        problem: None,
+    }];
+    let container = with(
+        shell("env"),
+        json!({
+            "ports": [{"name": "web-ui", "containerPort": 8080}],
+            "envFrom": [{"prefix": "CFG_", "configMapRef": {"name": "settings"}}],
+            "env": [
+                {"name": "PASSWORD", "valueFrom": {"secretKeyRef": {"name": "login", "key": "password"}}},
+                {"name": "URL", "value": "http://$(FRONT_END_SERVICE_HOST):$(FRONT_END_SERVICE_PORT_ADMIN)/$$(x)"},
+                {"name": "WHERE", "valueFrom": {"fieldRef": {"fieldPath": "status.podIP"}}},
+                {"name": "LABEL", "valueFrom": {"fieldRef": {"fieldPath": "metadata.labels['app']"}}},
+                {"name": "MEMORY", "valueFrom": {"resourceFieldRef": {"resource": "limits.memory", "divisor": "1Mi"}}},
+                {"name": "NONE", "valueFrom": {"configMapKeyRef": {"name": "none", "key": "x", "optional": true}}},
+            ],
+            "resources": {"limits": {"memory": "64Mi"}},
+        }),
+    );
+    let logs = output(&world, &runs_once(json!({"containers": [container]}))).await;
+    let variables: BTreeMap<&str, &str> = logs.lines().filter_map(|line| line.split_once('=')).collect();
+    let expected = [
+        ("CFG_colour", "blue"),
+        ("PASSWORD", "hunter2"),
+        ("URL", "http://127.1.2.3:90/$(x)"),
+        ("LABEL", "web"),
+        ("MEMORY", "64"),
+        ("FRONT_END_SERVICE_PORT", "80"),
+        ("POD_NAME", "web-1-a"),
+        ("LAUNCHWAY_REVISION", "0123456789012345678901234567890123456789"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(variables.get(name), Some(&value), "{name}\n{logs}");
+    }
+    assert_eq!(variables["WHERE"], variables["POD_IP"]);
+    assert_eq!(variables["PORT"], variables["PORT_WEB_UI"]);
+    let foreign = ["CARGO", "CARGO_MANIFEST_DIR", "NONE", "USER", "LD_LIBRARY_PATH"];
+    assert!(foreign.iter().all(|name| !variables.contains_key(name)), "{logs}");
+}
+
+#[tokio::test]
+async fn volumes_are_folders_whose_paths_are_told() {
+    let world = World::new();
+    let script = "cd $LAUNCHWAY_MOUNT_SETTINGS; echo $(ls) $(cat shade); stat -c %a shade
+        cat $LAUNCHWAY_MOUNT_LOGIN/password; echo
+        echo x > $LAUNCHWAY_MOUNT_SCRATCH/x; echo run >> $LAUNCHWAY_MOUNT_DATA/count; cat $LAUNCHWAY_MOUNT_DATA/count
+        cat $1";
+    let mounts = ["settings", "login", "scratch"].map(|name| json!({"name": name, "mountPath": "/x"}));
+    let mut mounts = mounts.to_vec();
+    mounts.push(json!({"name": "data", "mountPath": "/x", "subPath": "a/b"}));
+    let container = json!({
+        "name": "web", "image": "host", "volumeMounts": mounts,
+        "command": ["sh", "-ec", script, "sh", "$(LAUNCHWAY_MOUNT_LOGIN)/password"],
+    });
+    let items = json!([{"key": "colour", "path": "shade", "mode": 0o440}]);
+    let spec = json!({
+        "containers": [container],
+        "volumes": [
+            {"name": "settings", "configMap": {"name": "settings", "items": items}},
+            {"name": "login", "secret": {"secretName": "login"}},
+            {"name": "scratch", "emptyDir": {}},
+            {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+        ],
+    });
+    let first = runs_once(spec.clone());
+    assert_eq!(output(&world, &first).await, "shade blue\n440\nhunter2\nrun\nhunter2");
+    world.runtime().remove_pod(&first.id).await.unwrap();
+    let second = runs_once(spec);
+    assert_eq!(output(&world, &second).await, "shade blue\n440\nhunter2\nrun\nrun\nhunter2");
+}
+
+#[tokio::test]
+async fn what_a_volume_lacks_fails_the_start() {
+    let world = World::new();
+    let cases = [
+        (json!({"name": "v", "secret": {"secretName": "none"}}), "there is no Secret `none`"),
+        (json!({"name": "v", "hostPath": {"path": "/etc"}}), "allow.hostPaths"),
+        (
+            json!({"name": "v", "configMap": {"name": "settings", "items": [{"key": "size", "path": "../x"}]}}),
+            "leaves the volume",
+        ),
+        (
+            json!({"name": "v", "configMap": {"name": "settings", "items": [{"key": "none", "path": "x"}]}}),
+            "no key `none`",
+        ),
+    ];
+    for (number, (volume, expected)) in cases.into_iter().enumerate() {
+        let container = with(shell("true"), json!({"volumeMounts": [{"name": "v", "mountPath": "/v"}]}));
+        let mut pod = runs_once(json!({"containers": [container], "volumes": [volume]}));
+        pod.id.name = format!("web-{number}").as_str().into();
+        world.start_with(&pod, &objects()).await;
+        let PodOutcome::Failed { reason, message, .. } = world.ended(&pod).await else { panic!() };
+        assert_eq!(reason, FailureReason::StartError);
+        assert!(message.contains(expected), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn a_launchable_is_where_its_pods_work() {
+    let world = World::new();
+    let bin = world.file("images/app/bin");
+    std::fs::create_dir_all(&bin).unwrap();
+    std::fs::write(bin.join("launch"), "#!/bin/sh\necho \"$0 $1\"; pwd\n").unwrap();
+    std::fs::set_permissions(bin.join("launch"), std::fs::Permissions::from_mode(0o755)).unwrap();
+    let pod = runs_once(json!({"containers": [{"name": "web", "image": "app", "args": ["$(POD_NAME)"]}]}));
+    let folder = world.file("images/app");
+    let expected = format!("{}/bin/launch web-1-a\n{}\n", folder.display(), folder.display());
+    assert_eq!(output(&world, &pod).await, expected);
+}
+
+#[tokio::test]
+async fn a_user_that_is_allowed_is_become() {
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let world = World::new();
+    let folder = std::fs::Permissions::from_mode(0o711);
+    std::fs::set_permissions(world.path(), folder.clone()).unwrap();
+    std::fs::set_permissions(world.root(), folder).unwrap();
+    let container = with(
+        shell("id -u; id -g; id -G; touch $HOME/x $LAUNCHWAY_MOUNT_TMP/x"),
+        json!({"volumeMounts": [{"name": "tmp", "mountPath": "/v"}]}),
+    );
+    let spec = json!({
+        "containers": [container],
+        "volumes": [{"name": "tmp", "emptyDir": {}}],
+        "securityContext": {"runAsUser": 65534},
+    });
+    assert_eq!(output(&world, &runs_once(spec)).await, "65534\n65534\n65534\n");
+}
+
+#[tokio::test]
+async fn limits_are_sane_whatever_the_daemon_has() {
+    let world = World::new();
+    let logs = output(&world, &once("ulimit -c; test $(ulimit -n) -le 65536 && echo fine; umask")).await;
+    assert_eq!(logs, "0\nfine\n0022\n");
+}
+
+#[tokio::test]
+async fn the_record_of_a_pod_is_private() {
+    let world = World::new();
+    let pod = once("true");
+    output(&world, &pod).await;
+    let mode = |name: &str| std::fs::metadata(world.dir(&pod).join(name)).unwrap().permissions().mode() & 0o777;
+    assert_eq!((mode("pod.json"), mode("status.json"), mode("")), (0o600, 0o600, 0o700));
+}
