@@ -21,10 +21,11 @@ use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::transition::{Input, REPORT};
 use crate::forge::StatusWriter;
+use crate::manifest::digest;
 use crate::model::action::Action;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
-use crate::model::ids::{CommitId, ConfigKey, Digest, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, RunId, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::project::{Project, StageContent, StatusDetail};
@@ -133,13 +134,13 @@ impl World {
         self.look(project, number, false).await
     }
 
-    /// The newest revision is looked at again with more rights: it may delete more than the rule lets go.
+    /// The newest revision is looked at again, perhaps with more rights: to delete more than the rule lets go.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn allow_prune(&mut self, project: &Project) -> Result<RevisionResult> {
+    pub async fn look_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
         let number = self.surroundings.pushes.load(Ordering::SeqCst);
-        self.look(project, number, true).await
+        self.look(project, number, prune_allowed).await
     }
 
     async fn look(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
@@ -194,6 +195,14 @@ impl World {
     pub async fn plan_again(&self, project: &Project) -> Result<Plan> {
         let planned = self.planned(project, &self.revision(u32::MAX, false)).await?;
         planned.map_err(|refusal| Failure::stalled(refusal.reason))
+    }
+
+    /// What pushing `project` once more would start, without doing it.
+    ///
+    /// # Errors
+    /// If a rule refuses it, or the store fails.
+    pub async fn would_start(&self, project: &Project) -> Result<Vec<Input>> {
+        deliver::starts(&self.driver, &self.plan_again(project).await?).await
     }
 
     /// Everything happens that can happen without time passing. Says when the keeper wants to look again.
@@ -330,7 +339,7 @@ pub fn deployment_config(name: &str, image: &str, replicas: u32, spec: Value) ->
     for (key, value) in spec.as_object().into_iter().flatten() {
         content["spec"][key] = value.clone();
     }
-    let digest = Digest::new(format!("plain:{content}"));
+    let digest = digest::of(&content);
     let key = ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() };
     Object { key, service: ServiceName::new(name), location: Location::default(), content, digest }
 }

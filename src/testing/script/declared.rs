@@ -6,7 +6,8 @@ use std::sync::Arc;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Failure, Result};
-use crate::model::ids::{Digest, ProjectName, ServiceName, StageName};
+use crate::manifest::digest;
+use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, TaskDefinition};
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
@@ -141,7 +142,7 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
 
 fn plain(key: &ObjectKey, data: &Settings) -> Object {
     let content = json!({"metadata": {"name": key.name}, "data": data});
-    let digest = Digest::new(format!("plain:{content}"));
+    let digest = digest::of(&content);
     Object { key: key.clone(), service: ServiceName::new(""), location: Location::default(), content, digest }
 }
 

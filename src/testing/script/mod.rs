@@ -8,7 +8,7 @@
 //!                                              an empty value takes one away
 //! object ConfigMap colors red=1 service=web    any other object
 //! remove web [stage=…]                         takes every object of that name away
-//! push, allow-prune                            a new revision; the last one again with more rights
+//! push, sync, allow-prune                      a new revision; the last one again, perhaps with more rights
 //! fail|unknown|hang|refuse|linger|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
 //! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
 //! hold-image PART, free-image PART             images that are being prepared
@@ -28,10 +28,12 @@ use std::time::Duration;
 
 use crate::control::commands;
 use crate::error::{Failure, Result};
+use crate::executor::transition::Input;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{
+    ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
+};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::plan::{Decision, Plan};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::state::RevisionResult;
 use crate::testing::runtime::Behaviour;
@@ -96,7 +98,7 @@ impl Play<'_> {
     async fn command(&mut self, words: &[&str]) -> Result<()> {
         match words {
             ["shipyard" | "triggered" | "task" | "declare" | "object" | "remove", ..] => self.declared.change(words),
-            ["push" | "allow-prune"] => self.push(words[0]).await,
+            ["push" | "allow-prune" | "sync"] => self.push(words[0]).await,
             ["settle"] => self.world.settle().await.map(|_| ()),
             ["pass", time] => self.world.pass(duration(time)?).await,
             ["show", what @ ..] => self.show(what).await,
@@ -148,7 +150,7 @@ impl Play<'_> {
         let project = self.declared.project()?;
         let result = match verb {
             "push" => self.world.push(&project).await?,
-            _ => self.world.allow_prune(&project).await?,
+            verb => self.world.look_again(&project, verb == "allow-prune").await?,
         };
         match result {
             RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
@@ -174,6 +176,7 @@ impl Play<'_> {
             ["release"] => {
                 let holds: Vec<_> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
                 commands::release(&driver, &holds).await?;
+                self.world.look_again(&self.declared.project()?, false).await?;
                 format!("released {}", holds.len())
             }
             ["cancel", dc] => format!("cancels #{}", commands::cancel(&driver, &key(dc)?, WHO).await?),
@@ -246,32 +249,26 @@ impl Play<'_> {
     async fn plans_nothing_again(&mut self) -> Result<()> {
         self.world.settle().await?;
         self.deeds();
-        let Ok(plan) = self.world.plan_again(&self.declared.project()?).await else {
+        let project = self.declared.project()?;
+        let Ok(plan) = self.world.plan_again(&project).await else {
             return Ok(()); // refused: then nothing is to be done either
         };
         let holds = self.world.driver.store.holds().await?;
-        let held = |stage: &StageName, service: &ServiceName| {
-            holds.iter().any(|hold| hold.scope.covers(&plan.project, stage, service))
-        };
-        if let Some(open) = first_to_do(&plan, held) {
-            let plan = show::plan(&plan).join("\n  ");
-            return Err(Failure::stalled(format!("planning again still finds {open}:\n  {plan}\nafter\n{}", self.out)));
+        for input in self.world.would_start(&project).await? {
+            let held = matches!(&input, Input::Start(run) if {
+                let ServiceKey { project, stage, service } = &run.service;
+                holds.iter().any(|hold| hold.scope.covers(project, stage, service))
+            });
+            if !held {
+                let plan = show::plan(&plan).join("\n  ");
+                return Err(Failure::stalled(format!(
+                    "pushing the same again still does\n  {plan}\nafter\n{}",
+                    self.out
+                )));
+            }
         }
         Ok(())
     }
-}
-
-/// The first change of a plan that does something and is not held back.
-fn first_to_do(plan: &Plan, held: impl Fn(&StageName, &ServiceName) -> bool) -> Option<String> {
-    for stage in &plan.stages {
-        for service in stage.services.iter().filter(|service| !held(&stage.stage, &service.service)) {
-            let acts = |decision| !matches!(decision, Decision::None | Decision::Wait);
-            if let Some(change) = service.changes.iter().find(|change| acts(change.decision)) {
-                return Some(format!("{} {} in {}", change.decision.as_str(), change.key, stage.stage));
-            }
-        }
-    }
-    None
 }
 
 fn number<T: std::str::FromStr>(word: &str) -> Result<T> {
