@@ -237,6 +237,8 @@ impl<'a> Transition<'a> {
             (Decision::Delete, _) => {
                 if let Some(state) = self.config(&key).await? {
                     state.removed = true;
+                    state.serving = None;
+                    state.attempted = None;
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
@@ -248,6 +250,7 @@ impl<'a> Transition<'a> {
                     state.wanted.min_ready_seconds = spec.min_ready_seconds;
                 }
                 state.attempted = None;
+                state.removed = false;
                 state.service = object.service.clone();
                 state.object = object.clone();
             }
