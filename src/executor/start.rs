@@ -79,7 +79,7 @@ pub fn does_something(decision: Decision) -> bool {
 }
 
 async fn current(driver: &Driver, service: &ServiceKey, change: &Change) -> Result<Change> {
-    let Some(object) = change.object.as_ref().filter(|_| change.retry.is_none()) else { return Ok(change.clone()) };
+    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
     let ServiceKey { project, stage, .. } = service.clone();
     if change.key.kind == Kind::DeploymentConfig {
         let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
