@@ -126,10 +126,12 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     let mut gone = Vec::new();
     let mut owned = 0;
     for (name, seen) in applied {
-        owned += seen.digests.len();
+        let leaves = |key: &ObjectKey| seen.configs.get(key).is_some_and(|config| config.value.removed);
+        let rows: Vec<&AppliedDigest> = seen.digests.iter().filter(|row| !leaves(&row.key)).collect();
+        owned += rows.len();
         let stage = declared.get(name);
         let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains_key(key));
-        gone.extend(seen.digests.iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
+        gone.extend(rows.into_iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
     }
     if revision.prune_allowed || prune::allowed(gone.len(), owned) {
         return Ok(());
