@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::sequence::chain;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::executor::start::{does_something, sequence_run};
@@ -113,7 +114,9 @@ async fn begins(driver: &Driver, plan: &Plan, stage: &StagePlan, service: &Servi
     let previous = match (&stage.start, &service.previous_stage) {
         (StageStart::Push, _) => return Ok(true),
         (StageStart::After(_), Some(previous)) => previous,
-        (StageStart::After(_) | StageStart::ByHand, _) => return Ok(false),
+        // No stage before has the service, so there is none to wait for.
+        (StageStart::After(_), None) => return Ok(chain::predecessor(&stage.start).is_some()),
+        (StageStart::ByHand, _) => return Ok(false),
     };
     let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&service.service));
     if before.is_some_and(|before| before.changes.iter().any(|change| does_something(change.decision))) {

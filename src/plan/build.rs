@@ -87,12 +87,14 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     let mut carried: BTreeMap<&StageName, BTreeSet<ServiceName>> = BTreeMap::new();
     for stage in &project.stages {
         let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
-        let before = chain::predecessor(&start).and_then(|name| declared(&name));
+        let before = predecessors(&start, &starts, &declared);
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
-        let by_the_stage_before = before.and_then(|before| carried.get(&before.name));
-        let here = carried_out(stage, seen, by_the_stage_before);
-        stages.push(plan_stage(stage, start, sequence, before, seen, &here));
+        let here = carried_out(stage, seen, |service| {
+            nearest(&before, service)
+                .is_some_and(|before| carried.get(&before.name).is_some_and(|it| it.contains(service)))
+        });
+        stages.push(plan_stage(stage, start, sequence, &before, seen, &here));
         carried.insert(&stage.name, here);
     }
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
@@ -139,10 +141,32 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     Err(Refusal { reason: prune::refusal(&gone, owned, revision.commit.short()) })
 }
 
+/// The stages before one, nearest first.
+fn predecessors<'a>(
+    start: &StageStart,
+    starts: &BTreeMap<StageName, StageStart>,
+    declared: &impl Fn(&StageName) -> Option<&'a StageContent>,
+) -> Vec<&'a StageContent> {
+    let mut found: Vec<&StageContent> = Vec::new();
+    let mut next = chain::predecessor(start);
+    while let Some(stage) = next.as_ref().and_then(declared) {
+        if found.iter().any(|known| known.name == stage.name) {
+            break; // a circle
+        }
+        found.push(stage);
+        next = starts.get(&stage.name).and_then(chain::predecessor);
+    }
+    found
+}
+
+/// The nearest stage before that has a service: those without it let everything pass.
+fn nearest<'a>(before: &[&'a StageContent], service: &ServiceName) -> Option<&'a StageContent> {
+    before.iter().copied().find(|stage| stage.objects.values().any(|object| &object.service == service))
+}
+
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
 /// that will come because the stage before is being brought to what it declares too.
-fn carried_out(stage: &StageContent, seen: &Applied, before: Option<&BTreeSet<ServiceName>>) -> BTreeSet<ServiceName> {
-    let comes = |service: &ServiceName| before.is_some_and(|before| before.contains(service));
+fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName) -> bool) -> BTreeSet<ServiceName> {
     let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
         under_way.content == content_of(stage, service) && (under_way.here || comes(service))
     };
@@ -153,7 +177,7 @@ fn plan_stage(
     stage: &StageContent,
     start: StageStart,
     sequence: Option<Sequence>,
-    before: Option<&StageContent>,
+    before: &[&StageContent],
     applied: &Applied,
     carried: &BTreeSet<ServiceName>,
 ) -> StagePlan {
@@ -174,8 +198,8 @@ fn plan_stage(
         if changes.is_empty() || carried.contains(&service) {
             continue;
         }
-        let previous_stage =
-            before.map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
+        let previous_stage = nearest(before, &service)
+            .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
         let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
         let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
         let based_on = based_on(&changes, applied);
@@ -268,7 +292,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         tasks: BTreeMap::new(),
         prune: true,
     };
-    plan_stage(&empty, StageStart::Push, sequence, None, applied, &BTreeSet::new())
+    plan_stage(&empty, StageStart::Push, sequence, &[], applied, &BTreeSet::new())
 }
 
 /// Where a stage's objects live unless the project says otherwise.
