@@ -15,6 +15,7 @@ use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, Versioned, Wanted, spec_of};
 use crate::model::time::Timestamp;
+use crate::plan::{build::object_change, config_change};
 use crate::store::{RunFilter, Store, Transaction, Write};
 use crate::telemetry::RunKind;
 
@@ -159,7 +160,10 @@ impl<'a> Transition<'a> {
     }
 
     async fn tell(&mut self, id: &RunId, event: &Event) -> Result<()> {
-        let Some(run) = self.run(id).await? else { return Ok(()) };
+        let Some(mut run) = self.run(id).await? else { return Ok(()) };
+        if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
+            self.decide_again(sequence).await?;
+        }
         let (next, decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
             return Ok(());
@@ -167,6 +171,25 @@ impl<'a> Transition<'a> {
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.change(next);
         self.apply(id, decided).await
+    }
+
+    /// What a run was to do when it was queued is decided on what is applied now that its turn has come.
+    async fn decide_again(&mut self, run: &mut SequenceRun) -> Result<()> {
+        for index in 0..run.changes.len() {
+            let change = &run.changes[index];
+            let Some(object) = change.object.clone().filter(|_| !change.is_by_hand()) else { continue };
+            run.changes[index] = if object.key.kind == Kind::DeploymentConfig {
+                let key = config_key(run, &object.key);
+                let stored = self.store.config(&key).await?;
+                let state = self.configs.get(&key).or(stored.as_ref());
+                config_change::decide(&object, state.map(|state| &state.value))
+            } else {
+                let ServiceKey { project, stage, .. } = &run.service;
+                let stored = self.store.object(project, stage, &object.key).await?;
+                object_change(&object, stored.as_ref().map(|state| &state.value))
+            };
+        }
+        Ok(())
     }
 
     /// Whose turn it is in a slot.
@@ -246,6 +269,8 @@ impl<'a> Transition<'a> {
             (Decision::Delete, _) => {
                 if let Some(state) = self.config(&key).await? {
                     state.removed = true;
+                    state.serving = None;
+                    state.attempted = None;
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
@@ -257,6 +282,7 @@ impl<'a> Transition<'a> {
                     state.wanted.min_ready_seconds = spec.min_ready_seconds;
                 }
                 state.attempted = None;
+                state.removed = false;
                 state.service = object.service.clone();
                 state.object = object.clone();
             }
@@ -298,8 +324,8 @@ impl<'a> Transition<'a> {
         let spec = spec_of(&object).or_stalled(|| format!("cannot read `{}`", object.key))?;
         let newest = self.newest_version(&key).await?;
         let state = self.config_or_new(&key, &parent, change).await?;
-        let forced = change.decision == Decision::Deploy && change.reasons.is_empty();
-        let serves = state.serving.as_ref().filter(|serving| serving.object.digest == object.digest && !forced);
+        let by_hand = change.is_by_hand();
+        let serves = state.serving.as_ref().filter(|serving| serving.object.digest == object.digest && !by_hand);
         if let Some(serving) = serves {
             let (deployment, message) = (key.deployment(serving.number), "serves already".to_owned());
             let started = Event::DeploymentStarted { config: key.name.clone(), deployment: deployment.clone() };

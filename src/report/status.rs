@@ -11,7 +11,7 @@ use crate::model::outcome::{PodOutcome, Verdict};
 use crate::model::plan::{Decision, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::StatusDetail;
 use crate::model::run::{DeploymentRun, HookRecord, Run, SequenceRun, SequenceState, TaskRecord};
-use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
 use crate::model::state::{RevisionResult, RevisionState, spec_of};
 use crate::model::time::Timestamp;
 
@@ -228,8 +228,28 @@ fn not_started(plan: &Plan, stage: &StagePlan, service: &ServicePlan, runs: &Run
             }
             None => told(StatusState::Pending, format!("waits for {} to pass", previous.stage)),
         },
-        (_, None) => told(StatusState::Pending, "about to start".into()),
+        (StageStart::After(triggers), None) => untriggered(triggers, &service.service, runs),
+        (StageStart::Push, None) => told(StatusState::Pending, "about to start".into()),
     }
+}
+
+/// A stage that starts on something else than another's passing.
+fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, runs: &Runs<'_>) -> Told {
+    let named = |trigger: &SequenceTrigger| {
+        let selector = trigger.selector.iter().map(|(key, value)| format!(" with {key} {value}"));
+        format!("{}{}", trigger.event, selector.collect::<String>())
+    };
+    let ended = |trigger: &SequenceTrigger| {
+        let stage = trigger.event.trim_start_matches("sh.keptn.event.").split('.').next().map(StageName::new);
+        stage.and_then(|stage| runs.newest(&stage, service)).is_some_and(|run| run.ended_at.is_some())
+    };
+    let events = triggers.iter().map(named).collect::<Vec<_>>().join(", ");
+    let (state, description) = if triggers.iter().all(ended) {
+        (StatusState::Skipped, format!("not triggered: it starts on {events}"))
+    } else {
+        (StatusState::Pending, format!("waits for {events}"))
+    };
+    Told { state, description, run: None, attempt: 1 }
 }
 
 /// The stage before in which the service's delivery ended without passing.
