@@ -93,12 +93,13 @@ async fn readiness_that_flaps_lets_connections_in_and_out() {
 #[tokio::test]
 async fn a_container_that_is_not_alive_is_started_again() {
     let world = World::new();
-    let sick = world.file("sick");
+    let (sick, up) = (world.file("sick"), world.file("up"));
     let probe = json!({"exec": {"command": ["test", "!", "-f", sick]}, "periodSeconds": 1, "failureThreshold": 1});
-    let script = format!("rm -f {}; exec sleep 1000", sick.display());
+    let script = format!("rm -f {}; touch {}; exec sleep 1000", sick.display(), up.display());
     let pod = pod(json!({"containers": [with(shell(&script), json!({"livenessProbe": probe}))]}));
     world.start(&pod).await;
     world.ready(&pod).await;
+    eventually("up", || up.exists());
     std::fs::write(&sick, "").unwrap();
     world.until(&pod, "restarted", |observed| observed.restarts == 1).await;
     world.ready(&pod).await;
