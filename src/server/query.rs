@@ -262,7 +262,11 @@ impl Query {
         })
     }
 
-    async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
+    /// The chosen repository, or all.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
         match chosen {
             Some(name) => Ok(vec![name.into()]),
             None => Ok(self.store.repositories().await?.into_iter().map(|state| state.value.name).collect()),

@@ -1,5 +1,6 @@
 //! Why a service is not what was pushed, or that it is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -34,7 +35,7 @@ pub struct Facts {
 }
 
 /// Why a service is not what was pushed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// `<project>/<stage>/<service>`.
@@ -46,7 +47,7 @@ pub struct Explanation {
 }
 
 /// One thing that stands in the way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
     /// `repository`, `hold`, `run`, `retry`, `stage`, `plan`, `drift` or `pod`.

@@ -1,5 +1,6 @@
 //! Repositories, and what may not change in them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -7,7 +8,7 @@ use crate::model::hold::Hold;
 use crate::model::state::RepositoryState;
 
 /// A watched repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryView {
     /// Its name.
@@ -56,7 +57,7 @@ fn status(state: &RepositoryState) -> &'static str {
 }
 
 /// Why something may not change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {
     /// Its identity, which `release` takes.

@@ -1,5 +1,6 @@
 //! Runs: sequences and deployments, and the steps of each.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::ChangeView;
@@ -11,7 +12,7 @@ use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, Sequenc
 use crate::model::time::Timestamp;
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunView {
     /// Its identity; its page is at `/runs/<id>`.
@@ -45,7 +46,7 @@ pub struct RunView {
 }
 
 /// A run with all that happened in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunDetail {
     /// The run.
@@ -60,7 +61,7 @@ pub struct RunDetail {
 }
 
 /// A step of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepView {
     /// Its name, as in status contexts where it has one.
@@ -76,7 +77,7 @@ pub struct StepView {
 }
 
 /// One try of a hook or a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TryView {
     /// Its pod.
