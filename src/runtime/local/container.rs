@@ -13,6 +13,7 @@ use rustix::process::{
 };
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
+use super::cgroup::{self, Limits};
 use super::environment::{self, Variables};
 use super::expand::expand;
 use super::mount::{self, MountPoint};
@@ -49,6 +50,7 @@ fn start(arguments: &[OsString]) -> String {
     let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
     let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|setting| {
+        limit_resources(&setting);
         show_volumes(&setting);
         let program = find_program(&setting)?;
         settle(&setting, parent)?;
@@ -60,6 +62,8 @@ fn start(arguments: &[OsString]) -> String {
 /// What is to run, and how.
 #[derive(Debug)]
 struct Setting {
+    /// Whether it is the container's own command, whose output is its log.
+    has_log: bool,
     words: Vec<String>,
     variables: Variables,
     search_path: String,
@@ -67,6 +71,17 @@ struct Setting {
     user: SecurityContext,
     mounts: Vec<Mount>,
     scratch: PathBuf,
+    limits: Limits,
+    group: (String, String),
+}
+
+impl Setting {
+    /// Writes to the container's log. If that is gone, so is whoever would read it.
+    fn note(&self, message: &str) {
+        if self.has_log {
+            std::io::stderr().write_all(format!("launchway: {message}\n").as_bytes()).ok();
+        }
+    }
 }
 
 fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, String> {
@@ -74,14 +89,27 @@ fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, 
     let container = record.container(container).ok_or_else(|| format!("there is no container `{container}`"))?;
     let variables = environment::of_container(&record, dir, container)?;
     Ok(Setting {
+        has_log: command.is_empty(),
         words: if command.is_empty() { own_command(&record, container, &variables)? } else { command },
         folder: working_folder(&record, dir, container, &variables),
         user: volume::effective_user(&record, container),
         mounts: volume::mounts(&record, dir, container),
         scratch: dir.scratch(),
-        search_path: record.search_path,
+        limits: Limits::of(&container.resources),
+        group: (record.uid.clone(), container.name.clone()),
+        search_path: record.search_path.clone(),
         variables,
     })
+}
+
+/// Limits memory and processor time. Where the machine does not let it, the log says so.
+fn limit_resources(setting: &Setting) {
+    let (pod, container) = &setting.group;
+    if let Err(error) = cgroup::join(pod, container, setting.limits) {
+        setting.note(&format!(
+            "resource limits are not enforced: this machine allows no control groups of one's own: {error}"
+        ));
+    }
 }
 
 /// Puts the volumes where the mounts say. Where the machine does not allow that, the log says so, and where they are.
@@ -98,9 +126,7 @@ fn show_volumes(setting: &Setting) {
     if let Err(problem) = mount::mount_all(&points, &setting.scratch) {
         let places: Vec<String> =
             setting.mounts.iter().map(|it| format!("{}={}", it.variable, it.path.display())).collect();
-        let message = format!("launchway: volumes are not mounted ({problem}); they are at {}\n", places.join(" "));
-        // This goes to the container's log; if that is gone, so is whoever would read it.
-        std::io::stderr().write_all(message.as_bytes()).ok();
+        setting.note(&format!("volumes are not mounted ({problem}); they are at {}", places.join(" ")));
     }
 }
 
@@ -205,6 +231,7 @@ mod tests {
         let path = folder.path().display().to_string();
         let found = |command: &str| {
             find_program(&Setting {
+                has_log: false,
                 words: vec![command.to_owned()],
                 variables: Variables::new(),
                 search_path: format!("/nowhere:{path}"),
@@ -212,6 +239,8 @@ mod tests {
                 user: SecurityContext::default(),
                 mounts: Vec::new(),
                 scratch: PathBuf::new(),
+                limits: Limits::default(),
+                group: Default::default(),
             })
         };
         assert_eq!(found("run").unwrap(), folder.path().join("run"));

@@ -15,6 +15,7 @@ pub mod launchable;
 pub mod service;
 
 mod address;
+mod cgroup;
 mod container;
 mod data;
 mod environment;

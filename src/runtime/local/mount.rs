@@ -122,9 +122,9 @@ impl Space<'_> {
             }
         }
         if folder == Path::new("/") {
-            become_root(self.scratch)?
+            become_root(self.scratch)?;
         } else {
-            mount_move(self.scratch, folder)?
+            mount_move(self.scratch, folder)?;
         }
         self.covers.insert(cover);
         Ok(())
