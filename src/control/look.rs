@@ -287,7 +287,12 @@ impl Watched {
         project: &Project,
         problems: &[Problem],
     ) -> Result<Vec<String>> {
-        if problems.is_empty() {
+        let declares = |file: &str| {
+            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.values());
+            objects.any(|object| object.location.file == file)
+        };
+        let suspects: Vec<&Problem> = problems.iter().filter(|problem| !declares(&problem.file)).collect();
+        if suspects.is_empty() {
             return Ok(Vec::new());
         }
         let configs = driver.store.configs(Some(&project.name), None).await?;
@@ -295,12 +300,8 @@ impl Watched {
         let of_configs = configs.into_iter().map(|config| config.value.object.location.file);
         let of_objects = objects.into_iter().map(|object| object.value.object.location.file);
         let applied: BTreeSet<String> = of_configs.chain(of_objects).collect();
-        let declared = |file: &str| {
-            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.values());
-            objects.any(|object| object.location.file == file)
-        };
-        let gone = |problem: &&Problem| applied.contains(&problem.file) && !declared(&problem.file);
-        Ok(problems.iter().filter(gone).map(ToString::to_string).collect())
+        let gone = |problem: &&&Problem| applied.contains(&problem.file);
+        Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())
     }
 
     async fn same_project(&self, driver: &Driver, project: &Project) -> Result<Option<RepositoryName>> {
