@@ -348,7 +348,7 @@ impl Files for TreeFiles<'_> {
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
-        Ok(self.tree.id_of(path)?.map(|id| id.to_string()))
+        Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
     }
 }
 
