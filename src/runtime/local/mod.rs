@@ -21,6 +21,7 @@ mod environment;
 mod expand;
 mod launch;
 mod logs;
+mod mount;
 mod paths;
 mod probe;
 mod process;

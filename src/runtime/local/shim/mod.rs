@@ -83,7 +83,7 @@ fn stand_alone() -> io::Result<()> {
 
 /// Makes all that the containers find when they start.
 fn prepare(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
-    let folders = [dir.path().join("logs"), dir.home()];
+    let folders = [dir.path().join("logs"), dir.home(), dir.scratch()];
     for folder in &folders {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
