@@ -17,6 +17,8 @@ use crate::store::{RunFilter, Write};
 
 /// The sequence of one task that carries out what a person asked for a single deployment config.
 const BY_HAND: &str = "rollout";
+/// How far back the run is looked for that brought a failed version; it is among the last few.
+const RUNS_ASKED: u32 = 100;
 
 /// Cancels the rollout that is in progress; says which version.
 ///
@@ -66,32 +68,59 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
     refuse_if_queued(driver, &state).await?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
-    let run = deployment(driver, config, version).await?.ok_or_else(missing)?;
-    let Some(Run::Sequence(parent)) = driver.store.run(&run.parent).await?.map(|run| run.value) else {
-        return Err(missing());
-    };
-    let again = rerun(driver, &parent, format!("retried by {by}"), &attempt.version.object, version);
+    let delivery = last_delivery(driver, &state, &attempt.version.object).await?.ok_or_else(missing)?;
+    let again = rerun(driver, delivery, format!("retried by {by}")).await?;
     driver.commit(&[Input::Start(Box::new(again))]).await?;
     Ok(version)
 }
 
-/// The same sequence once more, in which the failed version is attempted again and everything else is as it is now.
-fn rerun(driver: &Driver, parent: &SequenceRun, cause: String, object: &Object, version: u32) -> SequenceRun {
-    let now = driver.clock.now();
-    let mut again = parent.clone();
-    again.id = RunId::new(driver.ids.next(now));
-    again.attempt += 1;
-    again.cause = cause;
-    again.changes.retain(|change| change.key != object.key && change.key.kind == Kind::DeploymentConfig);
-    again.changes.push(Change {
-        key: object.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
-        cause: "retry".into(),
-        object: Some(object.clone()),
-        retry: Some(version),
+/// The newest run that was to bring an object up.
+async fn last_delivery(driver: &Driver, state: &ConfigState, object: &Object) -> Result<Option<SequenceRun>> {
+    let ConfigKey { project, stage, .. } = state.key.clone();
+    let filter = RunFilter {
+        project: Some(project),
+        stage: Some(stage),
+        service: Some(state.service.to_string()),
+        sequences: Some(true),
+        limit: RUNS_ASKED,
+        ..RunFilter::default()
+    };
+    let brings = |run: &SequenceRun| run.changes.iter().any(|change| is_same(change.object.as_ref(), object));
+    let runs = driver.store.runs(&filter).await?.into_iter().filter_map(|run| match run.value {
+        Run::Sequence(run) => Some(*run),
+        Run::Deployment(_) => None,
     });
-    queued(again, now)
+    Ok(runs.into_iter().find(brings))
+}
+
+/// Whether both say the same, wherever they stand in files.
+fn is_same(object: Option<&Object>, other: &Object) -> bool {
+    object.is_some_and(|object| object.key == other.key && object.digest == other.digest)
+}
+
+/// The same sequence once more, in which every failed version is attempted again and everything else is as it is now.
+async fn rerun(driver: &Driver, delivery: SequenceRun, cause: String) -> Result<SequenceRun> {
+    let now = driver.clock.now();
+    let ServiceKey { project, stage, .. } = delivery.service.clone();
+    let mut changes = Vec::new();
+    for change in delivery.changes {
+        let Some(object) = change.object.filter(|_| change.key.kind == Kind::DeploymentConfig) else { continue };
+        let key = ConfigKey { project: project.clone(), stage: stage.clone(), name: change.key.name.clone() };
+        let attempted = driver.store.config(&key).await?.and_then(|state| state.value.attempted);
+        let failed =
+            attempted.filter(|attempt| attempt.verdict.is_some() && is_same(Some(&attempt.version.object), &object));
+        changes.extend(failed.map(|attempt| Change {
+            key: change.key,
+            decision: Decision::Deploy,
+            reasons: Vec::new(),
+            cause: "retry".into(),
+            object: Some(object),
+            retry: Some(attempt.version.number),
+        }));
+    }
+    let id = RunId::new(driver.ids.next(now));
+    let attempt = delivery.attempt + 1;
+    Ok(queued(SequenceRun { id, cause, attempt, changes, ..delivery }, now))
 }
 
 /// Deploys what is declared now as a new version, although nothing changed; says which.
