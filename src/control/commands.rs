@@ -4,6 +4,7 @@ use crate::engine::sequence::machine::task_records;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::transition::Input;
+use crate::manifest::digest;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldScope};
 use crate::model::ids::{ConfigKey, HoldId, PlanId, RepositoryName, RunId, ServiceKey};
@@ -160,8 +161,9 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
     if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
-    object.digest = run.object.digest.clone();
-    let sequence = by_hand(driver, &state, object, format!("rollback to version {target} by {by}")).await?;
+    object.digest = digest::of(&object.content);
+    let mut sequence = by_hand(driver, &state, object, format!("rollback to version {target} by {by}")).await?;
+    sequence.is_rollback = true;
     let scope = HoldScope {
         project: config.project.clone(),
         stage: Some(config.stage.clone()),
@@ -169,10 +171,8 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
     };
     let reason =
         format!("{} was rolled back to version {target}; release it when Git says what should run", config.name);
-    // The hold comes first in the transaction's order of events, and a run that is under way already is not held.
-    let start = Input::Start(Box::new(sequence));
-    driver.commit(&[start]).await?;
-    place_hold(driver, scope, reason, by).await?;
+    let hold = new_hold(driver, scope, reason, by);
+    driver.commit(&[Input::Start(Box::new(sequence)), Input::Write(Box::new(Write::Hold(Box::new(hold))))]).await?;
     Ok(target)
 }
 
@@ -211,10 +211,14 @@ pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32) -> Result
 /// # Errors
 /// If the store fails.
 pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Result<Hold> {
-    let now = driver.clock.now();
-    let hold = Hold { id: HoldId::new(driver.ids.next(now)), scope, reason, by: by.to_owned(), since: now };
+    let hold = new_hold(driver, scope, reason, by);
     driver.commit(&[Input::Write(Box::new(Write::Hold(Box::new(hold.clone()))))]).await?;
     Ok(hold)
+}
+
+fn new_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Hold {
+    let now = driver.clock.now();
+    Hold { id: HoldId::new(driver.ids.next(now)), scope, reason, by: by.to_owned(), since: now }
 }
 
 /// Lifts holds; what waited for them goes on.
@@ -323,6 +327,7 @@ async fn by_hand(driver: &Driver, state: &ConfigState, object: Object, cause: St
         commit: commit.ok_or_else(|| Failure::stalled("nothing was applied yet"))?,
         plan: PlanId::new("by-hand"),
         cause: cause.clone(),
+        is_rollback: false,
         attempt: 1,
         tasks: Vec::new(),
         sequence,

@@ -50,6 +50,7 @@ pub async fn queued_run(
     let now = driver.clock.now();
     Ok(Some(SequenceRun {
         id: RunId::new(driver.ids.next(now)),
+        is_rollback: false,
         attempt: 1 + attempts(driver, plan, &key).await?,
         service: key,
         namespace: stage.namespace.clone(),
