@@ -63,6 +63,7 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
         })
         .hint("`launchway rollout latest` deploys again"));
     };
+    refuse_if_queued(driver, &state).await?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
     let run = deployment(driver, config, version).await?.ok_or_else(missing)?;
@@ -100,6 +101,7 @@ fn rerun(driver: &Driver, parent: &SequenceRun, cause: String, object: &Object, 
 pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
     refuse_if_busy(driver, &state).await?;
+    refuse_if_queued(driver, &state).await?;
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled("cannot deploy a paused deployment config").hint("set `paused: false` and push"));
     }
@@ -257,6 +259,20 @@ async fn refuse_if_busy(driver: &Driver, state: &ConfigState) -> Result<()> {
     let phase = deployment(driver, &state.key, version).await?.map_or("New", |run| run.phase.as_str());
     Err(Failure::stalled(format!("#{version} is already in progress ({phase})."))
         .hint("`launchway rollout cancel` ends it"))
+}
+
+/// A newer revision that waits for its turn must not be overtaken by what was declared before it.
+async fn refuse_if_queued(driver: &Driver, state: &ConfigState) -> Result<()> {
+    let ConfigKey { project, stage, .. } = state.key.clone();
+    for run in driver.store.slot(&ServiceKey { project, stage, service: state.service.clone() }).await? {
+        if let Run::Sequence(run) = run.value
+            && run.state == SequenceState::Queued
+        {
+            let message = format!("{} of {} comes first: {}", run.sequence.name, run.commit.short(), run.message);
+            return Err(Failure::stalled(message.trim_end_matches(": ")));
+        }
+    }
+    Ok(())
 }
 
 /// A sequence run of one deployment task for a single deployment config.

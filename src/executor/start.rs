@@ -3,10 +3,11 @@
 use crate::engine::sequence::machine::task_records;
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::ids::{ConfigKey, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, Digest, RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
-use crate::model::run::{SequenceRun, SequenceState};
+use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::plan::build::object_change;
 use crate::plan::config_change;
 use crate::store::RunFilter;
 
@@ -29,7 +30,8 @@ pub async fn sequence_run(
     for change in &service.changes {
         changes.push(current(driver, &key, change).await?);
     }
-    if changes.iter().all(|change| !does_something(change.decision)) {
+    let acts = changes.iter().any(|change| does_something(change.decision));
+    if !acts && !overtakes(driver, &key, &changes, &service.content).await? {
         return Ok(None);
     }
     let now = driver.clock.now();
@@ -56,19 +58,35 @@ pub async fn sequence_run(
     }))
 }
 
+/// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
+/// bring other content.
+async fn overtakes(driver: &Driver, service: &ServiceKey, changes: &[Change], content: &Digest) -> Result<bool> {
+    if changes.iter().any(|change| change.decision == Decision::Wait) {
+        return Ok(false);
+    }
+    for run in driver.store.slot(service).await? {
+        let Run::Sequence(run) = run.value else { continue };
+        if &run.content != content && driver.store.plan(&run.plan).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a decision has an effect.
 pub fn does_something(decision: Decision) -> bool {
     !matches!(decision, Decision::None | Decision::Wait | Decision::Refuse)
 }
 
 async fn current(driver: &Driver, service: &ServiceKey, change: &Change) -> Result<Change> {
-    let (Kind::DeploymentConfig, Some(object)) = (&change.key.kind, &change.object) else { return Ok(change.clone()) };
-    if change.retry.is_some() {
-        return Ok(change.clone());
-    }
+    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
     let ServiceKey { project, stage, .. } = service.clone();
-    let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
-    Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)))
+    if change.key.kind == Kind::DeploymentConfig {
+        let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
+        return Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)));
+    }
+    let state = driver.store.object(&project, &stage, &change.key).await?;
+    Ok(object_change(object, state.as_ref().map(|state| &state.value)))
 }
 
 /// How many runs this revision had for the service already.

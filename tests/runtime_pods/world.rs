@@ -34,6 +34,10 @@ impl Images for FolderImages {
         Ok(Some(self.0.join(image)))
     }
 
+    fn forget_failure(&self, _repository: &RepositoryName, _image: &str) -> Result<()> {
+        Ok(())
+    }
+
     fn collect(&self, _: &[ImageUse]) -> Result<()> {
         Ok(())
     }
@@ -93,7 +97,7 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
-            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_launchway"))),
+            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim"))),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             clock: Arc::new(SystemClock),
             images: Arc::new(FolderImages(self.path().join("images"))),
