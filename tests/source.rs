@@ -6,5 +6,10 @@ mod support {
 }
 
 mod source_edges {
+    mod content;
+    mod mirror;
+    mod notes;
+    mod sshd;
+    mod tls;
     mod transport;
 }

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 
+use crate::engine::sequence::chain;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::executor::start::{does_something, sequence_run};
 use crate::executor::transition::Input;
 use crate::model::ids::{ConfigKey, Digest, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
 use crate::model::run::Run;
 use crate::model::state::RevisionState;
-use crate::plan::build::{Applied, differing};
+use crate::plan::build::{Applied, UnderWay, differing};
 use crate::store::{ReadStore, RunFilter, Write};
 
 /// What is applied in every stage that a project declares or had, as far as planning needs it.
@@ -22,9 +23,10 @@ use crate::store::{ReadStore, RunFilter, Write};
 pub async fn applied(store: &dyn ReadStore, project: &Project) -> Result<BTreeMap<StageName, Applied>> {
     let mut names: Vec<StageName> = project.stages.iter().map(|stage| stage.name.clone()).collect();
     names.extend(store.applied_stages(&project.name).await?);
+    let mut under_way = under_way(store, &project.name).await?;
+    names.extend(under_way.keys().cloned());
     names.sort();
     names.dedup();
-    let mut under_way = under_way(store, &project.name).await?;
     let mut stages = BTreeMap::new();
     for name in names {
         let mut seen = Applied { digests: store.applied(&project.name, &name).await?, ..Applied::default() };
@@ -54,28 +56,32 @@ async fn read_record(
     Ok(())
 }
 
-/// The content that open runs bring up, per stage and service, including the stages that will follow them: what
-/// declares the same again has nothing to add.
+/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
+/// counts, because it has the last word. What is done by hand is none of a revision's business.
 async fn under_way(
     store: &dyn ReadStore,
     project: &ProjectName,
-) -> Result<BTreeMap<StageName, BTreeMap<ServiceName, Digest>>> {
+) -> Result<BTreeMap<StageName, BTreeMap<ServiceName, UnderWay>>> {
     let filter =
         RunFilter { project: Some(project.clone()), sequences: Some(true), open: Some(true), ..RunFilter::default() };
-    let mut found: BTreeMap<StageName, BTreeMap<ServiceName, Digest>> = BTreeMap::new();
+    let mut found: BTreeMap<StageName, BTreeMap<ServiceName, UnderWay>> = BTreeMap::new();
     for run in store.runs(&filter).await? {
         let Run::Sequence(run) = run.value else { continue };
-        let service = run.service.service.clone();
-        if let Some(plan) = store.plan(&run.plan).await? {
-            let later = plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1);
-            for stage in later {
-                if let Some(part) = stage.service(&service) {
-                    let services = found.entry(stage.stage.clone()).or_default();
-                    services.entry(service.clone()).or_insert(part.content.clone());
-                }
+        let Some(plan) = store.plan(&run.plan).await? else { continue };
+        let service = &run.service.service;
+        let brought = |content: &Digest, here: bool, changes: &[Change]| {
+            let keys = changes.iter().map(|change| change.key.clone()).collect();
+            UnderWay { content: content.clone(), here, keys }
+        };
+        let mut note = |stage: &StageName, brought: UnderWay| {
+            found.entry(stage.clone()).or_default().entry(service.clone()).or_insert(brought);
+        };
+        note(&run.service.stage, brought(&run.content, true, &run.changes));
+        for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
+            if let Some(part) = stage.service(service) {
+                note(&stage.stage, brought(&part.content, false, &part.changes));
             }
         }
-        found.entry(run.service.stage.clone()).or_default().insert(service, run.content.clone());
     }
     Ok(found)
 }
@@ -108,7 +114,9 @@ async fn begins(driver: &Driver, plan: &Plan, stage: &StagePlan, service: &Servi
     let previous = match (&stage.start, &service.previous_stage) {
         (StageStart::Push, _) => return Ok(true),
         (StageStart::After(_), Some(previous)) => previous,
-        (StageStart::After(_) | StageStart::ByHand, _) => return Ok(false),
+        // No stage before has the service, so there is none to wait for.
+        (StageStart::After(_), None) => return Ok(chain::predecessor(&stage.start).is_some()),
+        (StageStart::ByHand, _) => return Ok(false),
     };
     let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&service.service));
     if before.is_some_and(|before| before.changes.iter().any(|change| does_something(change.decision))) {

@@ -3,13 +3,14 @@
 //! Whatever made launchway look, the look is the same: the remote's head is compared with the one that was seen, and
 //! a new head is applied, or refused with a status that says why. Nothing is taken from who rang.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::control::deliver;
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::transition::{Input, REPORT};
-use crate::manifest::{self, FileEntry, FileKind, Files};
+use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::action::Action;
 use crate::model::ids::{CommitId, RepositoryName, RunId};
 use crate::model::project::Project;
@@ -253,6 +254,10 @@ impl Watched {
             let problems = head.outcome.problems.iter().map(ToString::to_string).collect();
             return Ok(Err(RevisionResult::Broken { problems }));
         };
+        let unreadable = self.unreadable_but_applied(driver, &project, &head.outcome.problems).await?;
+        if !unreadable.is_empty() {
+            return Ok(Err(RevisionResult::Broken { problems: unreadable }));
+        }
         if let Some(other) = self.same_project(driver, &project).await? {
             let reason = format!(
                 "repository `{other}` declares project `{}` already; rename one in launchway.yaml",
@@ -272,6 +277,31 @@ impl Watched {
             Ok(plan) => Ok((project, plan)),
             Err(refusal) => Err(RevisionResult::Refused { reason: refusal.reason }),
         })
+    }
+
+    /// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
+    /// taken for deleted.
+    async fn unreadable_but_applied(
+        &self,
+        driver: &Driver,
+        project: &Project,
+        problems: &[Problem],
+    ) -> Result<Vec<String>> {
+        let declares = |file: &str| {
+            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.values());
+            objects.any(|object| object.location.file == file)
+        };
+        let suspects: Vec<&Problem> = problems.iter().filter(|problem| !declares(&problem.file)).collect();
+        if suspects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let configs = driver.store.configs(Some(&project.name), None).await?;
+        let objects = driver.store.objects(Some(&project.name), None, None).await?;
+        let of_configs = configs.into_iter().map(|config| config.value.object.location.file);
+        let of_objects = objects.into_iter().map(|object| object.value.object.location.file);
+        let applied: BTreeSet<String> = of_configs.chain(of_objects).collect();
+        let gone = |problem: &&&Problem| applied.contains(&problem.file);
+        Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())
     }
 
     async fn same_project(&self, driver: &Driver, project: &Project) -> Result<Option<RepositoryName>> {
@@ -318,7 +348,7 @@ impl Files for TreeFiles<'_> {
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
-        Ok(self.tree.id_of(path)?.map(|id| id.to_string()))
+        Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
     }
 }
 

@@ -56,7 +56,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher
         poll: settings.poll,
         schedule: settings.schedule.clone().map(Arc::new),
         looked: Arc::new(AtomicBool::new(false)),
-        metrics: parts.metrics.clone(),
+        metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
     })
 }

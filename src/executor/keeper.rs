@@ -95,12 +95,14 @@ impl Keeper {
         }
     }
 
-    /// Compares everything with what is there, once.
+    /// Compares everything with what is there, once. Says when to look again although nothing is announced.
     ///
     /// # Errors
     /// If the store or the runtime cannot be read.
-    pub async fn look_at_everything(&self) -> Result<()> {
-        self.look(&mut Agenda { everything: true, ..Agenda::default() }).await
+    pub async fn look_at_everything(&self) -> Result<Option<Timestamp>> {
+        let mut agenda = Agenda { everything: true, ..Agenda::default() };
+        self.look(&mut agenda).await?;
+        Ok(agenda.later.into_values().min())
     }
 
     async fn look(&self, agenda: &mut Agenda) -> Result<()> {

@@ -12,7 +12,6 @@ use tokio_util::task::TaskTracker;
 use crate::error::{Class, Failure, Result};
 use crate::executor::perform::Performer;
 use crate::executor::transition::{Input, Touched};
-use crate::model::action::Action;
 use crate::model::ids::RunId;
 use crate::runtime::RuntimeChange;
 use crate::store::{OutboxId, OutboxRow, Write};
@@ -35,6 +34,8 @@ pub struct Outbox {
     busy: Arc<Mutex<BTreeSet<RunId>>>,
     /// Rows that ended since the last read began: a page that was read before may still name them.
     ended: Arc<Mutex<BTreeSet<OutboxId>>>,
+    /// Rows that wait for the runtime to announce something.
+    waiting: Arc<Mutex<BTreeSet<OutboxId>>>,
     again: Arc<Notify>,
     workers: Arc<Semaphore>,
 }
@@ -43,7 +44,14 @@ impl Outbox {
     /// An outbox whose actions are performed by `performer`.
     pub fn new(performer: Performer) -> Self {
         let workers = Arc::new(Semaphore::new(WORKERS));
-        Self { performer, busy: Arc::default(), ended: Arc::default(), again: Arc::default(), workers }
+        Self {
+            performer,
+            busy: Arc::default(),
+            ended: Arc::default(),
+            waiting: Arc::default(),
+            again: Arc::default(),
+            workers,
+        }
     }
 
     /// Works until told to stop; what is under way is finished first.
@@ -128,6 +136,7 @@ impl Outbox {
 
     async fn perform(&self, row: &OutboxRow) -> Result<()> {
         let performed = self.performer.perform(&row.run, &row.action).await;
+        self.performer.driver.metrics.action(&row.action, performed.is_ok());
         let inputs = match performed {
             Ok(mut inputs) => {
                 inputs.push(Input::Write(Box::new(Write::Done(row.id))));
@@ -139,13 +148,21 @@ impl Outbox {
     }
 
     fn failed(&self, row: &OutboxRow, failure: &Failure) -> Vec<Input> {
-        let problem = failure.one_line();
-        tracing::warn!(run = %row.run, action = row.action.key(), problem, "an action failed");
+        let (problem, now) = (failure.one_line(), self.performer.driver.clock.now());
+        let (run, action) = (&row.run, row.action.key());
         let write = match failure.class() {
-            Class::Stalled => Write::Done(row.id),
-            class => {
-                let pause = if class == Class::Waiting { WAITING_PAUSE } else { pause_after(row.attempts) };
-                Write::Postpone { id: row.id, due: self.performer.driver.clock.now() + pause, problem }
+            Class::Stalled => {
+                tracing::error!(%run, action, problem, "an action cannot be performed");
+                Write::Done(row.id)
+            }
+            Class::Waiting => {
+                tracing::debug!(%run, action, problem, "an action waits");
+                locked(&self.waiting).insert(row.id);
+                Write::Postpone { id: row.id, due: now + WAITING_PAUSE, problem }
+            }
+            Class::Transient => {
+                tracing::warn!(%run, action, problem, "an action failed and is tried again");
+                Write::Postpone { id: row.id, due: now + pause_after(row.attempts), problem }
             }
         };
         vec![Input::Write(Box::new(write))]
@@ -156,12 +173,10 @@ impl Outbox {
         if matches!(change, Ok(RuntimeChange::Pod(..))) {
             return;
         }
-        let now = self.performer.driver.clock.now();
-        let rows = self.performer.driver.store.outbox(None).await.unwrap_or_default();
-        let waits =
-            |row: &&OutboxRow| matches!(row.action, Action::Prepare { .. } | Action::RunPod { .. }) && row.due > now;
-        let due = |row: &OutboxRow| Write::Postpone { id: row.id, due: now, problem: row.problem.clone() };
-        let inputs: Vec<Input> = rows.iter().filter(waits).map(|row| Input::Write(Box::new(due(row)))).collect();
+        let waiting = std::mem::take(&mut *locked(&self.waiting));
+        let due = self.performer.driver.clock.now();
+        let wake = |id: OutboxId| Write::Postpone { id, due, problem: String::new() };
+        let inputs: Vec<Input> = waiting.into_iter().map(|id| Input::Write(Box::new(wake(id)))).collect();
         if let Err(failure) = self.performer.driver.commit(&inputs).await {
             tracing::warn!(problem = failure.one_line(), "cannot wake what waits for an image");
         }

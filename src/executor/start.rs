@@ -6,16 +6,34 @@ use crate::executor::drive::Driver;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
-use crate::model::run::{SequenceRun, SequenceState};
+use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::plan::build::object_change;
 use crate::plan::config_change;
 use crate::store::RunFilter;
 
 /// The run for a service's part of a plan; nothing, if its stage has no delivery sequence or the part does nothing.
-/// What was decided when the plan was made is decided again on what is applied now, because that may have moved.
 ///
 /// # Errors
 /// If the store cannot be read.
 pub async fn sequence_run(
+    driver: &Driver,
+    plan: &Plan,
+    stage: &StagePlan,
+    service: &ServicePlan,
+    cause: String,
+) -> Result<Option<SequenceRun>> {
+    let Some(run) = queued_run(driver, plan, stage, service, cause).await? else { return Ok(None) };
+    let acts = run.changes.iter().any(|change| does_something(change.decision));
+    Ok(if acts || overtakes(driver, &run).await? { Some(run) } else { None })
+}
+
+/// The run for a service's part of a plan, whether it finds anything to do or not; nothing, if its stage has no delivery
+/// sequence. What was decided when the plan was made is decided again on what is applied now, because that may have
+/// moved.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn queued_run(
     driver: &Driver,
     plan: &Plan,
     stage: &StagePlan,
@@ -29,12 +47,10 @@ pub async fn sequence_run(
     for change in &service.changes {
         changes.push(current(driver, &key, change).await?);
     }
-    if changes.iter().all(|change| !does_something(change.decision)) {
-        return Ok(None);
-    }
     let now = driver.clock.now();
     Ok(Some(SequenceRun {
         id: RunId::new(driver.ids.next(now)),
+        is_rollback: false,
         attempt: 1 + attempts(driver, plan, &key).await?,
         service: key,
         namespace: stage.namespace.clone(),
@@ -56,19 +72,32 @@ pub async fn sequence_run(
     }))
 }
 
+/// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
+/// bring other content.
+async fn overtakes(driver: &Driver, newer: &SequenceRun) -> Result<bool> {
+    for run in driver.store.slot(&newer.service).await? {
+        let Run::Sequence(run) = run.value else { continue };
+        if run.content != newer.content && driver.store.plan(&run.plan).await?.is_some() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// Whether a decision has an effect.
 pub fn does_something(decision: Decision) -> bool {
     !matches!(decision, Decision::None | Decision::Wait | Decision::Refuse)
 }
 
 async fn current(driver: &Driver, service: &ServiceKey, change: &Change) -> Result<Change> {
-    let (Kind::DeploymentConfig, Some(object)) = (&change.key.kind, &change.object) else { return Ok(change.clone()) };
-    if change.retry.is_some() {
-        return Ok(change.clone());
-    }
+    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
     let ServiceKey { project, stage, .. } = service.clone();
-    let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
-    Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)))
+    if change.key.kind == Kind::DeploymentConfig {
+        let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
+        return Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)));
+    }
+    let state = driver.store.object(&project, &stage, &change.key).await?;
+    Ok(object_change(object, state.as_ref().map(|state| &state.value)))
 }
 
 /// How many runs this revision had for the service already.

@@ -15,7 +15,9 @@ use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, Versioned, Wanted, spec_of};
 use crate::model::time::Timestamp;
+use crate::plan::{build::object_change, config_change};
 use crate::store::{RunFilter, Store, Transaction, Write};
+use crate::telemetry::RunKind;
 
 /// Something that starts a transition.
 #[derive(Clone, Debug)]
@@ -43,8 +45,12 @@ pub struct Touched {
     pub runs: Vec<RunId>,
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
-    /// Whether objects other than deployment configs changed.
+    /// Whether what services should answer may have changed.
     pub objects: bool,
+    /// What of `runs` is new.
+    pub begun: Vec<RunKind>,
+    /// What of `runs` has ended, and how.
+    pub ended: Vec<(RunKind, Verdict)>,
 }
 
 /// The run in whose name statuses are asked for: they belong to a revision, not to one run.
@@ -119,7 +125,11 @@ impl<'a> Transition<'a> {
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
-            Input::Write(write) => self.writes.push((**write).clone()),
+            Input::Write(write) => {
+                // A repository that is taken down or brought up takes its services with it.
+                self.objects |= matches!(**write, Write::Repository(_));
+                self.writes.push((**write).clone());
+            }
         }
         Ok(())
     }
@@ -150,7 +160,10 @@ impl<'a> Transition<'a> {
     }
 
     async fn tell(&mut self, id: &RunId, event: &Event) -> Result<()> {
-        let Some(run) = self.run(id).await? else { return Ok(()) };
+        let Some(mut run) = self.run(id).await? else { return Ok(()) };
+        if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
+            self.decide_again(sequence).await?;
+        }
         let (next, decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
             return Ok(());
@@ -158,6 +171,25 @@ impl<'a> Transition<'a> {
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.change(next);
         self.apply(id, decided).await
+    }
+
+    /// What a run was to do when it was queued is decided on what is applied now that its turn has come.
+    async fn decide_again(&mut self, run: &mut SequenceRun) -> Result<()> {
+        for index in 0..run.changes.len() {
+            let change = &run.changes[index];
+            let Some(object) = change.object.clone().filter(|_| !change.is_by_hand()) else { continue };
+            run.changes[index] = if object.key.kind == Kind::DeploymentConfig {
+                let key = config_key(run, &object.key);
+                let stored = self.store.config(&key).await?;
+                let state = self.configs.get(&key).or(stored.as_ref());
+                config_change::decide(&object, state.map(|state| &state.value))
+            } else {
+                let ServiceKey { project, stage, .. } = &run.service;
+                let stored = self.store.object(project, stage, &object.key).await?;
+                object_change(&object, stored.as_ref().map(|state| &state.value))
+            };
+        }
+        Ok(())
     }
 
     /// Whose turn it is in a slot.
@@ -237,6 +269,8 @@ impl<'a> Transition<'a> {
             (Decision::Delete, _) => {
                 if let Some(state) = self.config(&key).await? {
                     state.removed = true;
+                    state.serving = None;
+                    state.attempted = None;
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
@@ -248,6 +282,7 @@ impl<'a> Transition<'a> {
                     state.wanted.min_ready_seconds = spec.min_ready_seconds;
                 }
                 state.attempted = None;
+                state.removed = false;
                 state.service = object.service.clone();
                 state.object = object.clone();
             }
@@ -289,8 +324,8 @@ impl<'a> Transition<'a> {
         let spec = spec_of(&object).or_stalled(|| format!("cannot read `{}`", object.key))?;
         let newest = self.newest_version(&key).await?;
         let state = self.config_or_new(&key, &parent, change).await?;
-        let forced = change.decision == Decision::Deploy && change.reasons.is_empty();
-        let serves = state.serving.as_ref().filter(|serving| serving.object.digest == object.digest && !forced);
+        let by_hand = change.is_by_hand();
+        let serves = state.serving.as_ref().filter(|serving| serving.object.digest == object.digest && !by_hand);
         if let Some(serving) = serves {
             let (deployment, message) = (key.deployment(serving.number), "serves already".to_owned());
             let started = Event::DeploymentStarted { config: key.name.clone(), deployment: deployment.clone() };
@@ -443,8 +478,12 @@ impl<'a> Transition<'a> {
 
     fn finish(mut self) -> (Transaction, Touched) {
         let mut revisions: BTreeSet<(RepositoryName, CommitId)> = BTreeSet::new();
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
         for id in &self.changed_runs {
             if let Some(run) = self.runs.remove(id) {
+                let (kind, verdict) = kind_and_verdict(&run.value);
+                begun.extend((run.version == 0).then_some(kind));
+                ended.extend(verdict.map(|verdict| (kind, verdict))); // a run changes for the last time when it ends
                 let (repository, commit) = run.value.revision();
                 revisions.insert((repository.clone(), commit.clone()));
                 self.writes.push(Write::Run(Box::new(run)));
@@ -459,8 +498,18 @@ impl<'a> Transition<'a> {
             self.ask(&RunId::new(REPORT), Action::Report { repository, commit });
         }
         let runs = self.changed_runs.into_iter().collect();
-        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects };
+        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects, begun, ended };
         (Transaction { writes: self.writes }, touched)
+    }
+}
+
+fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
+    match run {
+        Run::Sequence(run) => (RunKind::Sequence, run.verdict),
+        Run::Deployment(run) => {
+            let failed = run.failure.as_ref().map_or(Verdict::Success, |failure| failure.verdict);
+            (RunKind::Deployment, run.ended_at.map(|_| failed))
+        }
     }
 }
 

@@ -28,6 +28,7 @@ pub(crate) fn settle_service(value: &mut Value, findings: &mut Findings<'_>) {
         }
     }
     validate_service(value, findings);
+    narrowed(value, findings);
 }
 
 fn validate_service(value: &Value, findings: &mut Findings<'_>) {
@@ -78,6 +79,21 @@ fn target_port(port: &Value, field: &str, findings: &mut Findings<'_>) {
             }
         }
         _ => {}
+    }
+}
+
+/// What the local runtime makes of a service that asks for more than an address on this machine.
+fn narrowed(value: &Value, findings: &mut Findings<'_>) {
+    let kind = text_at(value, "/spec/type");
+    if matches!(kind, "NodePort" | "LoadBalancer") {
+        let message = format!("the local runtime serves `{kind}` like `ClusterIP`, on this machine only");
+        findings.warning("/spec/type", "narrowed", message);
+    }
+    for (index, port) in items(value, "/spec/ports") {
+        if matches!(text_at(port, "/protocol"), "UDP" | "SCTP") {
+            let field = format!("/spec/ports/{index}/protocol");
+            findings.error(&field, "not-supported", "only TCP is supported on the local runtime");
+        }
     }
 }
 
@@ -180,4 +196,10 @@ pub(crate) fn settle_claim(value: &mut Value, findings: &mut Findings<'_>) {
     {
         findings.error("/spec/resources/requests/storage", "required", "this is required");
     }
+    if text_at(value, "/spec/volumeMode") == "Block" {
+        findings.error("/spec/volumeMode", "not-supported", "only folders are supported on the local runtime");
+    }
 }
+
+#[cfg(test)]
+mod tests;

@@ -143,3 +143,59 @@ fn globs(value: &Value, pointer: &str, findings: &mut Findings<'_>) -> GlobSet {
         GlobSet::empty()
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::yaml;
+
+    fn read_spec(spec: &str) -> (Settings, Vec<String>) {
+        let text = format!("{{apiVersion: launchway.dev/v1, kind: Project, metadata: {{name: shop}}, spec: {spec}}}");
+        let reading = yaml::read(text.as_bytes());
+        assert_eq!(reading.errors, [], "{text}");
+        let mut findings = Findings::new(PROJECT_FILE, &reading.documents[0], "");
+        let settings = read(&reading.documents[0].value, &mut findings);
+        let found =
+            findings.problems.iter().map(|problem| format!("{} {}: {}", problem.severity, problem.field, problem.code));
+        (settings, found.collect())
+    }
+
+    #[test]
+    fn settings_are_read() {
+        let (settings, problems) = read_spec(
+            "{statuses: services, strict: true, shipyard: ./ci/shipyard.yaml, include: ['deploy/**'], exclude: ['**/old/*'], \
+             rollback: {onFailure: none}, stages: {dev: {path: deploy/dev/, runtime: local, delivery: ship, \
+             parameters: {A: 1}, prune: false}}}",
+        );
+        assert_eq!(problems, [] as [&str; 0]);
+        assert_eq!((settings.name.as_deref(), settings.strict), (Some("shop"), true));
+        assert_eq!(settings.statuses, StatusDetail::Services);
+        assert_eq!(settings.shipyard.expect("said").0, "ci/shipyard.yaml");
+        let include = settings.include.expect("said");
+        assert!(include.is_match("deploy/a/b.yaml") && !include.is_match("a.yaml"));
+        assert!(settings.exclude.is_match("x/old/a.yaml") && !settings.exclude.is_match("x/old/b/a.yaml"));
+        let dev = &settings.stages["dev"];
+        assert_eq!(dev.path.as_ref().expect("said").0, "deploy/dev");
+        assert_eq!((dev.delivery.as_ref().expect("said").0.as_str(), dev.prune), ("ship", false));
+    }
+
+    #[test]
+    fn what_cannot_be_kept_is_told() {
+        let table: [(&str, &[&str]); 11] = [
+            ("{stage: {}}", &["error spec.stage: unknown-key"]),
+            ("{statuses: all}", &["error spec.statuses: unsupported-value"]),
+            ("{include: ['a[']}", &["error spec.include[0]: invalid"]),
+            ("{shipyard: ../x.yaml}", &["error spec.shipyard: invalid"]),
+            ("{rollback: {onFailure: automatic}}", &["warning spec.rollback.onFailure: not-supported"]),
+            ("{stages: {dev: {path: /etc}}}", &["error spec.stages.dev.path: invalid"]),
+            ("{stages: {dev: {runtime: kubernetes}}}", &["error spec.stages.dev.runtime: not-supported"]),
+            ("{stages: {dev: {namespace: A}}}", &["error spec.stages.dev.namespace: invalid"]),
+            ("{stages: {dev: {windows: [{}]}}}", &["error spec.stages.dev.windows: not-supported"]),
+            ("{stages: {dev: {approval: manual}}}", &["error spec.stages.dev.approval: not-supported"]),
+            ("{stages: {dev: {signers: [a]}}}", &["error spec.stages.dev.signers: not-supported"]),
+        ];
+        for (spec, expected) in table {
+            assert_eq!(read_spec(spec).1, expected, "{spec}");
+        }
+    }
+}

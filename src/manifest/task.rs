@@ -71,3 +71,59 @@ fn environment(spec: &Value, findings: &mut Findings<'_>) -> Option<Vec<EnvVar>>
 fn texts<'a>(spec: &'a Value, pointer: &'a str) -> impl Iterator<Item = String> + 'a {
     items(spec, pointer).filter_map(|(_, item)| item.as_str().map(str::to_owned))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::yaml;
+
+    fn settled(spec: &str) -> (Option<TaskDefinition>, Vec<String>) {
+        let text = format!("{{apiVersion: launchway.dev/v1, kind: Task, metadata: {{name: test}}, spec: {spec}}}");
+        let reading = yaml::read(text.as_bytes());
+        assert_eq!(reading.errors, [], "{text}");
+        let document = &reading.documents[0];
+        let mut findings = Findings::new("a.yaml", document, "");
+        let task = settle(&mut document.value.clone(), &mut findings);
+        let found = findings.problems.iter().map(|problem| format!("{}: {}", problem.field, problem.code));
+        (task, found.collect())
+    }
+
+    #[test]
+    fn a_task_has_defaults() {
+        let (task, problems) = settled("{image: 'git:tests'}");
+        assert_eq!(problems, [] as [&str; 0]);
+        let task = task.expect("it has no errors");
+        assert_eq!((task.timeout_seconds, task.retries, task.command.len()), (3600, 0, 0));
+    }
+
+    #[test]
+    fn everything_that_a_task_says_is_read() {
+        let (task, _) = settled(
+            "{image: host, command: [sh, -c, 'true'], timeout: 1h30m, retries: 2, env: [{name: A, value: b}], \
+             stages: [dev], services: [web, api]}",
+        );
+        let task = task.expect("it has no errors");
+        assert_eq!(task.command, ["sh", "-c", "true"]);
+        assert_eq!((task.timeout_seconds, task.retries), (5400, 2));
+        assert_eq!(task.env[0].value.as_deref(), Some("b"));
+        assert_eq!((task.stages.len(), task.services.len()), (1, 2));
+    }
+
+    #[test]
+    fn a_task_that_cannot_run_is_refused() {
+        let table: [(&str, &[&str]); 7] = [
+            ("{}", &["spec.image: required"]),
+            ("{image: host}", &["spec.command: required"]),
+            ("{image: 'git:a', timeout: soon}", &["spec.timeout: invalid"]),
+            ("{image: 'git:a', timeout: 10ms}", &["spec.timeout: invalid"]),
+            ("{image: 'git:a', retries: -1}", &["spec.retries: invalid"]),
+            ("{image: 'git:a', comand: [a]}", &["spec.comand: unknown-key"]),
+            ("{image: 'git:a', env: [{name: 'a=b'}]}", &["spec.env[0].name: invalid"]),
+        ];
+        for (spec, expected) in table {
+            let (task, problems) = settled(spec);
+            assert!(task.is_none(), "{spec}");
+            assert_eq!(problems, expected, "{spec}");
+        }
+    }
+}

@@ -153,6 +153,13 @@ pub struct Difference {
     pub new: Option<Value>,
 }
 
+impl Change {
+    /// Whether a person asked for a deployment although nothing differs: it is carried out whatever is applied.
+    pub fn is_by_hand(&self) -> bool {
+        self.decision == Decision::Deploy && self.reasons.is_empty()
+    }
+}
+
 impl Plan {
     /// Whether there is nothing to do in any stage.
     pub fn is_empty(&self) -> bool {

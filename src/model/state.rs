@@ -193,8 +193,8 @@ pub struct AppliedDigest {
     pub digest: Digest,
     /// The version of its record.
     pub version: u64,
-    /// Whether equality with `digest` alone means that nothing is to be done: not while an attempt is under way or was
-    /// superseded, nor while the object is being removed.
+    /// Whether equality with `digest` alone means that there is nothing to say: not if the last attempt did not
+    /// complete, nor while the object is being removed.
     pub settled: bool,
     /// Which repository declares it.
     pub repository: RepositoryName,
@@ -203,8 +203,7 @@ pub struct AppliedDigest {
 impl ConfigState {
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
-        let open = |attempt: &Attempt| matches!(attempt.verdict, None | Some(Verdict::Superseded));
-        !self.removed && !self.attempted.as_ref().is_some_and(open)
+        !self.removed && self.attempted.is_none()
     }
 
     /// The spec as last declared.

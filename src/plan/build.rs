@@ -39,8 +39,19 @@ pub struct Applied {
     pub configs: BTreeMap<ObjectKey, Versioned<ConfigState>>,
     /// The other objects among what [`differing`] named.
     pub objects: BTreeMap<ObjectKey, Versioned<ObjectState>>,
-    /// The content that the newest open run of a service brings up.
-    pub under_way: BTreeMap<ServiceName, Digest>,
+    /// What the newest open delivery of each service brings here.
+    pub under_way: BTreeMap<ServiceName, UnderWay>,
+}
+
+/// What an open delivery brings to a service in a stage.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnderWay {
+    /// Everything that the service declares then.
+    pub content: Digest,
+    /// Whether it has reached this stage; else it will, if the stages before let it pass.
+    pub here: bool,
+    /// The objects that it changes.
+    pub keys: BTreeSet<ObjectKey>,
 }
 
 /// Why there is no plan.
@@ -73,14 +84,21 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     let nothing = Applied::default();
     let declared = |name: &StageName| project.stages.iter().find(|stage| &stage.name == name);
     let mut stages = Vec::new();
+    let mut carried: BTreeMap<&StageName, BTreeSet<ServiceName>> = BTreeMap::new();
     for stage in &project.stages {
         let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
-        let before = chain::predecessor(&start).and_then(|name| declared(&name));
+        let before = predecessors(&start, &starts, &declared);
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
-        stages.push(plan_stage(stage, start, sequence, before, seen));
+        let here = carried_out(stage, seen, |service| {
+            nearest(&before, service)
+                .is_some_and(|before| carried.get(&before.name).is_some_and(|it| it.contains(service)))
+        });
+        stages.push(plan_stage(stage, start, sequence, &before, seen, &here));
+        carried.insert(&stage.name, here);
     }
-    let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && !seen.digests.is_empty());
+    let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
+    let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
     stages.extend(vanished.map(|(name, seen)| vanished_stage(project, name, seen)));
     let mut plan = Plan {
         id: PlanId::new(""),
@@ -110,10 +128,12 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     let mut gone = Vec::new();
     let mut owned = 0;
     for (name, seen) in applied {
-        owned += seen.digests.len();
+        let leaves = |key: &ObjectKey| seen.configs.get(key).is_some_and(|config| config.value.removed);
+        let rows: Vec<&AppliedDigest> = seen.digests.iter().filter(|row| !leaves(&row.key)).collect();
+        owned += rows.len();
         let stage = declared.get(name);
         let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains_key(key));
-        gone.extend(seen.digests.iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
+        gone.extend(rows.into_iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
     }
     if revision.prune_allowed || prune::allowed(gone.len(), owned) {
         return Ok(());
@@ -121,12 +141,45 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     Err(Refusal { reason: prune::refusal(&gone, owned, revision.commit.short()) })
 }
 
+/// The stages before one, nearest first.
+fn predecessors<'a>(
+    start: &StageStart,
+    starts: &BTreeMap<StageName, StageStart>,
+    declared: &impl Fn(&StageName) -> Option<&'a StageContent>,
+) -> Vec<&'a StageContent> {
+    let mut found: Vec<&StageContent> = Vec::new();
+    let mut next = chain::predecessor(start);
+    while let Some(stage) = next.as_ref().and_then(declared) {
+        if found.iter().any(|known| known.name == stage.name) {
+            break; // a circle
+        }
+        found.push(stage);
+        next = starts.get(&stage.name).and_then(chain::predecessor);
+    }
+    found
+}
+
+/// The nearest stage before that has a service: those without it let everything pass.
+fn nearest<'a>(before: &[&'a StageContent], service: &ServiceName) -> Option<&'a StageContent> {
+    before.iter().copied().find(|stage| stage.objects.values().any(|object| &object.service == service))
+}
+
+/// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
+/// that will come because the stage before is being brought to what it declares too.
+fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName) -> bool) -> BTreeSet<ServiceName> {
+    let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
+        under_way.content == content_of(stage, service) && (under_way.here || comes(service))
+    };
+    seen.under_way.iter().filter(whole).map(|(service, _)| service.clone()).collect()
+}
+
 fn plan_stage(
     stage: &StageContent,
     start: StageStart,
     sequence: Option<Sequence>,
-    before: Option<&StageContent>,
+    before: &[&StageContent],
     applied: &Applied,
+    carried: &BTreeSet<ServiceName>,
 ) -> StagePlan {
     let mut changes: BTreeMap<ServiceName, Vec<Change>> = BTreeMap::new();
     for key in differing(Some(stage), &applied.digests) {
@@ -134,22 +187,45 @@ fn plan_stage(
             changes.entry(service).or_default().push(change);
         }
     }
+    for (service, under_way) in &applied.under_way {
+        let found = changes.entry(service.clone()).or_default();
+        found.extend(overtaken(stage, service, under_way, found));
+    }
     let mut services = Vec::new();
     for (service, mut changes) in changes {
         changes.sort_by_key(|change| (order(&change.key.kind), change.key.clone()));
         let content = content_of(stage, &service);
-        let notable = changes.iter().any(|change| change.decision != Decision::None || !change.cause.is_empty());
-        if !notable || applied.under_way.get(&service) == Some(&content) {
+        if changes.is_empty() || carried.contains(&service) {
             continue;
         }
-        let previous_stage =
-            before.map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
+        let previous_stage = nearest(before, &service)
+            .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
         let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
         let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
         let based_on = based_on(&changes, applied);
         services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes, based_on });
     }
     StagePlan { stage: stage.name.clone(), namespace: stage.namespace.clone(), start, sequence, services }
+}
+
+/// What an open delivery of other content is going to change, although nothing differs yet: once it has, what is
+/// declared has to be brought back, so it belongs into the plan.
+fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, found: &[Change]) -> Vec<Change> {
+    if under_way.content == content_of(stage, service) {
+        return Vec::new();
+    }
+    let missing = |key: &&ObjectKey| !found.iter().any(|change| &change.key == *key);
+    let restored = |key: &ObjectKey| match stage.objects.get(key) {
+        Some(declared) if &declared.service == service => Some(unchanged(declared)),
+        Some(_) => None,
+        None => stage.prune.then(|| deletion(key)),
+    };
+    under_way.keys.iter().filter(missing).filter_map(restored).collect()
+}
+
+fn unchanged(declared: &Object) -> Change {
+    let (key, object) = (declared.key.clone(), Some(declared.clone()));
+    Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None }
 }
 
 /// What happens to one object, and for which service; nothing if it is as it should be.
@@ -167,7 +243,8 @@ fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option
     (!silent).then(|| (declared.service.clone(), change))
 }
 
-fn object_change(declared: &Object, applied: Option<&ObjectState>) -> Change {
+/// What to do about a declared object that is no deployment config, given what is applied.
+pub fn object_change(declared: &Object, applied: Option<&ObjectState>) -> Change {
     let object = Some(declared.clone());
     let key = declared.key.clone();
     let Some(applied) = applied else {
@@ -215,7 +292,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         tasks: BTreeMap::new(),
         prune: true,
     };
-    plan_stage(&empty, StageStart::Push, sequence, None, applied)
+    plan_stage(&empty, StageStart::Push, sequence, &[], applied, &BTreeSet::new())
 }
 
 /// Where a stage's objects live unless the project says otherwise.

@@ -25,6 +25,9 @@ pub trait Runtime: Send + Sync {
     /// (a change is announced when it ends), as `Stalled` with the builder's last lines if it cannot be done.
     async fn prepare(&self, pod: &Pod) -> Result<()>;
 
+    /// Forgets that images of a pod could not be made runnable, so that they are tried again.
+    async fn forget_failures(&self, pod: &Pod) -> Result<()>;
+
     /// Starts a pod, unless one of that name is or was there. `objects` holds the ConfigMaps and Secrets that its
     /// template refers to and that exist; claims are folders that the runtime makes.
     async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()>;

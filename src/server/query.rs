@@ -8,7 +8,8 @@ use super::view::{
     ConfigView, EventView, Explanation, Facts, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView,
     RevisionView, RunDetail, RunView, ServiceView, explain,
 };
-use crate::error::Result;
+use crate::control::command::Refusal;
+use crate::error::{Class, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodOwner};
@@ -125,7 +126,7 @@ impl Query {
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
-        let state = self.store.revision(&repository, commit).await?;
+        let state = self.store.revision(&repository, commit).await.map_err(unclear)?;
         let state = state.ok_or_else(|| {
             Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
         })?;
@@ -385,6 +386,14 @@ impl Query {
             pods.extend(seen.into_iter().filter(own));
         }
         Ok(pods)
+    }
+}
+
+/// A commit id that is none, or could be several, is the asker's mistake.
+fn unclear(failure: Failure) -> Problem {
+    match failure.class() {
+        Class::Stalled => Refusal::Invalid(failure).into(),
+        Class::Transient | Class::Waiting => failure.into(),
     }
 }
 

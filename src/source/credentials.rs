@@ -41,6 +41,12 @@ impl fmt::Display for Secret {
     }
 }
 
+/// Variables that hold secrets: read once, and not handed on to other programs.
+const TOKEN: &str = "LAUNCHWAY_GIT_TOKEN";
+const USERNAME: &str = "LAUNCHWAY_GIT_USERNAME";
+const PASSWORD: &str = "LAUNCHWAY_GIT_PASSWORD";
+pub(super) const SECRET_VARIABLES: [&str; 3] = [TOKEN, USERNAME, PASSWORD];
+
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
@@ -84,12 +90,7 @@ impl Credentials {
             let value = variable(name).filter(|value| !value.is_empty());
             value.map(|value| SecretSource::Value(Secret::new(value)))
         };
-        Self {
-            token: value("LAUNCHWAY_GIT_TOKEN"),
-            username: value("LAUNCHWAY_GIT_USERNAME"),
-            password: value("LAUNCHWAY_GIT_PASSWORD"),
-            ..Self::default()
-        }
+        Self { token: value(TOKEN), username: value(USERNAME), password: value(PASSWORD), ..Self::default() }
     }
 
     /// Whether anything would be sent over HTTP.

@@ -33,13 +33,12 @@ impl Tree<'_> {
 }
 
 impl Repository {
-    /// Writes all files of a tree into `into`, which must not exist and is made. Executable bits are kept, symbolic
+    /// Writes all files of a tree into `into`, which is empty or is made. Executable bits are kept, symbolic
     /// links only if they are relative and stay inside. Submodules, odd names, Git LFS pointers and trees beyond the
     /// limits are refused with their path; what was written before the refusal stays for the caller to remove.
     pub fn export_tree(&self, tree: ObjectId, into: &Path) -> Result<Exported> {
         let mut export = Export { repository: self, root: into, links: Vec::new(), done: Exported::default() };
-        let parent = into.parent().unwrap_or(into);
-        fs::create_dir_all(parent).or_transient(|| format!("cannot create `{}`", parent.display()))?;
+        fs::create_dir_all(into).or_transient(|| format!("cannot create `{}`", into.display()))?;
         export.folder(tree, "", 0)?;
         export.write_links()?;
         Ok(export.done)
@@ -58,8 +57,10 @@ impl Export<'_> {
     fn folder(&mut self, id: ObjectId, path: &str, depth: usize) -> Result<()> {
         let limits = self.repository.limits;
         tree::check_depth(limits, depth, path)?;
-        let target = self.root.join(path);
-        fs::create_dir(&target).or_transient(|| format!("cannot create `{}`", target.display()))?;
+        if !path.is_empty() {
+            let target = self.root.join(path);
+            fs::create_dir(&target).or_transient(|| format!("cannot create `{}`", target.display()))?;
+        }
         for child in tree::children(self.repository, id.oid()?, path)? {
             self.done.entries += 1;
             tree::check_count(limits, self.done.entries)?;

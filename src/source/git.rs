@@ -3,7 +3,7 @@
 use std::fmt;
 use std::path::Path;
 
-use git2::Oid;
+use git2::{ErrorClass, Oid};
 
 use super::process;
 use crate::error::{Failure, Result};
@@ -62,10 +62,10 @@ pub(super) fn commit_id(oid: Oid) -> CommitId {
 /// Makes a failure of a libgit2 error: what was attempted, caused by what libgit2 says.
 pub(super) fn failed(attempt: impl FnOnce() -> String) -> impl FnOnce(git2::Error) -> Failure {
     move |error| {
-        let failure = match error.class() {
-            git2::ErrorClass::Os | git2::ErrorClass::Net | git2::ErrorClass::NoMemory => Failure::transient(attempt()),
-            _ => Failure::stalled(attempt()),
-        };
+        let passes = matches!(error.class(), ErrorClass::Os | ErrorClass::Net | ErrorClass::NoMemory);
+        let forbidden =
+            ["Permission denied", "Read-only file system"].iter().any(|words| error.message().contains(words));
+        let failure = if passes && !forbidden { Failure::transient(attempt()) } else { Failure::stalled(attempt()) };
         failure.because(error.message().to_owned())
     }
 }
@@ -89,6 +89,12 @@ pub(super) fn open_local(path: &Path) -> Result<git2::Repository> {
         }
         Err(error) => Err(explain_unopened(path, error)),
     }
+}
+
+/// Opens the repository that `path` is in.
+pub(super) fn discover(path: &Path) -> Result<git2::Repository> {
+    process::configure()?;
+    git2::Repository::discover(path).map_err(|error| explain_unopened(path, error))
 }
 
 fn explain_unopened(path: &Path, error: git2::Error) -> Failure {

@@ -6,9 +6,10 @@ use std::sync::Arc;
 
 use git2::Oid;
 
+use super::changes::{PathChange, changed_paths};
 use super::git::{self, commit_id, existing, failed, oid};
-use super::notes::{self, NOTES_REF};
-use super::tree::{PathChange, Tree, changed_paths};
+use super::notes;
+use super::tree::Tree;
 use super::{Limits, ObjectId};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -21,7 +22,6 @@ const MAX_SUBJECT_CHARS: usize = 200;
 pub struct Repository {
     pub(super) git: git2::Repository,
     pub(super) limits: Limits,
-    notes_ref: &'static str,
     /// Keeps packs from being replaced while this is open.
     _lease: Option<Arc<()>>,
 }
@@ -49,12 +49,18 @@ impl fmt::Debug for Repository {
 
 impl Repository {
     pub(super) fn of_mirror(git: git2::Repository, limits: Limits, lease: Arc<()>) -> Self {
-        Self { git, limits, notes_ref: super::mirror::MIRRORED_NOTES_REF, _lease: Some(lease) }
+        Self { git, limits, _lease: Some(lease) }
     }
 
     /// Opens a repository on this machine as it is, without a mirror: bare, or the one of a work tree.
     pub fn open_local(path: &Path, limits: Limits) -> Result<Self> {
-        Ok(Self { git: git::open_local(path)?, limits, notes_ref: NOTES_REF, _lease: None })
+        Ok(Self { git: git::open_local(path)?, limits, _lease: None })
+    }
+
+    /// The root of the work tree that `path` is in, or the bare repository that it is in.
+    pub fn discover(path: &Path) -> Result<PathBuf> {
+        let found = git::discover(path)?;
+        Ok(found.workdir().unwrap_or(found.path()).to_owned())
     }
 
     /// The folder that holds refs and hooks; of a linked work tree, that of its main repository.
@@ -121,7 +127,7 @@ impl Repository {
 
     /// The lines of launchway's note on a commit; empty without one.
     pub fn read_notes(&self, commit: &CommitId) -> Result<Vec<String>> {
-        let text = notes::read(&self.git, self.notes_ref, oid(commit.as_str())?)?;
+        let text = notes::read(&self.git, oid(commit.as_str())?)?;
         Ok(text.lines().map(str::to_owned).collect())
     }
 

@@ -12,21 +12,23 @@ use std::path::Path;
 
 use git2::{ObjectType, Oid};
 
-use super::git::{existing, failed};
+use super::git::failed;
 use super::packs;
 use crate::error::{Context as _, Result};
 
-/// Takes over the commit `id` with its history from `source`.
+/// Takes over the commit `id`, which a reference of `source` points at, with its history.
 pub(super) fn import(source: &git2::Repository, mirror: &git2::Repository, id: Oid) -> Result<()> {
     let is_new = mirror.references().map_err(failed(|| "cannot read the mirror".to_owned()))?.next().is_none();
     let objects = source.commondir().join("objects");
     // What a repository borrows itself is not under its own folder.
-    let borrows = objects.join("info/alternates").exists();
-    if is_new && !borrows {
+    let linked = is_new && !objects.join("info/alternates").exists();
+    if linked {
         link_objects(&objects, &mirror.path().join("objects"))?;
     }
     copy_shallow_bounds(source, mirror)?;
-    copy_missing(source, mirror, id)
+    let describe = || format!("cannot read the history of `{id}` in `{}`", source.path().display());
+    let missing = find_missing(source, mirror, id, linked).map_err(failed(describe))?;
+    packs::write(source, mirror, &missing)
 }
 
 /// A shallow clone stays readable when it is known where its history ends.
@@ -39,26 +41,25 @@ fn copy_shallow_bounds(source: &git2::Repository, mirror: &git2::Repository) -> 
     }
 }
 
-/// Links every object file, or copies it where links are not possible. A pack's index comes last, because it is what
-/// makes the pack seen.
+/// Links every object file, or copies it where links are not possible. Loose objects come first, because they move
+/// into packs and never back.
 fn link_objects(from: &Path, to: &Path) -> Result<()> {
-    for folder in folders_of_objects(from)? {
-        let (from, to) = (from.join(&folder), to.join(&folder));
-        fs::create_dir_all(&to).or_transient(|| format!("cannot create `{}`", to.display()))?;
-        let mut names = file_names(&from)?;
-        names.retain(|name| folder != "pack" || name.ends_with(".pack") || name.ends_with(".idx"));
-        names.sort_by_key(|name| name.ends_with(".idx"));
-        for name in names {
-            link(&from.join(&name), &to.join(&name))?;
-        }
+    let is_loose = |name: &String| name.len() == 2 && name.bytes().all(|digit| digit.is_ascii_hexdigit());
+    for folder in file_names(from)?.iter().filter(|name| is_loose(name)) {
+        let names = file_names(&from.join(folder))?;
+        link_files(&from.join(folder), &to.join(folder), &names)?;
     }
-    Ok(())
+    let (from, to) = (from.join("pack"), to.join("pack"));
+    let (indexes, packs) = file_names(&from)?.into_iter().partition::<Vec<_>, _>(|name| name.ends_with(".idx"));
+    let packs: Vec<_> = packs.into_iter().filter(|name| name.ends_with(".pack")).collect();
+    // The index is what makes a pack seen.
+    link_files(&from, &to, &packs)?;
+    link_files(&from, &to, &indexes)
 }
 
-fn folders_of_objects(objects: &Path) -> Result<Vec<String>> {
-    let mut names = file_names(objects)?;
-    names.retain(|name| name == "pack" || (name.len() == 2 && name.bytes().all(|digit| digit.is_ascii_hexdigit())));
-    Ok(names)
+fn link_files(from: &Path, to: &Path, names: &[String]) -> Result<()> {
+    fs::create_dir_all(to).or_transient(|| format!("cannot create `{}`", to.display()))?;
+    names.iter().try_for_each(|name| link(&from.join(name), &to.join(name)))
 }
 
 fn file_names(folder: &Path) -> Result<Vec<String>> {
@@ -89,15 +90,26 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::rename(&partial, to)
 }
 
-/// Packs what `id` needs and the mirror lacks. What the mirror has of a tree it has whole, because packs appear whole.
-fn copy_missing(source: &git2::Repository, mirror: &git2::Repository, id: Oid) -> Result<()> {
-    let describe = || format!("cannot read the history of `{id}` in `{}`", source.path().display());
-    let mut missing =
-        Missing { source, have: mirror.odb().map_err(failed(describe))?, found: Vec::new(), seen: HashSet::new() };
-    for commit in new_commits(source, mirror, id).map_err(failed(describe))? {
-        missing.commit(commit).map_err(failed(describe))?;
+/// The objects of `id`'s history that the mirror lacks.
+///
+/// That the mirror has an object does not mean that it has what the object refers to: files may have been linked
+/// while a push was moving its own into the source. So trees are compared with those of parents that are known whole,
+/// not just looked up. Of a history that was linked a moment ago, only the head's tree is looked through; older ones
+/// were complete long before.
+fn find_missing(
+    source: &git2::Repository,
+    mirror: &git2::Repository,
+    id: Oid,
+    linked: bool,
+) -> Result<Vec<Oid>, git2::Error> {
+    let mut missing = Missing { source, have: mirror.odb()?, found: Vec::new(), seen: HashSet::new() };
+    for commit in new_commits(source, mirror, id)? {
+        missing.add(commit);
+        if !linked || commit == id {
+            missing.add_tree_of(commit, linked)?;
+        }
     }
-    packs::write(source, mirror, &missing.found)
+    Ok(missing.found)
 }
 
 /// The commits of `id`'s history that no reference of the mirror reaches.
@@ -121,34 +133,43 @@ struct Missing<'a> {
 }
 
 impl Missing<'_> {
-    fn is_new(&mut self, id: Oid) -> bool {
-        !self.have.exists_ext(id, git2::OdbLookupFlags::NO_REFRESH) && self.seen.insert(id)
-    }
-
-    fn commit(&mut self, id: Oid) -> Result<(), git2::Error> {
-        if self.is_new(id) {
+    /// Notes an object if it is absent; false if it was looked at before.
+    fn add(&mut self, id: Oid) -> bool {
+        let is_first = self.seen.insert(id);
+        if is_first && !self.have.exists_ext(id, git2::OdbLookupFlags::NO_REFRESH) {
             self.found.push(id);
-            self.tree(self.source.find_commit(id)?.tree_id())?;
         }
-        Ok(())
+        is_first
     }
 
-    fn tree(&mut self, root: Oid) -> Result<(), git2::Error> {
-        let mut open = vec![root];
-        while let Some(id) = open.pop() {
-            if !self.is_new(id) {
+    fn add_tree_of(&mut self, commit: Oid, whole: bool) -> Result<(), git2::Error> {
+        let commit = self.source.find_commit(commit)?;
+        // In a shallow clone, a parent may be named and not be there.
+        let parent = if whole { None } else { commit.parent(0).ok().map(|parent| parent.tree_id()) };
+        self.add_tree(parent, commit.tree_id())
+    }
+
+    /// Notes what the tree `new` has and `old`, which is known whole, has not at the same path.
+    fn add_tree(&mut self, old: Option<Oid>, new: Oid) -> Result<(), git2::Error> {
+        let mut open = vec![(old, new)];
+        while let Some((old, new)) = open.pop() {
+            if old == Some(new) || !self.add(new) {
                 continue;
             }
-            self.found.push(id);
-            let Some(tree) = existing(self.source.find_tree(id))? else { continue };
-            for entry in &tree {
+            let old = old.map(|id| self.source.find_tree(id)).transpose()?;
+            for entry in &self.source.find_tree(new)? {
+                let before = old.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
                 match entry.kind() {
-                    Some(ObjectType::Tree) => open.push(entry.id()),
-                    Some(ObjectType::Blob) if self.is_new(entry.id()) => self.found.push(entry.id()),
+                    Some(ObjectType::Tree) => open.push((before.and_then(tree_id), entry.id())),
+                    Some(ObjectType::Blob) => drop(self.add(entry.id())),
                     _ => {}
                 }
             }
         }
         Ok(())
     }
+}
+
+fn tree_id(entry: git2::TreeEntry<'_>) -> Option<Oid> {
+    (entry.kind() == Some(ObjectType::Tree)).then(|| entry.id())
 }

@@ -20,7 +20,7 @@ const MAX_REFS: usize = 1_000_000;
 /// Fails as `Transient` if it cannot be reached, as `Waiting` if it has no commits at all yet, and as `Stalled` if it
 /// refuses the credentials, does not exist or is of a kind that is not supported.
 pub fn remote_head(remote: &Remote) -> Result<Option<CommitId>> {
-    let branch = remote.branch_ref();
+    let branch = remote.branch_ref()?;
     let head = match remote.url.local_path() {
         Some(path) => local_ref(path, &branch)?,
         None => list(remote, &[&branch])?.find(&branch),

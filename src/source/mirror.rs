@@ -16,8 +16,6 @@ use super::{Limits, Remote, local, packs};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
 
-/// Where the remote's notes are in the mirror: exactly what the remote had when last asked.
-pub(super) const MIRRORED_NOTES_REF: &str = NOTES_REF;
 /// A repository whose packs are larger than this is not fetched.
 const MAX_FETCH_BYTES: usize = 32 << 30;
 
@@ -39,48 +37,54 @@ impl Mirror {
     /// A handle to read from. It keeps packs from being consolidated: hold it for one task, not for ever.
     pub fn open(&self) -> Result<Repository> {
         let lease = Arc::clone(&self.readers.lock().unwrap_or_else(PoisonError::into_inner));
-        Ok(Repository::of_mirror(self.handle()?, self.limits, lease))
-    }
-
-    pub(super) fn handle(&self) -> Result<git2::Repository> {
-        git::open_or_create_bare(&self.path)
+        Ok(Repository::of_mirror(git::open_or_create_bare(&self.path)?, self.limits, lease))
     }
 
     /// Brings the remote's branch and its notes here and gives the branch's head, which may be newer than `expected`.
     /// Nothing is transferred if `expected` is here already. Fails as [`super::remote_head`] does.
     pub fn fetch(&self, remote: &Remote, expected: &CommitId) -> Result<CommitId> {
-        let mirror = self.handle()?;
-        let wanted = oid(expected.as_str())?;
-        let branch = remote.branch_ref();
-        let head = match remote.url.local_path() {
-            _ if self.is_complete(&mirror, wanted)? => wanted,
-            Some(path) => fetch_local(&mirror, path, &branch)?,
-            None => fetch_remote(&mirror, remote, &branch)?,
-        };
-        mirror
-            .reference(&branch, head, true, "fetch")
-            .map_err(failed(|| format!("cannot record the head of `{}`", remote.branch)))?;
-        drop(mirror);
+        let head = self.fetch_head(&self.open()?.git, remote, oid(expected.as_str())?)?;
         self.consolidate()?;
         Ok(commit_id(head))
     }
 
-    /// Whether a commit is here with its whole history. An object alone does not prove that after a crash while the
-    /// first fetch linked files, before any reference was written.
-    fn is_complete(&self, mirror: &git2::Repository, commit: Oid) -> Result<bool> {
-        let mut references =
-            mirror.references().map_err(failed(|| format!("cannot read `{}`", self.path.display())))?;
-        Ok(references.next().is_some() && packs::has_commit(mirror, commit))
+    fn fetch_head(&self, mirror: &git2::Repository, remote: &Remote, expected: Oid) -> Result<Oid> {
+        let branch = remote.branch_ref()?;
+        let describe = || format!("cannot record the head of `{}`", remote.branch);
+        let head = match remote.url.local_path() {
+            _ if is_reached(mirror, expected).map_err(failed(describe))? => expected,
+            Some(path) => fetch_local(mirror, path, &branch)?,
+            None => fetch_remote(mirror, remote, &branch)?,
+        };
+        mirror.reference(&branch, head, true, "fetch").map_err(failed(describe))?;
+        Ok(head)
     }
 
-    /// Consolidates packs unless someone reads; then the next fetch does.
-    fn consolidate(&self) -> Result<()> {
+    /// Consolidates packs unless someone reads; then the next fetch or write does.
+    pub(super) fn consolidate(&self) -> Result<()> {
         let readers = self.readers.lock().unwrap_or_else(PoisonError::into_inner);
         if Arc::strong_count(&readers) > 1 {
             return Ok(());
         }
-        packs::consolidate(&self.handle()?)
+        packs::consolidate(&git::open_or_create_bare(&self.path)?)
     }
+}
+
+/// Whether a reference here reaches a commit. Only then is it here with all that it needs: a reference is written
+/// after everything else, and objects alone may be left from something that was cut short.
+fn is_reached(mirror: &git2::Repository, commit: Oid) -> Result<bool, git2::Error> {
+    if existing(mirror.find_commit(commit))?.is_none() {
+        return Ok(false);
+    }
+    for reference in mirror.references()? {
+        let tip = reference?.target().filter(|tip| mirror.find_commit(*tip).is_ok());
+        if let Some(tip) = tip
+            && (tip == commit || mirror.graph_descendant_of(tip, commit)?)
+        {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Oid> {
@@ -97,12 +101,12 @@ fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<O
     Ok(head)
 }
 
-/// Keeps what the remote's notes are now.
+/// Keeps what the remote's notes are now. The mirror's own reference is never anything else.
 pub(super) fn record_notes(mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
     let describe = || "cannot record the remote's notes".to_owned();
     match notes {
-        Some(id) => mirror.reference(MIRRORED_NOTES_REF, id, true, "fetch").map(drop).map_err(failed(describe)),
-        None => match existing(mirror.find_reference(MIRRORED_NOTES_REF)).map_err(failed(describe))? {
+        Some(id) => mirror.reference(NOTES_REF, id, true, "fetch").map(drop).map_err(failed(describe)),
+        None => match existing(mirror.find_reference(NOTES_REF)).map_err(failed(describe))? {
             Some(mut reference) => reference.delete().map_err(failed(describe)),
             None => Ok(()),
         },
@@ -116,7 +120,7 @@ fn vanished(branch: &str, repository: &str) -> Failure {
 
 fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Result<Oid> {
     let incoming = "refs/launchway/incoming";
-    let refspecs = [format!("+{branch}:{incoming}"), format!("+{NOTES_REF}:{MIRRORED_NOTES_REF}")];
+    let refspecs = [format!("+{branch}:{incoming}"), format!("+{NOTES_REF}:{NOTES_REF}")];
     let heads = fetch_refs(mirror, remote, &refspecs)?;
     let find = |name: &str| heads.iter().find(|(found, _)| found == name).map(|(_, id)| *id);
     if find(NOTES_REF).is_none() {

@@ -14,6 +14,9 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
+use crate::error::{Failure, Result};
+
+mod changes;
 mod credentials;
 mod export;
 mod git;
@@ -29,6 +32,7 @@ mod transport;
 mod tree;
 mod url;
 
+pub use changes::PathChange;
 pub use credentials::{Credentials, Secret, SecretSource};
 pub use export::Exported;
 pub use git::ObjectId;
@@ -36,7 +40,7 @@ pub use history::{CommitInfo, Repository};
 pub use ls_refs::{default_branch, remote_head};
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
-pub use tree::{Entry, EntryKind, PathChange, Tree};
+pub use tree::{Entry, EntryKind, Tree};
 pub use url::{RemoteUrl, Slug};
 
 /// A branch of a repository somewhere, and how to get at it.
@@ -69,8 +73,11 @@ impl Remote {
         }
     }
 
-    fn branch_ref(&self) -> String {
-        format!("refs/heads/{}", self.branch)
+    /// The branch's full name. Fails as `Stalled` if Git would not allow it.
+    fn branch_ref(&self) -> Result<String> {
+        let name = format!("refs/heads/{}", self.branch);
+        let refused = || Failure::stalled(format!("`{}` is not a branch name", self.branch.escape_debug()));
+        git2::Reference::is_valid_name(&name).then_some(name).ok_or_else(refused)
     }
 }
 

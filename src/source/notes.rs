@@ -10,7 +10,7 @@ use std::time::Duration;
 use git2::{ErrorCode, FileMode, ObjectType, Oid, PushOptions, RemoteCallbacks};
 
 use super::git::{self, existing, failed, oid};
-use super::mirror::{self, MIRRORED_NOTES_REF, Mirror};
+use super::mirror::{self, Mirror};
 use super::transport::{Deadline, smart::Lent};
 use super::{Remote, local};
 use crate::error::{Failure, Result};
@@ -71,7 +71,7 @@ impl Mirror {
                 None => self.write_remote(remote, lines, author, attempt)?,
             };
             match outcome {
-                Attempt::Written => return Ok(()),
+                Attempt::Written => return self.consolidate(),
                 Attempt::Moved => std::thread::sleep(pause(attempt, std::process::id())),
             }
         }
@@ -87,34 +87,35 @@ impl Mirror {
         if new != old && !advance(&source, old, new).map_err(failed(describe))? {
             return Ok(Attempt::Moved);
         }
-        let mirror = self.handle()?;
+        let mirror = self.open()?;
         if let Some(new) = new {
-            local::import(&source, &mirror, new)?;
+            local::import(&source, &mirror.git, new)?;
         }
-        mirror::record_notes(&mirror, new)?;
+        mirror::record_notes(&mirror.git, new)?;
         Ok(Attempt::Written)
     }
 
     fn write_remote(&self, remote: &Remote, lines: &[NoteLine], author: &Signature, attempt: u32) -> Result<Attempt> {
-        let mirror = self.handle()?;
+        let opened = self.open()?;
+        let mirror = &opened.git;
         if attempt > 0 {
-            fetch_notes(&mirror, remote)?;
+            fetch_notes(mirror, remote)?;
         }
         let describe = || "cannot read the notes in the mirror".to_owned();
-        let old = existing(mirror.refname_to_id(MIRRORED_NOTES_REF)).map_err(failed(describe))?;
-        let Some(new) = apply(&mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
+        let old = existing(mirror.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
+        let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
-        let outcome = push(&mirror, remote, new)?;
+        let outcome = push(mirror, remote, new)?;
         if matches!(outcome, Attempt::Written) {
-            mirror::record_notes(&mirror, Some(new))?;
+            mirror::record_notes(mirror, Some(new))?;
         }
         Ok(outcome)
     }
 }
 
 fn fetch_notes(mirror: &git2::Repository, remote: &Remote) -> Result<()> {
-    let heads = mirror::fetch_refs(mirror, remote, &[format!("+{NOTES_REF}:{MIRRORED_NOTES_REF}")])?;
+    let heads = mirror::fetch_refs(mirror, remote, &[format!("+{NOTES_REF}:{NOTES_REF}")])?;
     if heads.iter().all(|(name, _)| name != NOTES_REF) {
         mirror::record_notes(mirror, None)?;
     }
@@ -323,10 +324,10 @@ fn find(repository: &git2::Repository, notes: &git2::Tree<'_>, commit: Oid) -> R
     Ok(if path.is_empty() { Place::new(commit) } else { Place { path: path + rest, blob: None } })
 }
 
-/// The text of the note on `commit` under `reference`; empty without one.
-pub(super) fn read(repository: &git2::Repository, reference: &str, commit: Oid) -> Result<String> {
-    let describe = || format!("cannot read the notes in `{reference}`");
-    let Some(reference) = existing(repository.find_reference(reference)).map_err(failed(describe))? else {
+/// The text of the note on `commit`; empty without one.
+pub(super) fn read(repository: &git2::Repository, commit: Oid) -> Result<String> {
+    let describe = || format!("cannot read the notes in `{NOTES_REF}`");
+    let Some(reference) = existing(repository.find_reference(NOTES_REF)).map_err(failed(describe))? else {
         return Ok(String::new());
     };
     let notes = reference.peel_to_tree().map_err(failed(describe))?;

@@ -4,9 +4,10 @@
 
 use std::fs;
 use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
 use super::git::failed;
 use crate::error::{Context as _, Failure, Result};
@@ -15,8 +16,10 @@ use crate::error::{Context as _, Failure, Result};
 const MAX_SMALL_PACKS: usize = 32;
 /// A pack of this size or more is left alone: writing it again costs more than it saves.
 const LARGE_PACK_BYTES: u64 = 16 << 20;
-/// Notes are written as loose objects; so many of them are packed too.
-const MAX_LOOSE_OBJECTS: usize = 1024;
+/// Notes are written as loose objects. About so many are packed, and no more at a time than a fetch can wait for.
+const MAX_LOOSE_OBJECTS: usize = 2048;
+/// Ids spread evenly: what one of the 256 folders holds tells about all, as `git gc --auto` has it.
+const SAMPLE: &str = "17";
 
 /// Writes `objects`, read from `source`, into `target` as one pack.
 pub(super) fn write(source: &git2::Repository, target: &git2::Repository, objects: &[Oid]) -> Result<()> {
@@ -42,8 +45,10 @@ struct Small {
 /// Makes one pack of all small ones and of loose objects, if there are many. No other handle may be open.
 pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
     let objects = repository.path().join("objects");
-    let small = find_small(&objects)?;
-    if small.indexes.len() <= MAX_SMALL_PACKS && small.loose.len() <= MAX_LOOSE_OBJECTS {
+    let mut small = Small { indexes: small_packs(&objects)?, loose: Vec::new() };
+    if own_loose(&objects, SAMPLE)?.len() > MAX_LOOSE_OBJECTS / 256 {
+        small.loose = all_loose(&objects)?;
+    } else if small.indexes.len() <= MAX_SMALL_PACKS {
         return Ok(());
     }
     let mut ids: Vec<Oid> = small.loose.iter().map(|(id, _)| *id).collect();
@@ -82,17 +87,28 @@ fn remove(small: &Small, kept: &Path) -> Result<()> {
     Ok(())
 }
 
-fn find_small(objects: &Path) -> Result<Small> {
-    let mut small = Small { indexes: Vec::new(), loose: Vec::new() };
-    for folder in list(objects)? {
-        let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        if name == "pack" {
-            small.indexes = list(&folder)?.into_iter().filter(|path| is_small_index(path)).collect();
-        } else if name.len() == 2 && name.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            small.loose.extend(list(&folder)?.into_iter().filter_map(|path| Some((loose_id(&name, &path)?, path))));
-        }
+fn small_packs(objects: &Path) -> Result<Vec<PathBuf>> {
+    Ok(list(&objects.join("pack"))?.into_iter().filter(|path| is_small_index(path)).collect())
+}
+
+fn all_loose(objects: &Path) -> Result<Vec<(Oid, PathBuf)>> {
+    let mut found = Vec::new();
+    for folder in 0..=255_u8 {
+        found.extend(own_loose(objects, &format!("{folder:02x}"))?);
     }
-    Ok(small)
+    found.truncate(MAX_LOOSE_OBJECTS);
+    Ok(found)
+}
+
+/// The loose objects of one folder that are not shared with the user's repository: those cost no space.
+fn own_loose(objects: &Path, folder: &str) -> Result<Vec<(Oid, PathBuf)>> {
+    let path = objects.join(folder);
+    if !path.exists() {
+        return Ok(Vec::new());
+    }
+    let own = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.nlink() == 1);
+    let object = |path: PathBuf| Some((loose_id(folder, &path)?, path));
+    Ok(list(&path)?.into_iter().filter(own).filter_map(object).collect())
 }
 
 fn loose_id(folder: &str, path: &Path) -> Option<Oid> {
@@ -128,10 +144,4 @@ fn read_index(path: &Path) -> Result<Vec<Oid>> {
     file.take(u64::from(total) * 20).read_to_end(&mut ids).or_transient(describe)?;
     let ids: Vec<Oid> = ids.chunks_exact(20).filter_map(|bytes| Oid::from_bytes(bytes).ok()).collect();
     if u32::try_from(ids.len()) == Ok(total) { Ok(ids) } else { Err(damaged()) }
-}
-
-/// Whether an object is whole here; used before trusting what a fetch left behind.
-pub(super) fn has_commit(repository: &git2::Repository, id: Oid) -> bool {
-    let kind = repository.odb().and_then(|odb| odb.read_header(id)).map(|(_, kind)| kind);
-    kind.is_ok_and(|kind| kind == ObjectType::Commit)
 }

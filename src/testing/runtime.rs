@@ -26,6 +26,19 @@ pub enum Behaviour {
     Ends(PodOutcome),
     /// It cannot be started, and no retry helps.
     CannotStart(String),
+    /// Ready at once, and once told to end it takes until the test says that it is gone.
+    Lingers,
+}
+
+/// What was really done to a pod; repetitions without effect are none.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Deed {
+    /// It was started.
+    Started(PodId),
+    /// It was told to end.
+    Stopped(PodId),
+    /// It died by itself.
+    Died(PodId),
 }
 
 impl Behaviour {
@@ -49,8 +62,7 @@ struct State {
     services: BTreeMap<(Namespace, String), ServiceSpec>,
     behaviours: Vec<(String, Behaviour)>,
     unprepared: BTreeSet<String>,
-    started: Vec<PodId>,
-    stopped: Vec<PodId>,
+    deeds: Vec<Deed>,
 }
 
 impl PretendedRuntime {
@@ -59,7 +71,8 @@ impl PretendedRuntime {
         Self { clock, state: Mutex::default(), changes: broadcast::channel(1024).0 }
     }
 
-    /// From now on, pods whose name begins with `prefix` behave so; of several that fit, the last one said counts.
+    /// From now on, pods whose name, alone or after `<namespace>/`, begins with `prefix` behave so; of several that fit,
+    /// the last one said counts.
     pub fn behave(&self, prefix: &str, behaviour: Behaviour) {
         self.state().behaviours.push((prefix.to_owned(), behaviour));
     }
@@ -74,30 +87,40 @@ impl PretendedRuntime {
         self.announce(RuntimeChange::Image);
     }
 
+    /// Everything that was really done, in order.
+    pub fn deeds(&self) -> Vec<Deed> {
+        self.state().deeds.clone()
+    }
+
     /// Every pod that was ever really started, in order.
     pub fn started(&self) -> Vec<PodId> {
-        self.state().started.clone()
+        let started = |deed| if let Deed::Started(pod) = deed { Some(pod) } else { None };
+        self.deeds().into_iter().filter_map(started).collect()
     }
 
     /// Every pod that was ever really told to end, in order.
     pub fn stopped(&self) -> Vec<PodId> {
-        self.state().stopped.clone()
+        let stopped = |deed| if let Deed::Stopped(pod) = deed { Some(pod) } else { None };
+        self.deeds().into_iter().filter_map(stopped).collect()
+    }
+
+    /// All pods that are known, sorted by name, ended ones included.
+    pub fn pods(&self) -> Vec<ObservedPod> {
+        self.state().pods.values().map(|(_, seen)| seen.clone()).collect()
     }
 
     /// A pod dies as when the machine or its supervisor does.
     pub fn lose(&self, pod: &PodId) {
+        self.state().deeds.push(Deed::Died(pod.clone()));
         let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
         self.set_phase(pod, PodPhase::Ended { outcome });
     }
 
     /// All pods die: the machine was started again.
     pub fn reboot(&self) {
-        let pods: Vec<PodId> = self.state().pods.keys().cloned().collect();
-        for pod in pods {
-            let ended =
-                matches!(self.state().pods.get(&pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. }));
-            if !ended {
-                self.lose(&pod);
+        for pod in self.pods() {
+            if !matches!(pod.phase, PodPhase::Ended { .. }) {
+                self.lose(&pod.id);
             }
         }
     }
@@ -124,7 +147,10 @@ impl PretendedRuntime {
 
 impl State {
     fn behaviour(&self, pod: &PodId) -> Behaviour {
-        let fits = |(prefix, _): &&(String, Behaviour)| pod.name.as_str().starts_with(prefix.as_str());
+        let full = pod.to_string();
+        let fits = |(prefix, _): &&(String, Behaviour)| {
+            pod.name.as_str().starts_with(prefix.as_str()) || full.starts_with(prefix.as_str())
+        };
         self.behaviours.iter().rev().find(fits).map_or(Behaviour::Good, |(_, behaviour)| behaviour.clone())
     }
 }
@@ -138,6 +164,10 @@ impl Runtime for PretendedRuntime {
         held.map_or(Ok(()), |image| Err(Failure::waiting(format!("`{image}` is being built"))))
     }
 
+    async fn forget_failures(&self, _pod: &Pod) -> Result<()> {
+        Ok(())
+    }
+
     async fn start_pod(&self, pod: &Pod, _objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
         let now = self.clock.now();
         let mut state = self.state();
@@ -148,8 +178,10 @@ impl Runtime for PretendedRuntime {
             Behaviour::CannotStart(message) => return Err(Failure::stalled(message)),
             Behaviour::Hangs => PodPhase::Starting,
             Behaviour::Ends(outcome) if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome },
-            Behaviour::Good if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome: PodOutcome::Succeeded },
-            Behaviour::Good | Behaviour::Ends(_) => PodPhase::Ready { since: now },
+            Behaviour::Good | Behaviour::Lingers if pod.run_once_seconds.is_some() => {
+                PodPhase::Ended { outcome: PodOutcome::Succeeded }
+            }
+            Behaviour::Good | Behaviour::Ends(_) | Behaviour::Lingers => PodPhase::Ready { since: now },
         };
         let seen = ObservedPod {
             id: pod.id.clone(),
@@ -160,7 +192,7 @@ impl Runtime for PretendedRuntime {
             message: String::new(),
             created_at: now,
         };
-        state.started.push(pod.id.clone());
+        state.deeds.push(Deed::Started(pod.id.clone()));
         state.pods.insert(pod.id.clone(), (pod.clone(), seen));
         drop(state);
         self.announce(RuntimeChange::Pod(pod.id.clone(), pod.owner.clone()));
@@ -168,20 +200,21 @@ impl Runtime for PretendedRuntime {
     }
 
     async fn stop_pod(&self, pod: &PodId) -> Result<()> {
-        let running = {
+        let lingers = {
             let mut state = self.state();
-            let running =
-                matches!(state.pods.get(pod), Some((_, seen)) if !matches!(seen.phase, PodPhase::Ended { .. }));
-            if running {
-                state.stopped.push(pod.clone());
+            let running = matches!(
+                state.pods.get(pod),
+                Some((_, seen)) if !matches!(seen.phase, PodPhase::Stopping | PodPhase::Ended { .. })
+            );
+            if !running {
+                return Ok(());
             }
-            running
+            state.deeds.push(Deed::Stopped(pod.clone()));
+            state.behaviour(pod) == Behaviour::Lingers
         };
-        if running {
-            let message = "ended on request".to_owned();
-            let outcome = PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message };
-            self.set_phase(pod, PodPhase::Ended { outcome });
-        }
+        let message = "ended on request".to_owned();
+        let outcome = PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message };
+        self.set_phase(pod, if lingers { PodPhase::Stopping } else { PodPhase::Ended { outcome } });
         Ok(())
     }
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::{Value, json};
+use tokio::sync::broadcast;
+use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::clock::{Clock, CountingIds, ManualClock};
 use crate::control::deliver;
@@ -16,19 +19,22 @@ use crate::executor::drive::Driver;
 use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
-use crate::executor::transition::Input;
+use crate::executor::transition::{Input, REPORT};
 use crate::forge::StatusWriter;
+use crate::manifest::digest;
+use crate::model::action::Action;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
-use crate::model::ids::{CommitId, ConfigKey, Digest, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, RunId, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::project::{Project, StageContent, StatusDetail};
 use crate::model::run::Run;
 use crate::model::shipyard::Shipyard;
-use crate::model::state::{ConfigState, RevisionResult, RevisionState};
+use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState, Versioned};
 use crate::model::time::Timestamp;
-use crate::plan::build::{self, Revision};
+use crate::plan::build::{self, Refusal, Revision};
+use crate::runtime::Runtime;
 use crate::store::sqlite::SqliteStore;
 use crate::store::{RunFilter, Store, Write};
 use crate::testing::runtime::PretendedRuntime;
@@ -38,9 +44,14 @@ const BEGINNING: Timestamp = Timestamp(1_700_000_000_000);
 /// More rounds than any story needs before nothing happens any more.
 const ROUNDS: usize = 10_000;
 
-/// The simulated world.
+/// The repository that everything is pushed to.
+const REPOSITORY: &str = "repo";
+
+/// The simulated world: a daemon in its surroundings.
 #[derive(Debug)]
 pub struct World {
+    /// What outlives the daemon.
+    pub surroundings: Surroundings,
     /// Its time; it moves only when told to.
     pub clock: Arc<ManualClock>,
     /// Its pods.
@@ -49,8 +60,24 @@ pub struct World {
     pub driver: Driver,
     outbox: Outbox,
     keeper: Keeper,
+}
+
+/// What goes on when the daemon dies: time, pods, Git, and what was written on commits.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    clock: Arc<ManualClock>,
+    runtime: Arc<PretendedRuntime>,
+    ids: Arc<CountingIds>,
     recorded: Arc<Recorded>,
-    pushes: u32,
+    pushes: Arc<AtomicU32>,
+}
+
+impl Default for Surroundings {
+    fn default() -> Self {
+        let clock = Arc::new(ManualClock::new(BEGINNING));
+        let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
+        Self { clock, runtime, ids: Arc::default(), recorded: Arc::default(), pushes: Arc::default() }
+    }
 }
 
 /// Remembers the statuses that would have been written.
@@ -70,100 +97,127 @@ impl StatusWriter for Recorded {
 }
 
 impl World {
-    /// A world whose store lives in `folder`; one that was there before is taken up as after a crash.
+    /// A new world whose store lives in `folder`.
     ///
     /// # Errors
     /// If the store cannot be opened.
     pub fn open(folder: &Path) -> Result<Self> {
-        let clock = Arc::new(ManualClock::new(BEGINNING));
-        let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
-        Self::around(folder, clock, runtime)
+        Self::around(folder, Surroundings::default())
     }
 
-    /// The daemon is killed and started again; time and pods go on. `between` may wrap the store.
+    /// A daemon in surroundings that were there before: it takes up what the store in `folder` holds.
     ///
     /// # Errors
     /// If the store cannot be opened.
-    pub fn around(folder: &Path, clock: Arc<ManualClock>, runtime: Arc<PretendedRuntime>) -> Result<Self> {
-        let store = SqliteStore::open(&folder.join("store.db"), clock.clone())?;
-        Ok(Self::over(Arc::new(store), clock, runtime))
+    pub fn around(folder: &Path, surroundings: Surroundings) -> Result<Self> {
+        let store = SqliteStore::open(&folder.join("store.db"), surroundings.clock.clone())?;
+        Ok(Self::over(Arc::new(store), surroundings))
     }
 
     /// A daemon over any store.
-    pub fn over(store: Arc<dyn Store>, clock: Arc<ManualClock>, runtime: Arc<PretendedRuntime>) -> Self {
-        let driver = Driver::new(store.clone(), clock.clone(), Arc::new(CountingIds::default()));
-        let recorded = Arc::new(Recorded::default());
+    pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
+        let Surroundings { clock, runtime, ids, recorded, .. } = surroundings.clone();
+        let driver = Driver::new(store.clone(), clock.clone(), ids);
         let reporter = Arc::new(StatusReporter::new(store));
-        reporter.write_to(RepositoryName::new("repo"), vec![recorded.clone()]);
+        reporter.write_to(RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer { driver: driver.clone(), runtime: runtime.clone(), reporter };
         let keeper = Keeper::new(driver.clone(), runtime.clone());
-        Self { clock, runtime, driver, outbox: Outbox::new(performer), keeper, recorded, pushes: 0 }
+        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), keeper }
     }
 
-    /// A revision that declares `project` is pushed and planned; nothing has run yet.
+    /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.
     ///
     /// # Errors
-    /// If a rule refuses it, or the store fails.
-    pub async fn push(&mut self, project: &Project) -> Result<Plan> {
-        self.pushes += 1;
-        let revision = Revision {
-            repository: RepositoryName::new("repo"),
-            commit: CommitId::new(format!("{:040x}", self.pushes)),
-            subject: format!("push {}", self.pushes),
-            at: self.clock.now(),
-            prune_allowed: false,
+    /// If the store fails.
+    pub async fn push(&mut self, project: &Project) -> Result<RevisionResult> {
+        let number = 1 + self.surroundings.pushes.fetch_add(1, Ordering::SeqCst);
+        self.look(project, number, false).await
+    }
+
+    /// The newest revision is looked at again, perhaps with more rights: to delete more than the rule lets go.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn look_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
+        let number = self.surroundings.pushes.load(Ordering::SeqCst);
+        self.look(project, number, prune_allowed).await
+    }
+
+    async fn look(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
+        let revision = self.revision(number, prune_allowed);
+        let name = revision.repository.clone();
+        let stored = self.driver.store.repository(&name).await?;
+        let mut repository = stored.unwrap_or_else(|| Versioned { version: 0, value: unknown_repository() });
+        repository.value.seen = Some(revision.commit.clone());
+        let mut inputs = Vec::new();
+        let result = match self.planned(project, &revision).await? {
+            Err(refusal) => RevisionResult::Refused { reason: refusal.reason },
+            Ok(plan) => {
+                repository.value.applied = Some(revision.commit.clone());
+                if !repository.value.down {
+                    inputs = deliver::starts(&self.driver, &plan).await?;
+                }
+                RevisionResult::Planned(Box::new(plan))
+            }
         };
-        let plan = self.plan(project, &revision).await?;
-        let stored = RevisionState {
-            repository: revision.repository,
-            commit: revision.commit,
-            subject: revision.subject,
-            at: revision.at,
-            result: RevisionResult::Planned(Box::new(plan.clone())),
-        };
-        let mut inputs = vec![Input::Write(Box::new(Write::Revision(Box::new(stored))))];
-        inputs.extend(deliver::starts(&self.driver, &plan).await?);
+        let Revision { commit, subject, at, .. } = revision;
+        let report = Action::Report { repository: name.clone(), commit: commit.clone() };
+        let seen = RevisionState { repository: name, commit, subject, at, result: result.clone() };
+        let writes = [
+            Write::Repository(Box::new(repository)),
+            Write::Revision(Box::new(seen)),
+            Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: at, at },
+        ];
+        inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
         self.driver.commit(&inputs).await?;
-        Ok(plan)
+        Ok(result)
     }
 
-    /// What a revision would do now.
-    ///
-    /// # Errors
-    /// If a rule refuses it, or the store fails.
-    pub async fn plan(&self, project: &Project, revision: &Revision) -> Result<Plan> {
+    fn revision(&self, number: u32, prune_allowed: bool) -> Revision {
+        Revision {
+            repository: RepositoryName::new(REPOSITORY),
+            commit: commit(number),
+            subject: format!("push {number}"),
+            at: self.clock.now(),
+            prune_allowed,
+        }
+    }
+
+    async fn planned(&self, project: &Project, revision: &Revision) -> Result<Result<Plan, Refusal>> {
         let applied = deliver::applied(&*self.driver.store, project).await?;
-        build::build(project, revision, &applied).map_err(|refusal| Failure::stalled(refusal.reason))
+        Ok(build::build(project, revision, &applied))
     }
 
     /// The plan of pushing `project` once more.
     ///
     /// # Errors
-    /// As [`World::plan`].
+    /// If a rule refuses it, or the store fails.
     pub async fn plan_again(&self, project: &Project) -> Result<Plan> {
-        let revision = Revision {
-            repository: RepositoryName::new("repo"),
-            commit: CommitId::new("f".repeat(40)),
-            subject: "again".into(),
-            at: self.clock.now(),
-            prune_allowed: false,
-        };
-        self.plan(project, &revision).await
+        let planned = self.planned(project, &self.revision(u32::MAX, false)).await?;
+        planned.map_err(|refusal| Failure::stalled(refusal.reason))
     }
 
-    /// Everything happens that can happen without time passing.
+    /// What pushing `project` once more would start, without doing it.
+    ///
+    /// # Errors
+    /// If a rule refuses it, or the store fails.
+    pub async fn would_start(&self, project: &Project) -> Result<Vec<Input>> {
+        deliver::starts(&self.driver, &self.plan_again(project).await?).await
+    }
+
+    /// Everything happens that can happen without time passing. Says when the keeper wants to look again.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn settle(&self) -> Result<()> {
+    pub async fn settle(&self) -> Result<Option<Timestamp>> {
         let mut touched = self.driver.changes();
+        let mut changed = self.runtime.changes();
         for _ in 0..ROUNDS {
             self.outbox.settle().await?;
-            self.keeper.look_at_everything().await?;
-            if touched.try_recv().is_err() {
-                return Ok(());
+            let again = self.keeper.look_at_everything().await?;
+            if !news(&mut touched) & !news(&mut changed) {
+                return Ok(again);
             }
-            while touched.try_recv().is_ok() {}
         }
         Err(Failure::stalled("the world does not come to rest"))
     }
@@ -175,14 +229,15 @@ impl World {
     pub async fn pass(&self, time: Duration) -> Result<()> {
         let end = self.clock.now() + time;
         loop {
-            self.settle().await?;
-            match self.driver.store.next_due(self.clock.now()).await? {
+            let look = self.settle().await?;
+            let due = self.driver.store.next_due(self.clock.now()).await?;
+            match due.into_iter().chain(look).min() {
                 Some(due) if due <= end => self.clock.advance_to(due),
                 _ => break,
             }
         }
         self.clock.advance_to(end);
-        self.settle().await
+        self.settle().await.map(|_| ())
     }
 
     /// What is remembered of a deployment config.
@@ -200,15 +255,15 @@ impl World {
     /// # Errors
     /// If the store fails.
     pub async fn statuses(&self, push: u32) -> Result<Vec<String>> {
-        let commit = CommitId::new(format!("{push:040x}"));
-        let statuses = reporter::statuses(&*self.driver.store, &RepositoryName::new("repo"), &commit).await?;
+        let repository = RepositoryName::new(REPOSITORY);
+        let statuses = reporter::statuses(&*self.driver.store, &repository, &commit(push)).await?;
         let told = |status: &CommitStatus| format!("{} {}: {}", status.state, status.context, status.description);
         Ok(statuses.iter().map(told).collect())
     }
 
     /// Every status that was written, in order.
     pub fn written(&self) -> Vec<CommitStatus> {
-        self.recorded.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.surroundings.recorded.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// All runs, oldest first.
@@ -219,6 +274,35 @@ impl World {
         let mut runs = self.driver.store.runs(&RunFilter::default()).await?;
         runs.reverse();
         Ok(runs.into_iter().map(|run| run.value).collect())
+    }
+}
+
+/// Whether anything was announced since the last time; missed announcements count.
+fn news<T: Clone>(announcements: &mut broadcast::Receiver<T>) -> bool {
+    let mut any = false;
+    while !matches!(announcements.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {
+        any = true;
+    }
+    any
+}
+
+fn commit(push: u32) -> CommitId {
+    CommitId::new(format!("{push:07x}{:033x}", 0))
+}
+
+fn unknown_repository() -> RepositoryState {
+    RepositoryState {
+        name: RepositoryName::new(REPOSITORY),
+        url: "file:///repo".into(),
+        branch: "main".into(),
+        project: Some(ProjectName::new("shop")),
+        applied: None,
+        seen: None,
+        looked_at: None,
+        problem: None,
+        accepted_rewrite: None,
+        allowed_prune: None,
+        down: false,
     }
 }
 
@@ -255,7 +339,7 @@ pub fn deployment_config(name: &str, image: &str, replicas: u32, spec: Value) ->
     for (key, value) in spec.as_object().into_iter().flatten() {
         content["spec"][key] = value.clone();
     }
-    let digest = Digest::new(format!("plain:{content}"));
+    let digest = digest::of(&content);
     let key = ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() };
     Object { key, service: ServiceName::new(name), location: Location::default(), content, digest }
 }

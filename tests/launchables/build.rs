@@ -87,11 +87,11 @@ fn a_build_goes_on_without_the_daemon_and_is_not_started_twice() {
 }
 
 #[test]
-fn a_builder_that_is_killed_is_no_result_and_the_next_one_builds() {
+fn a_builder_that_is_killed_is_no_result_and_the_next_one_builds_alone() {
     let mut world = World::new(&[]);
     let (journal, gate) = (world.journal(), world.root.path().join("gate"));
     let script = format!(
-        "#!/bin/sh\necho $PPID >> {}\nwhile ! [ -e {} ]; do sleep 0.01; done\n",
+        "#!/bin/sh\necho $PPID $$ >> {}\nwhile ! [ -e {} ]; do sleep 0.01; done\n",
         journal.display(),
         gate.display()
     );
@@ -99,16 +99,18 @@ fn a_builder_that_is_killed_is_no_result_and_the_next_one_builds() {
     let launchables = world.open();
     launchables.prepare(&repository(), &tree('a'), SecurityContext::default()).unwrap_err();
     eventually("the build has begun", || world.journal_lines() == 1);
-    let builder = fs::read_to_string(&journal).unwrap().trim().parse().unwrap();
-    let builder = rustix::process::Pid::from_raw(builder).unwrap();
+    let pids = fs::read_to_string(&journal).unwrap();
+    let (builder, build) = pids.trim().split_once(' ').unwrap();
+    let builder = rustix::process::Pid::from_raw(builder.parse().unwrap()).unwrap();
     rustix::process::kill_process(builder, rustix::process::Signal::KILL).unwrap();
     let failure = prepare(&launchables, &tree('a')).unwrap_err();
-    assert_eq!(
-        (failure.class(), failure.to_string().as_str()),
-        (Class::Transient, "the builder ended without a result")
-    );
-    fs::write(gate, "").unwrap();
+    let expected = (Class::Transient, "the builder ended without a result".to_owned());
+    assert_eq!((failure.class(), failure.to_string()), expected);
     launchables.forget_failure(&repository(), &tree('a')).unwrap();
+    launchables.prepare(&repository(), &tree('a'), SecurityContext::default()).unwrap_err();
+    eventually("the next build has begun", || world.journal_lines() == 2);
+    let environment = fs::read(format!("/proc/{build}/environ")).unwrap_or_default();
+    assert!(environment.is_empty(), "the first build still runs");
+    fs::write(gate, "").unwrap();
     prepare(&launchables, &tree('a')).unwrap();
-    assert_eq!(world.journal_lines(), 2);
 }

@@ -34,6 +34,10 @@ impl Images for FolderImages {
         Ok(Some(self.0.join(image)))
     }
 
+    fn forget_failure(&self, _repository: &RepositoryName, _image: &str) -> Result<()> {
+        Ok(())
+    }
+
     fn collect(&self, _: &[ImageUse]) -> Result<()> {
         Ok(())
     }

@@ -2,7 +2,13 @@
 
 use std::collections::BTreeSet;
 
-use crate::support::{Answer, Client, Load, World, eventually, get};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use crate::support::{Answer, Client, Load, Pod, World, eventually, get};
 
 fn answer(status: u16, body: &str) -> Answer {
     Answer { status, body: body.to_owned() }
@@ -141,4 +147,106 @@ fn a_head_beyond_the_limits_is_refused() {
     let mut client = Client::connect(address).unwrap();
     client.write(head.as_bytes()).unwrap();
     assert_eq!(client.line().unwrap(), "HTTP/1.1 431 Request Header Fields Too Large");
+}
+
+/// A pod that answers as many requests on a connection as told, and closes it when one more has arrived.
+fn closing(world: &World, answers: usize) -> (Pod, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pod = Pod::at(world.pod_dir("closing"), "closing", listener.local_addr().unwrap().port());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = requests.clone();
+    let serve = move |mut stream: TcpStream| -> std::io::Result<()> {
+        for answered in 0.. {
+            if stream.read(&mut [0; 4096])? == 0 {
+                return Ok(());
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            if answered == answers {
+                return Ok(());
+            }
+            stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")?;
+        }
+        Ok(())
+    };
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let serve = serve.clone();
+            thread::spawn(move || serve(stream?));
+        }
+    });
+    pod.make_ready();
+    world.select(&[&pod]);
+    (pod, requests)
+}
+
+#[test]
+fn a_kept_connection_that_a_pod_closes_costs_no_request() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let _pod = closing(&world, 1);
+    let mut client = Client::connect(address).unwrap();
+    (0..20).for_each(|_| assert_eq!(client.get("/").unwrap(), answer(200, "ok")));
+}
+
+#[test]
+fn a_request_that_breaks_its_connection_does_not_go_round_for_ever() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (_pod, requests) = closing(&world, 0);
+    assert_eq!(get(address, "/").unwrap().status, 502);
+    assert_eq!(requests.load(Ordering::SeqCst), 3);
+}
+
+#[test]
+fn a_request_that_may_have_been_carried_out_is_sent_once() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (_pod, requests) = closing(&world, 0);
+    for request in [
+        "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n",
+        "PUT / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nhi",
+    ] {
+        requests.store(0, Ordering::SeqCst);
+        let answer = Client::connect(address).unwrap().send(request).unwrap();
+        assert_eq!((answer.status, requests.load(Ordering::SeqCst)), (502, 1), "{answer:?}");
+    }
+}
+
+#[test]
+fn old_versions_are_spoken_on_either_side() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pod = Pod::at(world.pod_dir("old"), "old", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            let mut stream = stream.unwrap();
+            assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+            stream.write_all(b"HTTP/1.0 200 OK\r\n\r\nuntil the end").unwrap();
+        }
+    });
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut kept = Client::connect(address).unwrap();
+    (0..3).for_each(|_| assert_eq!(kept.get("/").unwrap(), answer(200, "until the end")));
+    let mut old = TcpStream::connect(address).unwrap();
+    old.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+    let mut text = String::new();
+    old.read_to_string(&mut text).unwrap();
+    assert!(text.starts_with("HTTP/1.0 200 OK\r\n") && text.ends_with("\r\n\r\nuntil the end"), "{text}");
+}
+
+#[test]
+fn a_response_to_head_has_no_body() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut client = Client::connect(address).unwrap();
+    client.write(b"HEAD / HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    assert_eq!(client.line().unwrap(), "HTTP/1.1 200 OK");
+    while !client.line().unwrap().is_empty() {}
+    assert_eq!(client.get("/").unwrap(), answer(200, "a"));
+    eventually("both have ended", || pod.is_drained());
 }

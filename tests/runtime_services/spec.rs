@@ -88,7 +88,11 @@ fn another_program_at_its_address_moves_a_new_service_aside() {
     let port = unused_port();
     let usual = world.apply(&spec("web", &[port])).ip();
     world.services.remove(&namespace(), "web").unwrap();
-    let _taken = TcpListener::bind((usual, port)).unwrap();
+    let mut taken = None;
+    eventually("another program has the address", || {
+        taken = TcpListener::bind((usual, port)).ok();
+        taken.is_some()
+    });
     let other = world.apply(&spec("web", &[port])).ip();
     assert_ne!(other, usual);
     assert!(matches!(other, IpAddr::V4(address) if address.is_loopback()));

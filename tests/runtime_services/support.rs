@@ -80,9 +80,14 @@ impl World {
 
     /// The process id of a service's shim, once there is one that serves.
     pub(crate) fn shim(&self, name: &str) -> i32 {
-        let status = self.service_dir(name).join("shim.json");
-        let status: serde_json::Value = serde_json::from_slice(&fs::read(status).unwrap()).unwrap();
-        i32::try_from(status["pid"].as_i64().unwrap()).unwrap()
+        let mut found = None;
+        eventually("a shim runs", || {
+            let status = fs::read(self.service_dir(name).join("shim.json")).unwrap_or_default();
+            let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
+            found = status["pid"].as_i64();
+            found.is_some()
+        });
+        i32::try_from(found.unwrap()).unwrap()
     }
 
     /// The process id of its proxy, once there is one.

@@ -1,7 +1,6 @@
 //! Git servers as they really are: HTTP, `git://` and SSH, and the ways in which they refuse.
 
 use std::net::TcpListener;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -24,12 +23,12 @@ fn with_password(url: &str, password: &str) -> Remote {
     Remote { credentials, ..remote(url) }
 }
 
-fn mirror(fixture: &GitFixture) -> Mirror {
+pub(super) fn mirror(fixture: &GitFixture) -> Mirror {
     Mirror::open_or_create(&fixture.path("mirror.git"), Limits::default()).expect("a mirror")
 }
 
 /// Looks, fetches and reads back: what must work over every transport.
-fn look_and_fetch(fixture: &GitFixture, remote: &Remote) {
+pub(super) fn look_and_fetch(fixture: &GitFixture, remote: &Remote) {
     let mirror = mirror(fixture);
     for round in 0..3 {
         let pushed = fixture.push_files(&[("app/version", &format!("{round}\n"))]);
@@ -69,6 +68,33 @@ fn a_look_costs_two_requests_and_reads_one_reference() {
     let seen = server.take_seen();
     let calls: Vec<_> = seen.iter().map(|seen| (seen.method.as_str(), seen.path.as_str())).collect();
     assert_eq!(calls, [("GET", "/origin.git/info/refs"), ("POST", "/origin.git/git-upload-pack")]);
+}
+
+#[test]
+fn a_long_negotiation_finds_what_both_have() {
+    let fixture = GitFixture::new();
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    let ssh = over_ssh(&fixture, "exec sh -c \"$last\"");
+    let commits = fixture.import_commits(200);
+    let remotes = [remote(&server.url("origin.git")), remote(&format!("{}/origin.git", daemon.url)), ssh];
+    let mirrors = remotes.each_ref().map(|remote| {
+        let name = format!("mirror-{}", remote.url.to_string().len());
+        let mirror = Mirror::open_or_create(&fixture.path(&name), Limits::default()).expect("a mirror");
+        let head = remote_head(remote).expect("a look").expect("a branch");
+        assert_eq!(mirror.fetch(remote, &head).expect("a fetch").as_str(), commits[199]);
+        mirror
+    });
+    // The remote goes back far behind what the mirrors offer first, and forward again from there.
+    fixture.git(&["fetch", "--quiet", "origin", "main"]);
+    fixture.git(&["reset", "--quiet", "--hard", &commits[20]]);
+    fixture.commit_files(&[("a", "1")]);
+    fixture.git(&["push", "--quiet", "--force", "origin", "HEAD"]);
+    for (remote, mirror) in remotes.iter().zip(mirrors) {
+        let head = remote_head(remote).expect("a look").expect("a branch");
+        mirror.fetch(remote, &head).expect("a fetch");
+        let log = mirror.open().expect("a handle").log(None, &head, 100).expect("a log");
+        assert_eq!(log.len(), 22, "{}", remote.url);
+    }
 }
 
 #[test]
@@ -243,7 +269,7 @@ impl Drop for Daemon {
     }
 }
 
-fn wait_until(condition: impl Fn() -> bool) {
+pub(super) fn wait_until(condition: impl Fn() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(10);
     while !condition() {
         assert!(Instant::now() < deadline, "the condition did not come true");
@@ -269,8 +295,7 @@ fn fake_ssh(fixture: &GitFixture, body: &str) -> PathBuf {
         fixture.environment().iter().map(|(name, value)| format!("export {name}='{value}'\n")).collect();
     let script =
         format!("#!/bin/sh\n{environment}printf '%s\\n' \"$@\" >>'{}'\nfor last; do :; done\n{body}\n", log.display());
-    std::fs::write(&path, script).expect("a script");
-    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("executable");
+    fixture.write_program(&path, &script);
     path
 }
 
@@ -360,6 +385,14 @@ fn an_empty_repository_and_a_missing_branch_differ() {
     for url in urls() {
         let other = Remote { branch: "other".to_owned(), ..remote(&url) };
         assert_eq!(remote_head(&other).expect("a look"), None, "{url}");
+    }
+}
+
+#[test]
+fn a_branch_that_git_would_not_allow_is_refused() {
+    for branch in ["", "a b", "a..b", "a\nref-prefix refs/", "-/../x", "a.lock"] {
+        let remote = Remote { branch: branch.to_owned(), ..remote("https://git.example/x") };
+        assert_eq!(remote_head(&remote).expect_err(branch).class(), Class::Stalled);
     }
 }
 

@@ -57,6 +57,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         commit: commit_id('1'),
         plan: "plan-1".into(),
         cause: "push".into(),
+        is_rollback: false,
         attempt: 1,
         sequence: Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() },
         content: "sha256:web".into(),

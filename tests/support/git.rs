@@ -110,6 +110,29 @@ impl GitFixture {
         std::fs::write(path, content).expect("a file");
     }
 
+    /// Makes a program of a script. Another process writes it: a file that this one still has open for writing, in
+    /// some child of a parallel test, could not be run.
+    pub(crate) fn write_program(&self, path: &Path, script: &str) {
+        let text = self.path("script");
+        std::fs::write(&text, script).expect("a script");
+        let status = Command::new("install").args(["-D", "-m", "755"]).arg(text).arg(path).status().expect("install");
+        assert!(status.success());
+    }
+
+    /// Puts `count` commits without files onto `main` of the bare repository at once; gives their ids, oldest first.
+    pub(crate) fn import_commits(&self, count: usize) -> Vec<String> {
+        let stream: String = (0..count)
+            .map(|_| "commit refs/heads/main\ncommitter Ada <ada@example.org> 1767323045 +0000\ndata 2\nx\n\n")
+            .collect();
+        let file = self.path("stream");
+        std::fs::write(&file, stream).expect("a stream");
+        let input = std::fs::File::open(file).expect("the stream");
+        let status = self.command(&self.bare()).args(["fast-import", "--quiet"]).stdin(input).status().expect("git");
+        assert!(status.success());
+        let list = self.git_in(&self.bare(), &["rev-list", "--reverse", "main"]);
+        list.lines().map(str::to_owned).collect()
+    }
+
     /// The commit that the work tree is at.
     pub(crate) fn head(&self) -> String {
         self.git(&["rev-parse", "HEAD"])

@@ -7,6 +7,9 @@ use crate::model::outcome::Verdict;
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
 
+/// The domain event of a push, for stages that want to start with it beside the first one.
+const PUSH: &str = "push";
+
 /// How each stage's delivery sequence is started: the first by the push, later ones by what they name in
 /// `triggeredOn`; if no delivery sequence names anything, by the stage before them in the file.
 pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) -> BTreeMap<StageName, StageStart> {
@@ -17,6 +20,7 @@ pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) ->
         let Some(sequence) = delivery.get(&stage.name) else { continue };
         let start = match previous {
             None => StageStart::Push,
+            Some(_) if sequence.triggered_on.iter().any(|trigger| short(&trigger.event) == PUSH) => StageStart::Push,
             Some(_) if !sequence.triggered_on.is_empty() => StageStart::After(sequence.triggered_on.clone()),
             Some(_) if chained => StageStart::ByHand,
             Some((before, theirs)) => StageStart::After(vec![finished(before, &theirs.name)]),
@@ -31,14 +35,16 @@ fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
     SequenceTrigger { event: format!("{stage}.{sequence}.finished"), selector: BTreeMap::new() }
 }
 
-/// The stage whose passing a start waits for: the one that its first trigger names.
+/// The stage whose passing a start waits for: the one that the first trigger names which fires when a stage passes.
 pub fn predecessor(start: &StageStart) -> Option<StageName> {
     let StageStart::After(triggers) = start else { return None };
-    let (stage, _) = short(&triggers.first()?.event).split_once('.')?;
+    let trigger = triggers.iter().find(|trigger| selects(trigger, "pass"))?;
+    let (stage, _) = short(&trigger.event).split_once('.')?;
     Some(StageName::new(stage))
 }
 
-/// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`.
+/// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`: of stages that it triggers, and
+/// of those that stand behind stages which do not have the service.
 pub fn next<'a>(
     plan: &'a Plan,
     stage: &StageName,
@@ -47,12 +53,16 @@ pub fn next<'a>(
     verdict: Verdict,
 ) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
     let event = format!("{stage}.{sequence}.finished");
-    let follows = |part: &&StagePlan| match &part.start {
+    let triggered = |part: &StagePlan| match &part.start {
         StageStart::After(triggers) => triggers.iter().any(|trigger| fires(trigger, &event, verdict)),
         StageStart::Push | StageStart::ByHand => false,
     };
-    let of_service = |part: &'a StagePlan| part.service(service).map(|service| (part, service));
-    plan.stages.iter().filter(follows).filter_map(of_service).collect()
+    let behind = |part: &StagePlan, service: &ServicePlan| {
+        let waits_for_this = service.previous_stage.as_ref().is_some_and(|previous| &previous.stage == stage);
+        verdict == Verdict::Success && waits_for_this && predecessor(&part.start).is_some_and(|named| &named != stage)
+    };
+    let parts = plan.stages.iter().filter_map(|part| Some((part, part.service(service)?)));
+    parts.filter(|(part, service)| triggered(part) || behind(part, service)).collect()
 }
 
 /// A trigger may name its event with or without the type's prefix.
@@ -67,10 +77,13 @@ fn fires(trigger: &SequenceTrigger, event: &str, verdict: Verdict) -> bool {
         Verdict::Failure | Verdict::Error => "fail",
         Verdict::Cancelled | Verdict::Superseded => return false,
     };
-    let selects = |(key, wanted): (&String, &String)| {
+    short(&trigger.event) == event && selects(trigger, result)
+}
+
+fn selects(trigger: &SequenceTrigger, result: &str) -> bool {
+    let fits = |(key, wanted): (&String, &String)| {
         let wanted = if wanted == "failed" { "fail" } else { wanted };
         (key == "result" || key.ends_with(".result")) && wanted == result
     };
-    short(&trigger.event) == event
-        && if trigger.selector.is_empty() { result == "pass" } else { trigger.selector.iter().all(selects) }
+    if trigger.selector.is_empty() { result == "pass" } else { trigger.selector.iter().all(fits) }
 }

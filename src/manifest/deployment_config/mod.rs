@@ -47,6 +47,8 @@ fn validate_spec(spec: &Value, findings: &mut Findings<'_>) {
     selector(spec, template, findings);
     let gets_image = |container: &str| trigger::names_container(spec, container);
     pod_template::validate::validate(template, "/spec/template", &gets_image, findings);
+    pod_template::local::validate(template, "/spec/template", findings);
+    fixed_ports(spec, template, findings);
 }
 
 fn selector(spec: &Value, template: &Value, findings: &mut Findings<'_>) {
@@ -60,6 +62,20 @@ fn selector(spec: &Value, template: &Value, findings: &mut Findings<'_>) {
     if let Some((key, _)) = missing {
         let message = format!("the selector's `{key}` is not among the template's labels");
         findings.error("/spec/template/metadata/labels", "invalid", message);
+    }
+}
+
+/// Old and new pods are there at once while a rolling deployment surges, and cannot share a port of the machine.
+fn fixed_ports(spec: &Value, template: &Value, findings: &mut Findings<'_>) {
+    if !strategy::surges(spec) {
+        return;
+    }
+    for (container, value) in pod_template::items(template, "/spec/containers") {
+        for (index, _) in pod_template::items(value, "/ports").filter(|(_, port)| port.get("hostPort").is_some()) {
+            let field = format!("/spec/template/spec/containers/{container}/ports/{index}/hostPort");
+            findings.warning(&field, "fixed-port", "old and new pods cannot both have this port").hint =
+                Some("leave it out, or set maxSurge to 0".to_owned());
+        }
     }
 }
 

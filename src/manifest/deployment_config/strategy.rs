@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::hook;
 use crate::manifest::findings::Findings;
-use crate::manifest::pod_template::text_at;
+use crate::manifest::names;
+use crate::manifest::pod_template::{items, text_at};
 use crate::model::deployment_config::DEFAULT_STRATEGY_TIMEOUT;
 
 /// Checks `spec.strategy`.
@@ -19,12 +20,31 @@ pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
             hook::validate_all(spec, "recreateParams", findings);
             leftover(spec, "Recreate", "rollingParams", findings);
         }
-        "Custom" => {
-            findings.error("/spec/strategy/type", "not-supported", "the Custom strategy is not supported yet").hint =
-                Some("use Rolling or Recreate, with hooks for what the deployer image does".to_owned());
-        }
+        "Custom" => custom(spec, findings),
         _ => {}
     }
+}
+
+fn custom(spec: &Value, findings: &mut Findings<'_>) {
+    findings.error("/spec/strategy/type", "not-supported", "the Custom strategy is not supported yet").hint =
+        Some("use Rolling or Recreate, with hooks for what the deployer image does".to_owned());
+    let Some(params) = spec.pointer("/strategy/customParams") else {
+        findings.error("/spec/strategy/customParams", "required", "this is required");
+        return;
+    };
+    for (index, variable) in items(params, "/environment") {
+        let name = text_at(variable, "/name");
+        if let (false, Err(wrong)) = (name.is_empty(), names::identifier(name)) {
+            let field = format!("/spec/strategy/customParams/environment/{index}/name");
+            findings.error(&field, "invalid", format!("`{name}` {wrong}"));
+        }
+    }
+}
+
+/// Whether there may be more pods than declared for a while.
+pub(super) fn surges(spec: &Value) -> bool {
+    let surge = spec.pointer("/strategy/rollingParams/maxSurge");
+    text_at(spec, "/strategy/type") == "Rolling" && surge.is_some_and(|surge| surge != 0 && surge != "0%")
 }
 
 /// The block that is read for `timeoutSeconds`: that of the strategy's type.

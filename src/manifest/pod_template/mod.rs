@@ -1,6 +1,7 @@
 //! Kubernetes' pod template: defaults, rules, and what it refers to.
 
 pub(crate) mod defaults;
+pub(crate) mod local;
 pub(crate) mod references;
 pub(crate) mod validate;
 

@@ -10,6 +10,9 @@ use crate::manifest::names;
 
 /// Checks a template that stands at `at` of its object. `may_lack_image` says which containers get their image later.
 pub(crate) fn validate(template: &Value, at: &str, may_lack_image: &dyn Fn(&str) -> bool, findings: &mut Findings<'_>) {
+    if template.get("spec").is_none_or(|spec| !spec.is_object()) {
+        return;
+    }
     let spec = format!("{at}/spec");
     if text_at(template, "/spec/restartPolicy") != "Always" {
         findings.error(&format!("{spec}/restartPolicy"), "unsupported-value", "must be `Always` for pods that serve");

@@ -79,7 +79,9 @@ impl Walk<'_, '_> {
                 return false;
             }
             self.inside(key, |walk| walk.value(value, field.kind));
-            field.kept || !is_empty(value)
+            // An object that must be there complains itself about what it lacks.
+            let is_kept = field.kept || field.required && matches!(field.kind, Type::Object(_));
+            is_kept || !is_empty(value)
         });
         for field in shape.fields.iter().filter(|field| field.required && !map.contains_key(field.name)) {
             self.missing(field);

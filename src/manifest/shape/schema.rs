@@ -55,3 +55,29 @@ fn value(kind: &Type) -> Value {
         Type::Object(shape) => object(shape),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::manifest::schema;
+
+    #[test]
+    fn users_kinds_have_schemas_that_say_what_the_reader_wants() {
+        let config = schema("DeploymentConfig").expect("known");
+        let spec = &config["properties"]["spec"];
+        assert_eq!(spec["required"], json!(["template"]));
+        assert_eq!(spec["properties"]["replicas"]["minimum"], 0);
+        assert_eq!(
+            spec["properties"]["strategy"]["properties"]["type"]["enum"],
+            json!(["Rolling", "Recreate", "Custom"])
+        );
+        assert_eq!(config["properties"]["metadata"]["required"], json!(["name"]));
+        assert!(config["properties"].get("status").is_none());
+        for kind in ["Project", "task", "SHIPYARD"] {
+            let schema = schema(kind).expect(kind);
+            assert_eq!(schema["additionalProperties"], false, "{kind}");
+            assert!(schema["properties"]["kind"]["const"].is_string());
+        }
+        assert_eq!(schema("Pod"), None);
+    }
+}

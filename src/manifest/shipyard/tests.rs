@@ -1,1 +1,167 @@
+use serde_json::json;
 
+use super::*;
+use crate::manifest::yaml;
+
+fn read_text(text: &str) -> (Option<Shipyard>, Vec<String>) {
+    let reading = yaml::read(text.as_bytes());
+    assert_eq!(reading.errors, []);
+    let document = &reading.documents[0];
+    let mut findings = Findings::new("shipyard.yaml", document, "");
+    let shipyard = read(&document.value, &mut findings);
+    (shipyard, findings.problems.iter().map(ToString::to_string).collect())
+}
+
+/// A shipyard of the given stages, as a flow sequence or indented by two.
+fn stages(stages: &str) -> (Option<Shipyard>, Vec<String>) {
+    read_text(&format!(
+        "apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\nmetadata: {{name: s}}\nspec:\n  stages:\n{stages}"
+    ))
+}
+
+#[test]
+fn the_seeds_example_is_read() {
+    let (shipyard, problems) = read_text(include_str!("../../../tests/manifest/seed-shipyard.yaml"));
+    let shipyard = shipyard.expect("it has no errors");
+    assert_eq!(shipyard.name, "shipyard-abc");
+    let sequence = &shipyard.stages[0].sequences[0];
+    let tasks: Vec<_> = sequence.tasks.iter().map(|task| task.name.as_str()).collect();
+    assert_eq!(tasks, ["deployment", "test", "evaluation", "test", "evaluation", "release"]);
+    assert_eq!(sequence.tasks[0].properties, json!({"deploymentstrategy": "blue_green"}));
+    assert_eq!(sequence.triggered_on[0].event, "dev.artifact-delivery.finished");
+    assert_eq!(problems.len(), 1, "its trigger leads nowhere: {problems:?}");
+}
+
+#[test]
+fn every_version_that_was_published_is_read() {
+    for version in ["spec.keptn.sh/0.2.0", "spec.keptn.sh/0.2.4", "0.2.3"] {
+        let text = format!(
+            "apiVersion: {version}\nkind: Shipyard\nspec: {{stages: [{{name: dev, sequences: [{{name: a, tasks: [{{name: b}}]}}]}}]}}"
+        );
+        let (shipyard, problems) = read_text(&text);
+        assert!(shipyard.is_some() && problems.is_empty(), "{version}: {problems:?}");
+    }
+}
+
+#[test]
+fn other_versions_are_refused_with_a_hint() {
+    let table = [
+        ("apiVersion: spec.keptn.sh/0.1.7\nkind: Shipyard", "is of version 0.1"),
+        ("stages:\n- name: dev\n  deployment_strategy: direct", "is of version 0.1"),
+        (
+            "apiVersion: spec.keptn.sh/0.2.0\nkind: Shipyard\nspec: {stages: [{name: dev, test_strategy: functional}]}",
+            "is of version 0.1",
+        ),
+        (
+            "apiVersion: spec.keptn.sh/9.9.9\nkind: Shipyard\nspec: {stages: [{name: a}]}",
+            "`9.9.9` is no supported version",
+        ),
+        ("kind: Shipyard\nspec: {stages: [{name: a}]}", "apiVersion: this is required"),
+        ("apiVersion: 0.2.0\nkind: Ship\nspec: {stages: [{name: a}]}", "kind: must be `Shipyard`"),
+    ];
+    for (text, expected) in table {
+        let (shipyard, problems) = read_text(text);
+        assert!(shipyard.is_none());
+        assert!(problems[0].contains(expected) && problems[0].contains("error"), "{problems:?}");
+    }
+}
+
+#[test]
+fn what_keptn_would_fail_at_later_is_refused_at_once() {
+    let table = [
+        ("    []", "spec.stages: a shipyard needs at least one stage"),
+        ("  - {name: Dev, sequences: []}", "spec.stages[0].name: `Dev` must be lower-case letters"),
+        ("  - {sequences: []}", "spec.stages[0].name: this is required"),
+        ("  - {name: a}\n  - {name: a}", "spec.stages[1].name: the stage `a` is declared twice"),
+        (
+            "  - {name: a, sequences: [{name: s, tasks: [{name: t}]}, {name: s, tasks: [{name: t}]}]}",
+            "sequences[1].name: the sequence `s` is declared twice",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s.t, tasks: [{name: t}]}]}",
+            "sequences[0].name: `s.t` must not contain dots",
+        ),
+        ("  - {name: a, sequences: [{name: s, tasks: [{name: a/b}]}]}", "tasks[0].name: `a/b` must not contain dots"),
+        ("  - {name: a, sequences: [{name: s}]}", "sequences[0].tasks: the sequence `s` has no tasks"),
+        (
+            "  - {name: a, sequences: [{name: s, tasks: [{name: t, triggeredAfter: soon}]}]}",
+            "triggeredAfter: `soon` is not a duration",
+        ),
+        ("  - {name: a, sequences: [{name: s, tasks: [{name: t, properties: 1}]}]}", "properties: must be a mapping"),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{selector: {}}], tasks: [{name: t}]}]}",
+            "triggeredOn[0].event: this is required",
+        ),
+    ];
+    for (text, expected) in table {
+        let (shipyard, problems) = stages(text);
+        assert!(shipyard.is_none(), "{text}");
+        let found = problems.iter().any(|problem| problem.contains("error") && problem.contains(expected));
+        assert!(found, "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn what_has_no_effect_is_a_warning() {
+    let table = [
+        ("  - name: a", "has no sequences"),
+        ("  - {name: a, sequences: [{name: s, triggers: [x], tasks: [{name: t}]}]}", "the key `triggers` is not known"),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: b.s.finished}], tasks: [{name: t}]}]}",
+            "there is no stage `b`",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.x.finished}], tasks: [{name: t}]}]}",
+            "has no sequence `x`",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.started}], tasks: [{name: t}]}]}",
+            "only `.finished` does",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [a.evaluation.finished], tasks: [{name: t}]}]}",
+            "has the key `event`",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {result: failed}}}], tasks: [{name: t}]}]}",
+            "`failed` is read as that",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {result: good}}}], tasks: [{name: t}]}]}",
+            "never the result",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {x.result: pass}}}], tasks: [{name: t}]}]}",
+            "has no task `x`",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {color: pass}}}], tasks: [{name: t}]}]}",
+            "cannot be selected by",
+        ),
+    ];
+    for (text, expected) in table {
+        let (shipyard, problems) = stages(text);
+        assert!(shipyard.is_some(), "{text}: {problems:?}");
+        assert_eq!(problems.len(), 1, "{text}: {problems:?}");
+        assert!(problems[0].contains("warning") && problems[0].contains(expected), "{text}: {problems:?}");
+    }
+}
+
+#[test]
+fn spellings_of_the_same_become_the_same() {
+    let (shipyard, _) = stages(
+        "  - {name: a, sequences: [{name: s, triggeredOn: [{event: sh.keptn.event.a.s.finished, selector: {match: {result: failed}}}], tasks: [{name: t, triggeredAfter: 1m30s}]}]}",
+    );
+    let sequence = &shipyard.expect("no errors").stages[0].sequences[0];
+    assert_eq!(sequence.triggered_on[0].event, "a.s.finished");
+    assert_eq!(sequence.triggered_on[0].selector["result"], "fail");
+    assert_eq!(sequence.tasks[0].triggered_after_ms, 90_000);
+}
+
+#[test]
+fn domain_events_are_left_alone() {
+    let (_, problems) = stages(
+        "  - {name: a, sequences: [{name: s, triggeredOn: [{event: push}, {event: a.problem.open}, {event: problem.open}], tasks: [{name: t}]}]}",
+    );
+    assert_eq!(problems, [] as [&str; 0]);
+}

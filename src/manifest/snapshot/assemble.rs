@@ -10,7 +10,7 @@ use crate::manifest::discover::is_under;
 use crate::manifest::object::Declared;
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
-use crate::model::ids::ServiceName;
+use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Location, Object};
 use crate::model::project::{Project, StageContent, TaskDefinition};
 
@@ -23,24 +23,33 @@ pub(super) struct Assembled {
     folders: Vec<String>,
 }
 
-/// Builds all stages.
-pub(super) fn assemble(layout: &Layout, files: &FileMap) -> Assembled {
+/// Builds all stages. Objects that are as they were `before` are shared with it.
+pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembled>) -> Assembled {
     let mut problems = Vec::new();
-    let stages = layout.stages.iter().map(|stage| self::stage(stage, layout, files, &mut problems)).collect();
+    let known = |name: &StageName| before?.project.stages.iter().find(|stage| stage.name == *name);
+    let stages = layout.stages.iter();
+    let stages = stages.map(|stage| self::stage(stage, layout, files, known(&stage.name), &mut problems)).collect();
     let project =
         Project { name: layout.name.clone(), shipyard: layout.shipyard.clone(), stages, statuses: layout.statuses };
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
     Assembled { project: Arc::new(project), problems, folders }
 }
 
-fn stage(stage: &StageLayout, layout: &Layout, files: &FileMap, problems: &mut Vec<Problem>) -> StageContent {
+fn stage(
+    stage: &StageLayout,
+    layout: &Layout,
+    files: &FileMap,
+    before: Option<&StageContent>,
+    problems: &mut Vec<Problem>,
+) -> StageContent {
     let in_stage = || files.iter().filter(|(path, _)| is_under(path, &stage.folder)).map(|(_, file)| file);
     let pairs = in_stage().flat_map(|file| file.parsed.declarations.objects.iter().zip(&file.objects));
     let (declared, resolved): (Vec<&Declared>, Vec<&Arc<Object>>) = pairs.unzip();
     let services = service::assign(&declared);
     let mut objects = BTreeMap::new();
     for (object, service) in resolved.into_iter().zip(services) {
-        let object = with_service(object, service);
+        let known = before.and_then(|stage| stage.objects.get(&object.key));
+        let object = with_service(object, service, known);
         if let Some(first) = objects.insert(object.key.clone(), Arc::clone(&object)) {
             problems.push(twice(&object.key, &first.location, &object.location));
         }
@@ -56,11 +65,15 @@ fn stage(stage: &StageLayout, layout: &Layout, files: &FileMap, problems: &mut V
     }
 }
 
-fn with_service(object: &Arc<Object>, service: ServiceName) -> Arc<Object> {
+/// The object as one of a service; the known one if it is the same, since copying content is what costs.
+fn with_service(object: &Arc<Object>, service: ServiceName, known: Option<&Arc<Object>>) -> Arc<Object> {
     if object.service == service {
         return Arc::clone(object);
     }
-    Arc::new(Object { service, ..Object::clone(object) })
+    let is_same = |known: &&Arc<Object>| {
+        known.service == service && known.digest == object.digest && known.location == object.location
+    };
+    known.filter(is_same).map_or_else(|| Arc::new(Object { service, ..Object::clone(object) }), Arc::clone)
 }
 
 fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
@@ -146,7 +159,7 @@ fn put_into(stage: &mut StageContent, file: &Resolved) {
     for object in &file.objects {
         if let Some(place) = stage.objects.get_mut(&object.key) {
             let service = place.service.clone();
-            *place = with_service(object, service);
+            *place = with_service(object, service, None);
         }
     }
 }

@@ -10,7 +10,7 @@ use crate::manifest::files::{FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::Problem;
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
-use crate::manifest::{shipyard, yaml};
+use crate::manifest::{names, shipyard, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
 use crate::model::project::StatusDetail;
@@ -181,8 +181,13 @@ fn stages(
     for declared in &shipyard.stages {
         let settings = settings.stages.get(declared.name.as_str());
         let stage = stage(project, declared, settings, problems);
+        let place = settings.map_or_else(in_project_file, |settings| settings.location.clone());
+        if let Err(wrong) = names::label(stage.namespace.as_str()) {
+            let message = format!("the namespace `{}` of the stage `{}` {wrong}", stage.namespace, stage.name);
+            let hint = format!("set `spec.stages.{}.namespace` in {PROJECT_FILE}", stage.name);
+            problems.push(Problem::error(&place, "invalid", message).hint(hint));
+        }
         if let Some(other) = targets.insert(stage.namespace.clone(), &declared.name) {
-            let place = settings.map_or_else(in_project_file, |settings| settings.location.clone());
             let message =
                 format!("the stages `{other}` and `{}` both use the namespace `{}`", stage.name, stage.namespace);
             problems.push(Problem::error(&place, "duplicate", message).hint("give each stage a namespace of its own"));

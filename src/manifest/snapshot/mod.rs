@@ -90,7 +90,7 @@ impl Snapshot {
         }
         next.renew_folders(changed, files)?;
         let assembled = replace(&state.assembled, &state.files, &next.files, &next.touched)
-            .unwrap_or_else(|| assemble(&state.layout, &next.files));
+            .unwrap_or_else(|| assemble(&state.layout, &next.files, Some(&state.assembled)));
         next.finish(options, Arc::clone(&state.layout), assembled, files)
     }
 
@@ -112,7 +112,7 @@ impl Snapshot {
             };
             next.put(&entry.path, parsed, files)?;
         }
-        let assembled = assemble(&layout, &next.files);
+        let assembled = assemble(&layout, &next.files, None);
         next.finish(options, Arc::new(layout), assembled, files)
     }
 }

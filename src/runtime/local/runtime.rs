@@ -353,6 +353,16 @@ impl Runtime for LocalRuntime {
         self.blocking(move |inner| inner.prepare(&pod)).await
     }
 
+    async fn forget_failures(&self, pod: &Pod) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| {
+            let spec = &pod.template.spec;
+            let images = spec.init_containers.iter().chain(&spec.containers).map(|container| &container.image);
+            images.into_iter().try_for_each(|image| inner.options.images.forget_failure(&pod.repository, image))
+        })
+        .await
+    }
+
     async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
         let (pod, objects) = (pod.clone(), objects.clone());
         self.blocking(move |inner| inner.start(&pod, &objects)).await

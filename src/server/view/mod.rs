@@ -17,7 +17,7 @@ pub use deployment::{ConfigView, HistoryRow};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use placement::{PodView, ServiceView};
-pub use plan::{ChangeView, DifferenceView, PlanView};
+pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};
 pub use revision::{RevisionView, StatusView};
 pub use run::{RunDetail, RunView, StepView, TryView};

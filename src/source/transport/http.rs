@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt as _;
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
-use reqwest::{Certificate, Client, RequestBuilder, Response, StatusCode, Url, redirect};
+use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url, redirect};
 use tokio_util::io::StreamReader;
 
 use super::stream::{Stream, wait};
@@ -50,7 +50,7 @@ impl HttpRemote {
         };
         let host = url.host_str().unwrap_or_default();
         Ok(Self {
-            client: client(remote, is_loopback(host))?,
+            client: client(remote, url)?,
             base: url.clone(),
             home: url.clone(),
             authorization: remote.credentials.authorization(host, user.as_deref())?,
@@ -197,41 +197,58 @@ fn without_suffix(url: &Url, suffix: &str) -> Option<Url> {
     Url::parse(url.as_str().strip_suffix(suffix)?).ok()
 }
 
-/// What makes one client differ from another: the CA bundle, whether proxies are passed by, the time to connect.
-type ClientKey = (Option<Vec<u8>>, bool, Duration);
+/// What makes one client differ from another.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
+struct ClientKind {
+    ca: Option<Vec<u8>>,
+    /// This machine is never reached through a proxy.
+    loopback: bool,
+    /// Works on a machine that has no certificate authorities at all.
+    unencrypted: bool,
+    connect: Duration,
+}
 
 /// One client per CA file in use; older ones are made again when files change.
 const MAX_CLIENTS: usize = 16;
 
 /// Clients are kept because loading the machine's authorities costs milliseconds at every poll.
-fn client(remote: &Remote, loopback: bool) -> Result<Client> {
-    static CLIENTS: Mutex<BTreeMap<ClientKey, Client>> = Mutex::new(BTreeMap::new());
-    let key = (remote.credentials.ca_bundle()?, loopback, remote.time.connect);
+fn client(remote: &Remote, url: &Url) -> Result<Client> {
+    static CLIENTS: Mutex<BTreeMap<ClientKind, Client>> = Mutex::new(BTreeMap::new());
+    let kind = ClientKind {
+        ca: remote.credentials.ca_bundle()?,
+        loopback: is_loopback(url.host_str().unwrap_or_default()),
+        unencrypted: url.scheme() == "http",
+        connect: remote.time.connect,
+    };
     let mut clients = CLIENTS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(client) = clients.get(&key) {
+    if let Some(client) = clients.get(&kind) {
         return Ok(client.clone());
     }
-    let client = build_client(key.0.as_deref(), loopback, remote.time.connect)?;
+    let client = build_client(&kind)?;
     if clients.len() >= MAX_CLIENTS {
         clients.clear();
     }
-    clients.insert(key, client.clone());
+    clients.insert(kind, client.clone());
     Ok(client)
 }
 
-fn build_client(ca: Option<&[u8]>, loopback: bool, connect: Duration) -> Result<Client> {
-    let mut builder = Client::builder()
+fn build_client(kind: &ClientKind) -> Result<Client> {
+    let certificates = match &kind.ca {
+        Some(pem) => Certificate::from_pem_bundle(pem).or_stalled(|| "the CA file is not in PEM format".to_owned())?,
+        None => Vec::new(),
+    };
+    let client = builder(kind).tls_certs_merge(certificates).build();
+    let client = if kind.unencrypted { client.or_else(|_| builder(kind).tls_certs_only([]).build()) } else { client };
+    client
+        .or_stalled(|| "cannot set up HTTPS".to_owned())
+        .map_err(|failure| failure.hint("install the package ca-certificates, or set `credentials.caFile`"))
+}
+
+fn builder(kind: &ClientKind) -> ClientBuilder {
+    let builder = Client::builder()
         .user_agent(USER_AGENT)
         .redirect(redirect::Policy::none())
-        .connect_timeout(connect)
+        .connect_timeout(kind.connect)
         .pool_idle_timeout(POOL_IDLE);
-    if loopback {
-        builder = builder.no_proxy();
-    }
-    if let Some(pem) = ca {
-        let certificates =
-            Certificate::from_pem_bundle(pem).or_stalled(|| "the CA file is not in PEM format".to_owned())?;
-        builder = builder.tls_certs_merge(certificates);
-    }
-    builder.build().or_stalled(|| "cannot set up HTTPS".to_owned())
+    if kind.loopback { builder.no_proxy() } else { builder }
 }

@@ -1,17 +1,19 @@
 //! SSH by the `ssh` program, so that a user's keys, agent, certificates and host aliases work as they are used to.
 
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
 
-use super::stream::{Stream, wait};
+use super::stream::{Stream, spawn, wait};
 use super::{Deadline, Protocol, Service};
 use crate::error::{Context as _, Failure, Result};
 use crate::source::Remote;
+use crate::source::credentials::SECRET_VARIABLES;
 use crate::source::url::Address;
 
 /// What is kept of the program's complaints: enough for a server's greeting and the reason after it.
@@ -22,14 +24,21 @@ const EXIT_LIMIT: Duration = Duration::from_secs(2);
 /// The running program. It ends, with everything that it started, when this is dropped.
 #[derive(Debug)]
 pub(super) struct SshChild {
-    child: Option<Child>,
+    running: Option<Running>,
     group: Option<Pid>,
     complaint: Arc<Mutex<Vec<u8>>>,
 }
 
+#[derive(Debug)]
+struct Running {
+    child: Child,
+    /// Ends when the program's error output does.
+    collecting: JoinHandle<()>,
+}
+
 impl Drop for SshChild {
     fn drop(&mut self) {
-        if let (Some(group), Some(_unreaped)) = (self.group, &self.child) {
+        if let (Some(group), Some(_unreaped)) = (self.group, &self.running) {
             // It may be gone already.
             let _outcome = kill_process_group(group, Signal::KILL);
         }
@@ -37,16 +46,16 @@ impl Drop for SshChild {
 }
 
 impl SshChild {
-    /// Why it ended, if it ended badly.
+    /// Why it ended, if it ended badly. Waits a moment for it to end.
     pub(super) fn explain(&mut self, peer: &str) -> Option<Failure> {
-        let mut child = self.child.take()?;
-        let (status, child) = wait(EXIT_LIMIT + Duration::from_secs(1), async move {
-            let status = tokio::time::timeout(EXIT_LIMIT, child.wait()).await;
-            Ok((status.ok().and_then(std::io::Result::ok), child))
+        let mut running = self.running.take()?;
+        let (status, running) = wait(EXIT_LIMIT * 2, async move {
+            let status = tokio::time::timeout(EXIT_LIMIT, running.end()).await;
+            Ok((status.ok().flatten(), running))
         })
         .ok()?;
         if status.is_none() {
-            self.child = Some(child);
+            self.running = Some(running);
         }
         let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
         let complaint = String::from_utf8_lossy(&complaint);
@@ -57,10 +66,22 @@ impl SshChild {
     }
 }
 
+impl Running {
+    /// Waits until it has ended and all that it said is collected.
+    async fn end(&mut self) -> Option<ExitStatus> {
+        let status = self.child.wait().await.ok();
+        drop((&mut self.collecting).await);
+        status
+    }
+}
+
 pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadline: Deadline) -> Result<Stream> {
     let arguments = arguments(remote, service, protocol)?;
     let mut command = Command::new(&remote.ssh_program);
     command.args(arguments).env("SSH_ASKPASS_REQUIRE", "never").env("LC_ALL", "C").env_remove("GIT_PROTOCOL");
+    for name in SECRET_VARIABLES {
+        command.env_remove(name);
+    }
     if protocol == Protocol::V2 {
         command.env("GIT_PROTOCOL", "version=2");
     }
@@ -75,27 +96,24 @@ pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadli
         return Err(Failure::transient(format!("the program `{program}` has no input or output")));
     };
     let complaint = Arc::default();
-    collect(stderr, Arc::clone(&complaint))?;
-    let child = SshChild { child: Some(child), group, complaint };
+    let collecting = collect(stderr, Arc::clone(&complaint))?;
+    let child = SshChild { running: Some(Running { child, collecting }), group, complaint };
     let peer = format!("`{}`", remote.url);
     Ok(Stream::new(Box::new(stdout), Some(Box::new(stdin)), deadline, peer).with_ssh(child))
 }
 
 /// Keeps the last bytes of what the program complains about, and lets it complain without end.
-fn collect(mut stderr: impl AsyncRead + Send + Unpin + 'static, kept: Arc<Mutex<Vec<u8>>>) -> Result<()> {
-    let reading = async move {
-        tokio::spawn(async move {
-            let mut chunk = [0; 1024];
-            while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-                let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-                kept.extend_from_slice(chunk.get(..length).unwrap_or_default());
-                let excess = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
-                kept.drain(..excess);
-            }
-        });
-        Ok(())
-    };
-    wait(Duration::from_secs(5), reading).or_transient(|| "cannot read the output of `ssh`".to_owned())
+fn collect(mut stderr: impl AsyncRead + Send + Unpin + 'static, kept: Arc<Mutex<Vec<u8>>>) -> Result<JoinHandle<()>> {
+    spawn(async move {
+        let mut chunk = [0; 1024];
+        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
+            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
+            kept.extend_from_slice(chunk.get(..length).unwrap_or_default());
+            let excess = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
+            kept.drain(..excess);
+        }
+    })
+    .or_transient(|| "cannot read the output of `ssh`".to_owned())
 }
 
 /// The program's arguments. Host keys must be known before; nothing is asked of a person.

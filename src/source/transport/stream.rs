@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::runtime::{Builder, Runtime};
+use tokio::task::JoinHandle;
 
 use super::Deadline;
 use super::ssh::SshChild;
@@ -26,19 +27,24 @@ static RUNTIME: LazyLock<io::Result<Runtime>> = LazyLock::new(|| {
     Builder::new_multi_thread().worker_threads(threads).thread_name("git-transport").enable_all().build()
 });
 
+/// Starts a task beside the connections.
+pub(super) fn spawn(task: impl Future<Output = ()> + Send + 'static) -> io::Result<JoinHandle<()>> {
+    let runtime = RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
+    Ok(runtime.spawn(task))
+}
+
 /// Runs `future` to its end or for at most `limit`, while this thread waits.
 pub(super) fn wait<T: Send + 'static>(
     limit: Duration,
     future: impl Future<Output = io::Result<T>> + Send + 'static,
 ) -> io::Result<T> {
-    let runtime = RUNTIME.as_ref().map_err(|error| io::Error::new(error.kind(), error.to_string()))?;
     let (sender, receiver) = mpsc::sync_channel(1);
-    runtime.spawn(async move {
+    spawn(async move {
         let timed_out = |_elapsed| Err(io::Error::from(io::ErrorKind::TimedOut));
         let outcome = tokio::time::timeout(limit, future).await.unwrap_or_else(timed_out);
         // Nobody waits any more only if this thread is gone.
         drop(sender.send(outcome));
-    });
+    })?;
     receiver.recv().unwrap_or_else(|_gone| Err(io::Error::other("the connection's task ended unexpectedly")))
 }
 

@@ -1,6 +1,6 @@
 //! `launchway build`: runs a launchable's `bin/build` once, and outlives the daemon while it does.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::fs::{self, File, Permissions};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -11,12 +11,11 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{
-    Pid, PidfdFlags, Signal, WaitOptions, kill_process, kill_process_group, pidfd_open, set_child_subreaper,
-};
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_child_subreaper};
 
 use super::disk;
 use super::folder::{BuildFailure, Folder, Order};
+use super::processes::{self, end_children};
 
 /// What a build sees of the daemon's environment: where programs and mirrors are, and no secret of the daemon's.
 const PASSED_ON: [&str; 12] = [
@@ -41,9 +40,6 @@ const LOG_TAIL: usize = 16 << 10;
 const SHOWN_LINES: usize = 20;
 /// The most bytes of them.
 const SHOWN_BYTES: usize = 2 << 10;
-/// How long processes that were killed may take to disappear.
-const SWEEPS: u32 = 500;
-const SWEEP_PAUSE: Duration = Duration::from_millis(10);
 
 /// Starts a builder for a folder that holds an order.
 pub(super) fn spawn(program: &Path, folder: &Folder) -> io::Result<Child> {
@@ -95,6 +91,7 @@ fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, 
     let (output, input) = io::pipe()?;
     let mut command = Command::new(builder);
     command.current_dir(folder.tree()).env("HOME", &home).env("TMPDIR", &home).process_group(0);
+    command.env(processes::MARK, folder.path());
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
     if let Some(group) = order.group {
         command.gid(group);
@@ -136,41 +133,6 @@ fn judge(status: ExitStatus) -> Result<(), String> {
         (Some(code), _) => Err(format!("ended with exit code {code}")),
         (None, signal) => Err(format!("was ended by signal {}", signal.unwrap_or_default())),
     }
-}
-
-/// Ends everything that this process has started or adopted.
-fn end_children() -> io::Result<()> {
-    for _ in 0..SWEEPS {
-        while let Ok(Some(_)) = rustix::process::wait(WaitOptions::NOHANG) {}
-        let children = children()?;
-        if children.is_empty() {
-            return Ok(());
-        }
-        for child in children {
-            // It may have ended by itself in the meantime.
-            kill_process(child, Signal::KILL).ok();
-        }
-        thread::sleep(SWEEP_PAUSE);
-    }
-    Err(io::Error::other("processes of the build cannot be ended"))
-}
-
-fn children() -> io::Result<Vec<Pid>> {
-    let me = rustix::process::getpid().as_raw_nonzero().get();
-    let mut parents = BTreeMap::new();
-    for entry in fs::read_dir("/proc")? {
-        let Some(pid) = entry?.file_name().to_str().and_then(|name| name.parse::<i32>().ok()) else { continue };
-        // A process may end between being listed and being read.
-        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
-        parents.insert(pid, parent(&stat));
-    }
-    let ours = parents.into_iter().filter(|(_, parent)| *parent == Some(me));
-    Ok(ours.filter_map(|(pid, _)| Pid::from_raw(pid)).collect())
-}
-
-/// The parent in a line of `/proc/<pid>/stat`: the second field after the name, which may hold anything.
-fn parent(stat: &str) -> Option<i32> {
-    stat.rsplit_once(')')?.1.split_ascii_whitespace().nth(1)?.parse().ok()
 }
 
 /// A build's output: its start goes to the file, its end is kept to be shown.
@@ -277,11 +239,5 @@ mod tests {
         log.take(b"only\n").unwrap();
         log.finish().unwrap();
         assert_eq!(fs::read_to_string(&path).unwrap(), "only\n");
-    }
-
-    #[test]
-    fn the_parent_is_found_behind_any_name() {
-        assert_eq!(parent("12 (a) b) S 7 12 12 0"), Some(7));
-        assert_eq!(parent("12"), None);
     }
 }

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use super::image::Key;
+use super::processes;
 use crate::runtime::local::files::{self, Durability};
 
 /// The most that a file of the folder's own holds.
@@ -76,9 +77,17 @@ impl Folder {
         self.0.join("lock")
     }
 
+    /// Removes it, and ends what a build whose builder was killed left running in it.
+    pub(super) fn clear(&self) -> io::Result<()> {
+        if self.order().exists() {
+            processes::end_marked(&self.0.to_string_lossy())?;
+        }
+        disk::remove(&self.0)
+    }
+
     /// Makes it anew, whatever was in it.
     pub(super) fn start_over(&self) -> io::Result<()> {
-        disk::remove(&self.0)?;
+        self.clear()?;
         fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.0)?;
         fs::DirBuilder::new().mode(0o755).create(self.tree())
     }

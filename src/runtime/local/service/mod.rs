@@ -11,9 +11,11 @@
 
 mod address;
 mod backoff;
+mod ports;
 mod proxy;
 mod record;
 mod shim;
+mod signals;
 mod sockets;
 mod spec;
 
@@ -148,15 +150,19 @@ impl Services {
         Ok(dirs.iter().filter_map(|dir| Some(describe(dir, &record::read(&dir.record()).ok()??))).collect())
     }
 
-    /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready.
+    /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready. Services
+    /// whose processes are gone get new ones.
     pub fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
         spec::check_name(namespace.as_str())?;
         let mut state = self.state();
+        state.reap();
         state.pods.insert(namespace.clone(), pods.to_vec());
         let failed = || format!("cannot tell the services of `{namespace}` about their pods");
         for dir in service_dirs(&self.root.join(namespace.as_str())).or_transient(failed)? {
-            if let Some(record) = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)? {
-                state.write_endpoints(&dir, &record.spec)?;
+            let Some(record) = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)? else { continue };
+            state.write_endpoints(&dir, &record.spec)?;
+            if !is_alive(&dir) && !dir.is_stopped() {
+                self.start_shim(&mut state, &dir)?;
             }
         }
         Ok(())
@@ -212,8 +218,11 @@ impl Services {
         if signal_shim(dir, Signal::HUP) {
             return Ok(());
         }
+        self.start_shim(state, dir)
+    }
+
+    fn start_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
         let failed = || format!("cannot start `{}`", self.executable.display());
-        files::remove_if_there(&dir.status()).or_transient(failed)?;
         state.shims.push(shim::spawn(&self.executable, dir, None).or_transient(failed)?);
         Ok(())
     }

@@ -5,7 +5,7 @@ use hyper::header::{
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Uri};
-use hyper::{Method, Version};
+use hyper::{Method, Response, StatusCode, Version};
 
 /// Fields that concern one connection, besides those that `Connection` names.
 const PER_CONNECTION: [HeaderName; 6] = [
@@ -43,10 +43,12 @@ pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
 }
 
 /// Makes a pod's response one of the proxy's own.
-pub(super) fn prepare_response(headers: &mut HeaderMap, switches_protocol: bool) {
-    let upgrade = switches_protocol.then(|| headers.get(UPGRADE).cloned()).flatten();
-    remove_per_connection(headers);
-    keep_upgrade(headers, upgrade);
+pub(super) fn prepare_response<B>(response: &mut Response<B>) {
+    let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+    let upgrade = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
+    remove_per_connection(response.headers_mut());
+    keep_upgrade(response.headers_mut(), upgrade);
+    *response.version_mut() = Version::HTTP_11;
 }
 
 fn keep_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
@@ -144,12 +146,13 @@ mod tests {
 
     #[test]
     fn a_response_loses_upgrade_unless_it_switches() {
-        for switches in [true, false] {
-            let mut headers = HeaderMap::new();
-            headers.insert(UPGRADE, HeaderValue::from_static("h2c"));
-            headers.insert(CONNECTION, HeaderValue::from_static("upgrade"));
-            prepare_response(&mut headers, switches);
-            assert_eq!(headers.len(), if switches { 2 } else { 0 });
+        for (status, left) in [(StatusCode::SWITCHING_PROTOCOLS, 2), (StatusCode::OK, 0)] {
+            let mut response = Response::new(());
+            *response.status_mut() = status;
+            response.headers_mut().insert(UPGRADE, HeaderValue::from_static("h2c"));
+            response.headers_mut().insert(CONNECTION, HeaderValue::from_static("upgrade"));
+            prepare_response(&mut response);
+            assert_eq!(response.headers().len(), left);
         }
     }
 }

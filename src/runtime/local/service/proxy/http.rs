@@ -140,13 +140,11 @@ impl ClientSide {
         client: Option<OnUpgrade>,
     ) -> Response<ResponseBody> {
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
             self.shared.connections.spawn(tunnel(client, hyper::upgrade::on(&mut response), lease));
-            let (mut head, _) = response.into_parts();
-            headers::prepare_response(&mut head.headers, true);
-            return Response::from_parts(head, Either::Right(Full::default()));
+            return response.map(|_| Either::Right(Full::default()));
         }
-        headers::prepare_response(response.headers_mut(), false);
         let upstreams = self.shared.upstreams.clone();
         response.map(|body| Either::Left(Relayed::new(body, Exchange { sender, lease, upstreams })))
     }

@@ -121,7 +121,8 @@ impl Listeners {
             };
             match received {
                 Some(sockets) => self.replace(sockets).await?,
-                None if dir.is_stopped() => return Ok(End::Stopped),
+                // Without sockets there is nothing to hand over; another proxy may still have them.
+                None if dir.is_stopped() || self.accepting.is_empty() => return Ok(End::Stopped),
                 None => return Ok(End::Orphaned),
             }
         }

@@ -1,7 +1,5 @@
 //! Stories in the simulated world: the real decisions over a pretended runtime, without waiting.
 
-#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
-
 use std::time::Duration;
 
 use launchway::model::run::{Phase, Run};
@@ -11,7 +9,7 @@ use launchway::testing::world::{World, deployment_config, hook, project};
 use serde_json::{Value, json};
 
 fn world() -> (tempfile::TempDir, World) {
-    let folder = tempfile::tempdir().unwrap();
+    let folder = crate::folder();
     let world = World::open(folder.path()).unwrap();
     (folder, world)
 }

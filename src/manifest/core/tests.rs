@@ -1,0 +1,155 @@
+use serde_json::json;
+
+use super::*;
+use crate::manifest::yaml;
+
+type Settle = fn(&mut Value, &mut Findings<'_>);
+
+fn settled(settle: Settle, text: &str) -> (Value, Vec<String>) {
+    let reading = yaml::read(text.as_bytes());
+    assert_eq!(reading.errors, [], "{text}");
+    let document = &reading.documents[0];
+    let mut findings = Findings::new("a.yaml", document, "");
+    let mut value = document.value.clone();
+    settle(&mut value, &mut findings);
+    let found = findings.problems.iter().filter(|problem| problem.is_error());
+    (value, found.map(|problem| format!("{}: {}", problem.field, problem.code)).collect())
+}
+
+#[test]
+fn objects_get_upstreams_defaults() {
+    let table: [(Settle, &str, Value); 6] = [
+        (
+            settle_service,
+            "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80, nodePort: 0}], clusterIP: '', selector: {a: b}}}",
+            json!({"metadata": {"name": "a"}, "spec": {"type": "ClusterIP", "sessionAffinity": "None", "selector": {"a": "b"}, "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}]}}),
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {type: ExternalName, externalName: db.example}}",
+            json!({"metadata": {"name": "a"}, "spec": {"type": "ExternalName", "sessionAffinity": "None", "externalName": "db.example"}}),
+        ),
+        (
+            settle_endpoints,
+            "{metadata: {name: a}, subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 5432}]}]}",
+            json!({"metadata": {"name": "a"}, "subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 5432, "protocol": "TCP"}]}]}),
+        ),
+        (
+            settle_config_map,
+            "{metadata: {name: a}, data: {k: v, empty: }, binaryData: {b: 'AAEC\n'}}",
+            json!({"metadata": {"name": "a"}, "data": {"k": "v", "empty": ""}, "binaryData": {"b": "AAEC"}}),
+        ),
+        (
+            settle_secret,
+            "{metadata: {name: a}, data: {k: b2xk, j: eA==}, stringData: {k: new}}",
+            json!({"metadata": {"name": "a"}, "type": "Opaque", "data": {"k": "bmV3", "j": "eA=="}}),
+        ),
+        (
+            settle_claim,
+            "{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}",
+            json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem", "resources": {"requests": {"storage": "1Gi"}}}}),
+        ),
+    ];
+    for (settle, text, expected) in table {
+        let (value, problems) = settled(settle, text);
+        assert_eq!(problems, [] as [&str; 0], "{text}");
+        assert_eq!(value, expected, "{text}");
+    }
+}
+
+#[test]
+fn settling_again_changes_nothing() {
+    let table: [(Settle, &str); 3] = [
+        (settle_service, "{metadata: {name: a}, spec: {ports: [{port: 80}]}}"),
+        (settle_secret, "{metadata: {name: a}, stringData: {k: new}}"),
+        (
+            settle_claim,
+            "{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}",
+        ),
+    ];
+    for (settle, text) in table {
+        let (once, _) = settled(settle, text);
+        assert_eq!(settled(settle, &once.to_string()).0, once, "{text}");
+    }
+}
+
+#[test]
+fn what_upstream_refuses_is_refused() {
+    let table: [(Settle, &str, &[&str]); 18] = [
+        (settle_service, "{metadata: {name: a.b}, spec: {ports: [{port: 80}]}}", &["metadata.name: invalid"]),
+        (settle_service, "{metadata: {name: a}}", &["spec: required"]),
+        (settle_service, "{metadata: {name: a}, spec: {selector: {a: b}}}", &["spec.ports: required"]),
+        (settle_service, "{metadata: {name: a}, spec: {clusterIP: None}}", &[]),
+        (settle_service, "{metadata: {name: a}, spec: {type: ExternalName}}", &["spec.externalName: required"]),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {type: External, ports: [{port: 1}]}}",
+            &["spec.type: unsupported-value"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {ports: [{port: 80}, {port: 81, name: b}]}}",
+            &["spec.ports[0].name: required"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {ports: [{port: 80, name: b}, {port: 81, name: b}]}}",
+            &["spec.ports[1].name: duplicate"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {ports: [{port: 80, name: b}, {port: 80, name: c}]}}",
+            &["spec.ports[1].port: duplicate"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {ports: [{port: 0, targetPort: 1}]}}",
+            &["spec.ports[0].port: invalid"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {ports: [{port: 1, targetPort: 70000}]}}",
+            &["spec.ports[0].targetPort: invalid"],
+        ),
+        (
+            settle_service,
+            "{metadata: {name: a}, spec: {selector: {a: yes}, ports: [{port: 1}]}}",
+            &["spec.selector.a: type"],
+        ),
+        (
+            settle_endpoints,
+            "{metadata: {name: a}, subsets: [{addresses: [{ip: db}]}]}",
+            &["subsets[0].addresses[0].ip: invalid"],
+        ),
+        (
+            settle_config_map,
+            "{metadata: {name: a}, data: {a/b: x, port: 80}}",
+            &["data.port: type", "data.a/b: invalid"],
+        ),
+        (settle_config_map, "{metadata: {name: a}, data: {a: x}, binaryData: {a: eA==}}", &["binaryData.a: duplicate"]),
+        (settle_secret, "{metadata: {name: a}, data: {a: not base64!}}", &["data.a: invalid"]),
+        (
+            settle_claim,
+            "{metadata: {name: a}, spec: {accessModes: [Often], resources: {requests: {cpu: 1}}}}",
+            &["spec.accessModes[0]: unsupported-value", "spec.resources.requests.storage: required"],
+        ),
+        (settle_claim, "{metadata: {name: a}, spec: {}}", &["spec.accessModes: required", "spec.resources: required"]),
+    ];
+    for (settle, text, expected) in table {
+        assert_eq!(settled(settle, text).1, expected, "{text}");
+    }
+}
+
+#[test]
+fn no_message_shows_a_secret() {
+    let text = "{metadata: {name: a}, data: {a: hunter2!, b: 4711, c: yes}, stringData: {d: 8.5}}";
+    let reading = yaml::read(text.as_bytes());
+    let document = &reading.documents[0];
+    let mut findings = Findings::new("a.yaml", document, "");
+    settle_secret(&mut document.value.clone(), &mut findings);
+    assert_eq!(findings.problems.len(), 4);
+    for problem in findings.problems {
+        let text = format!("{problem:?}");
+        assert!(["hunter2", "4711", "yes", "8.5"].iter().all(|secret| !text.contains(secret)), "{text}");
+    }
+}

@@ -1,0 +1,189 @@
+//! What the files of a story's repository declare, changed line by line.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde_json::{Map, Value, json};
+
+use crate::error::{Failure, Result};
+use crate::manifest::digest;
+use crate::model::ids::{ProjectName, ServiceName, StageName};
+use crate::model::object::{Kind, Location, Object, ObjectKey};
+use crate::model::project::{Project, TaskDefinition};
+use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::testing::script::{duration, number};
+use crate::testing::world;
+
+/// `key=value` words.
+type Settings = BTreeMap<String, String>;
+
+/// What the files declare.
+#[derive(Debug, Default)]
+pub(super) struct Declared {
+    shipyard: Shipyard,
+    tasks: BTreeMap<String, TaskDefinition>,
+    objects: BTreeMap<StageName, BTreeMap<ObjectKey, Settings>>,
+}
+
+impl Declared {
+    /// Edits the files.
+    pub(super) fn change(&mut self, words: &[&str]) -> Result<()> {
+        match words {
+            ["shipyard", stages @ ..] => {
+                self.shipyard.stages = stages.iter().map(|word| stage(word)).collect::<Result<_>>()?;
+            }
+            ["triggered", stage, "on", event, selector @ ..] => self.trigger(stage, event, selector)?,
+            ["task", name, settings @ ..] => {
+                self.tasks.insert((*name).to_owned(), task(&read(settings)?)?);
+            }
+            ["declare", name, settings @ ..] => self.declare(Kind::DeploymentConfig, name, read(settings)?),
+            ["object", kind, name, settings @ ..] => self.declare(kind_of(kind), name, read(settings)?),
+            ["remove", name, rest @ ..] => {
+                let only = read(rest)?.remove("stage");
+                for (_, objects) in self.objects.iter_mut().filter(|(stage, _)| fits(only.as_ref(), stage)) {
+                    objects.retain(|key, _| key.name != *name);
+                }
+            }
+            _ => return Err(Failure::stalled("this is no declaration")),
+        }
+        Ok(())
+    }
+
+    fn trigger(&mut self, stage: &str, event: &str, selector: &[&str]) -> Result<()> {
+        let found = self.shipyard.stages.iter_mut().find(|declared| declared.name.as_str() == stage);
+        let sequence = found.and_then(|stage| stage.sequences.first_mut());
+        let sequence = sequence.ok_or_else(|| Failure::stalled(format!("there is no stage {stage}")))?;
+        sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector: read(selector)? });
+        Ok(())
+    }
+
+    fn declare(&mut self, kind: Kind, name: &str, mut settings: Settings) {
+        let only = settings.remove("stage");
+        let key = ObjectKey { kind, name: name.to_owned() };
+        for stage in self.shipyard.stages.iter().filter(|stage| fits(only.as_ref(), &stage.name)) {
+            let object = self.objects.entry(stage.name.clone()).or_default().entry(key.clone()).or_default();
+            object.extend(settings.clone());
+            object.retain(|_, value| !value.is_empty());
+        }
+    }
+
+    /// The project that a push of these files reads as.
+    pub(super) fn project(&self) -> Result<Project> {
+        let mut project = world::project(self.shipyard.clone(), &[]);
+        for stage in &mut project.stages {
+            stage.tasks = self.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect();
+            for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
+                stage.objects.insert(key.clone(), Arc::new(object(key, settings)?));
+            }
+        }
+        project.name = ProjectName::new("shop");
+        Ok(project)
+    }
+}
+
+fn fits(only: Option<&String>, stage: &StageName) -> bool {
+    only.is_none_or(|only| only == stage.as_str())
+}
+
+fn read(words: &[&str]) -> Result<Settings> {
+    let pair = |word: &&str| {
+        let (key, value) = word.split_once('=').ok_or_else(|| Failure::stalled(format!("`{word}` is no key=value")))?;
+        Ok((key.to_owned(), value.to_owned()))
+    };
+    words.iter().map(pair).collect()
+}
+
+/// `dev`, or `dev:deployment,test+5m`.
+fn stage(word: &str) -> Result<Stage> {
+    let (name, tasks) = word.split_once(':').unwrap_or((word, "deployment"));
+    let task = |word: &str| {
+        let (name, pause) = word.split_once('+').unwrap_or((word, "0s"));
+        let triggered_after_ms = u64::try_from(duration(pause)?.as_millis()).unwrap_or(u64::MAX);
+        Ok(Task { name: name.to_owned(), triggered_after_ms, properties: Value::Null })
+    };
+    let tasks = tasks.split(',').map(task).collect::<Result<_>>()?;
+    let delivery = Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks };
+    Ok(Stage { name: StageName::new(name), sequences: vec![delivery] })
+}
+
+fn task(settings: &Settings) -> Result<TaskDefinition> {
+    let given = |key: &str| settings.get(key).map(|value| number(value)).transpose();
+    Ok(TaskDefinition {
+        command: vec!["true".into()],
+        image: "host".into(),
+        env: Vec::new(),
+        timeout_seconds: given("timeout")?.unwrap_or(3600),
+        retries: settings.get("retries").map_or(Ok(0), |value| number(value))?,
+        stages: Vec::new(),
+        services: Vec::new(),
+        location: Location::default(),
+    })
+}
+
+fn kind_of(word: &str) -> Kind {
+    match word {
+        "ConfigMap" => Kind::ConfigMap,
+        "Secret" => Kind::Secret,
+        "Service" => Kind::Service,
+        other => Kind::Other(format!("v1/{other}")),
+    }
+}
+
+fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
+    let mut settings = settings.clone();
+    let service = settings.remove("service").unwrap_or_else(|| key.name.clone());
+    let mut object = match key.kind {
+        Kind::DeploymentConfig => deployment_config(&key.name, &settings)?,
+        _ => plain(key, &settings),
+    };
+    object.service = ServiceName::new(service);
+    Ok(object)
+}
+
+fn plain(key: &ObjectKey, data: &Settings) -> Object {
+    let content = json!({"metadata": {"name": key.name}, "data": data});
+    let digest = digest::of(&content);
+    Object { key: key.clone(), service: ServiceName::new(""), location: Location::default(), content, digest }
+}
+
+fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
+    let text = |key: &str| settings.get(key).map(String::as_str);
+    let count = |key: &str| text(key).map(number::<u64>).transpose();
+    let recreate = text("strategy") == Some("Recreate");
+    let mut params = Map::new();
+    if !recreate {
+        params.insert("maxSurge".into(), json!(count("surge")?.unwrap_or(1)));
+        params.insert("maxUnavailable".into(), json!(count("unavailable")?.unwrap_or(0)));
+    }
+    params.extend(count("timeout")?.map(|seconds| ("timeoutSeconds".to_owned(), json!(seconds))));
+    for point in ["pre", "mid", "post"] {
+        params.extend(text(point).map(|policy| (point.to_owned(), hook(policy))));
+    }
+    let (kind, block) = if recreate { ("Recreate", "recreateParams") } else { ("Rolling", "rollingParams") };
+    let mut strategy = json!({"type": kind, block: params});
+    if let Some(seconds) = count("deadline")? {
+        strategy["activeDeadlineSeconds"] = json!(seconds);
+    }
+    let mut spec = json!({"strategy": strategy});
+    if let Some(seconds) = count("ready")? {
+        spec["minReadySeconds"] = json!(seconds);
+    }
+    if text("trigger") == Some("none") {
+        spec["triggers"] = json!([]);
+    }
+    if text("paused") == Some("true") {
+        spec["paused"] = json!(true);
+    }
+    let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
+    Ok(world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec))
+}
+
+/// `Abort`, or `Retry:30` with a timeout in seconds.
+fn hook(word: &str) -> Value {
+    let (policy, timeout) = word.split_once(':').unwrap_or((word, ""));
+    let mut hook = world::hook(policy);
+    if let Ok(seconds) = timeout.parse::<u64>() {
+        hook["timeoutSeconds"] = json!(seconds);
+    }
+    hook
+}

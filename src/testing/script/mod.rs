@@ -1,0 +1,302 @@
+//! Stories as text: one command a line, `#` begins a comment. What happened is told below each command.
+//!
+//! ```text
+//! shipyard dev:deployment,test+5m production   stages in order, with their tasks (`deployment` unless given)
+//! triggered production on dev.delivery.finished result=fail
+//! task test retries=2 timeout=60               how a task runs
+//! declare web image=a replicas=2 pre=Abort     a deployment config, in every stage or with stage=…; keys add up,
+//!                                              an empty value takes one away
+//! object ConfigMap colors red=1 service=web    any other object
+//! remove web [stage=…]                         takes every object of that name away
+//! push, sync, allow-prune                      a new revision; the last one again, perhaps with more rights
+//! fail|unknown|hang|refuse|linger|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
+//! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
+//! hold-image PART, free-image PART             images that are being prepared
+//! settle, pass 11m                             everything happens; time passes
+//! crash, reboot, lose POD                      the daemon, the machine, a pod dies
+//! hold STAGE SERVICE REASON, release           `*` for all
+//! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
+//! down, up                                     the whole repository
+//! show pods|configs|runs|holds|plan|statuses N
+//! ```
+
+mod declared;
+mod show;
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::control::commands;
+use crate::error::{Failure, Result};
+use crate::executor::transition::Input;
+use crate::model::hold::HoldScope;
+use crate::model::ids::{
+    ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
+};
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::{PodId, PodPhase};
+use crate::model::state::RevisionResult;
+use crate::testing::runtime::Behaviour;
+use crate::testing::script::declared::Declared;
+use crate::testing::world::{World, config_key};
+
+/// Who acts by hand in stories.
+const WHO: &str = "ann";
+
+/// A story being played.
+struct Play<'a> {
+    folder: &'a Path,
+    world: World,
+    declared: Declared,
+    /// How many of the runtime's deeds were told.
+    told: usize,
+    out: String,
+}
+
+/// Plays a story in a world whose store lives in `folder` and tells what happened. At its end, planning again must find
+/// nothing to do, and a crash must change nothing.
+///
+/// # Errors
+/// If a line cannot be understood, the store fails, or one of the two does not hold.
+pub async fn play(story: &str, folder: &Path) -> Result<String> {
+    let world = World::open(folder)?;
+    let mut play = Play { folder, world, declared: Declared::default(), told: 0, out: String::new() };
+    for (number, line) in story.lines().enumerate() {
+        let line = line.split_once('#').map_or(line, |(command, _)| command).trim();
+        if line.is_empty() {
+            continue;
+        }
+        play.tell(&format!("> {line}"));
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let done = play.command(&words).await;
+        done.map_err(|failure| Failure::stalled(format!("line {}: {line}", number + 1)).because(failure))?;
+        play.deeds();
+    }
+    play.plans_nothing_again().await?;
+    play.survives_a_crash().await?;
+    Ok(play.out)
+}
+
+impl Play<'_> {
+    fn tell(&mut self, line: &str) {
+        self.out.push_str(line);
+        self.out.push('\n');
+    }
+
+    fn tell_all(&mut self, lines: Vec<String>) {
+        lines.iter().for_each(|line| self.tell(&format!("  {line}")));
+    }
+
+    /// What was done to pods since it was last told.
+    fn deeds(&mut self) {
+        let deeds = self.world.runtime.deeds();
+        let lines = deeds[self.told..].iter().map(show::deed).collect();
+        self.told = deeds.len();
+        self.tell_all(lines);
+    }
+
+    async fn command(&mut self, words: &[&str]) -> Result<()> {
+        match words {
+            ["shipyard" | "triggered" | "task" | "declare" | "object" | "remove", ..] => self.declared.change(words),
+            ["push" | "allow-prune" | "sync"] => self.push(words[0]).await,
+            ["settle"] => self.world.settle().await.map(|_| ()),
+            ["pass", time] => self.world.pass(duration(time)?).await,
+            ["show", what @ ..] => self.show(what).await,
+            ["crash"] => self.crash(),
+            ["hold" | "release" | "cancel" | "retry" | "latest" | "undo" | "scale" | "down" | "up", ..] => {
+                match self.by_hand(words).await {
+                    Ok(line) => self.tell(&format!("  {line}")),
+                    Err(failure) => self.tell(&format!("  refused: {}", failure.one_line())),
+                }
+                Ok(())
+            }
+            _ => self.pods(words),
+        }
+    }
+
+    fn pods(&mut self, words: &[&str]) -> Result<()> {
+        let runtime = self.world.runtime.clone();
+        match words {
+            ["fail", prefix, "exit", code] => runtime.behave(prefix, Behaviour::fails(number(code)?)),
+            ["unknown", prefix] => {
+                let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
+                runtime.behave(prefix, Behaviour::Ends(outcome));
+            }
+            ["hang", prefix] => runtime.behave(prefix, Behaviour::Hangs),
+            ["refuse", prefix] => runtime.behave(prefix, Behaviour::CannotStart("no such program".into())),
+            ["linger", prefix] => runtime.behave(prefix, Behaviour::Lingers),
+            ["heal", prefix] => runtime.behave(prefix, Behaviour::Good),
+            ["end", pod] => runtime.set_phase(&pod_id(pod)?, PodPhase::Ended { outcome: PodOutcome::Succeeded }),
+            ["end", pod, "exit", code] => {
+                let (code, reason, message) = (number(code)?, FailureReason::Error, format!("exit {code}"));
+                let outcome = PodOutcome::Failed { code, reason, message };
+                runtime.set_phase(&pod_id(pod)?, PodPhase::Ended { outcome });
+            }
+            ["gone", pod] => {
+                let (code, reason, message) = (143, FailureReason::Cancelled, "ended on request".to_owned());
+                let outcome = PodOutcome::Failed { code, reason, message };
+                runtime.set_phase(&pod_id(pod)?, PodPhase::Ended { outcome });
+            }
+            ["hold-image", part] => runtime.hold_image(part, true),
+            ["free-image", part] => runtime.hold_image(part, false),
+            ["reboot"] => runtime.reboot(),
+            ["lose", pod] => runtime.lose(&pod_id(pod)?),
+            _ => return Err(Failure::stalled("this is no command")),
+        }
+        Ok(())
+    }
+
+    async fn push(&mut self, verb: &str) -> Result<()> {
+        let project = self.declared.project()?;
+        let result = match verb {
+            "push" => self.world.push(&project).await?,
+            verb => self.world.look_again(&project, verb == "allow-prune").await?,
+        };
+        match result {
+            RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
+            RevisionResult::Refused { reason } => self.tell(&format!("  refused: {reason}")),
+            RevisionResult::Broken { problems } => self.tell_all(problems),
+        }
+        Ok(())
+    }
+
+    async fn by_hand(&mut self, words: &[&str]) -> Result<String> {
+        let driver = self.world.driver.clone();
+        let repository = RepositoryName::new("repo");
+        Ok(match words {
+            ["hold", stage, service, reason @ ..] => {
+                let scope = HoldScope {
+                    project: ProjectName::new("shop"),
+                    stage: (*stage != "*").then(|| StageName::new(*stage)),
+                    service: (*service != "*").then(|| ServiceName::new(*service)),
+                };
+                let hold = commands::place_hold(&driver, scope, reason.join(" "), WHO).await?;
+                format!("holds {}", hold.scope)
+            }
+            ["release"] => {
+                let holds: Vec<_> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
+                commands::release(&driver, &holds).await?;
+                self.world.look_again(&self.declared.project()?, false).await?;
+                format!("released {}", holds.len())
+            }
+            ["cancel", dc] => format!("cancels #{}", commands::cancel(&driver, &key(dc)?, WHO).await?),
+            ["retry", dc] => format!("retries #{}", commands::retry(&driver, &key(dc)?, WHO).await?),
+            ["latest", dc] => format!("starts #{}", commands::latest(&driver, &key(dc)?, WHO).await?),
+            ["undo", dc, to @ ..] => {
+                let to = to.first().map(|to| number(to)).transpose()?;
+                format!("goes back to #{}", commands::undo(&driver, &key(dc)?, to, WHO).await?)
+            }
+            ["scale", dc, replicas] => {
+                commands::scale(&driver, &key(dc)?, number(replicas)?).await?;
+                "scaled".to_owned()
+            }
+            ["down"] => format!("takes {} down", commands::down(&driver, &repository, WHO).await?),
+            ["up"] => {
+                commands::up(&driver, &repository).await?;
+                "comes up".to_owned()
+            }
+            _ => return Err(Failure::stalled("this is no command")),
+        })
+    }
+
+    async fn show(&mut self, what: &[&str]) -> Result<()> {
+        let store = &*self.world.driver.store;
+        let lines = match what {
+            ["pods"] => self.world.runtime.pods().iter().map(show::pod).collect(),
+            ["configs"] => store.configs(None, None).await?.iter().map(|config| show::config(&config.value)).collect(),
+            ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
+            ["holds"] => store.holds().await?.iter().map(show::hold).collect(),
+            ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
+            ["statuses", push] => self.world.statuses(number(push)?).await?,
+            _ => return Err(Failure::stalled("this cannot be shown")),
+        };
+        self.tell_all(lines);
+        Ok(())
+    }
+
+    /// The daemon dies and another takes its place; time and pods go on.
+    fn crash(&mut self) -> Result<()> {
+        self.world = World::around(self.folder, self.world.surroundings.clone())?;
+        Ok(())
+    }
+
+    /// Everything that a crash must not change.
+    async fn everything(&self) -> Result<Vec<String>> {
+        let store = &*self.world.driver.store;
+        let mut lines: Vec<String> = self.world.runtime.deeds().iter().map(show::deed).collect();
+        lines.extend(self.world.runs().await?.iter().map(|run| format!("{run:?}")));
+        lines.extend(store.configs(None, None).await?.iter().map(|config| format!("{:?}", config.value)));
+        lines.extend(store.outbox(None).await?.iter().map(|row| format!("{row:?}")));
+        lines.extend(self.world.written().iter().map(|status| format!("{status:?}")));
+        Ok(lines)
+    }
+
+    async fn survives_a_crash(&mut self) -> Result<()> {
+        let before = self.everything().await?;
+        self.crash()?;
+        self.world.settle().await?;
+        let after = self.everything().await?;
+        let differs = before.iter().zip(&after).find(|(before, after)| before != after);
+        if let Some((before, after)) = differs {
+            return Err(Failure::stalled(format!("a crash at the end changed\n  {before}\ninto\n  {after}")));
+        }
+        if before.len() != after.len() {
+            return Err(Failure::stalled("a crash at the end led to more"));
+        }
+        Ok(())
+    }
+
+    async fn plans_nothing_again(&mut self) -> Result<()> {
+        self.world.settle().await?;
+        self.deeds();
+        let project = self.declared.project()?;
+        let Ok(plan) = self.world.plan_again(&project).await else {
+            return Ok(()); // refused: then nothing is to be done either
+        };
+        let holds = self.world.driver.store.holds().await?;
+        for input in self.world.would_start(&project).await? {
+            let held = matches!(&input, Input::Start(run) if {
+                let ServiceKey { project, stage, service } = &run.service;
+                holds.iter().any(|hold| hold.scope.covers(project, stage, service))
+            });
+            if !held {
+                let plan = show::plan(&plan).join("\n  ");
+                return Err(Failure::stalled(format!(
+                    "pushing the same again still does\n  {plan}\nafter\n{}",
+                    self.out
+                )));
+            }
+        }
+        Ok(())
+    }
+}
+
+fn number<T: std::str::FromStr>(word: &str) -> Result<T> {
+    word.parse().map_err(|_malformed| Failure::stalled(format!("`{word}` is no number")))
+}
+
+/// `11m`, `90s`, `500ms`, `1h`.
+fn duration(word: &str) -> Result<Duration> {
+    let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
+    let count: u64 = number(&word[..digits])?;
+    let unit = match &word[digits..] {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        unit => return Err(Failure::stalled(format!("`{unit}` is no unit of time"))),
+    };
+    Ok(Duration::from_millis(count * unit))
+}
+
+/// `dev/web`.
+fn key(word: &str) -> Result<ConfigKey> {
+    let (stage, name) = word.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<name>"))?;
+    Ok(config_key(stage, name))
+}
+
+/// `dev/web-1-0`.
+fn pod_id(word: &str) -> Result<PodId> {
+    let (stage, name) = word.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<pod>"))?;
+    Ok(PodId { namespace: Namespace::new(format!("shop-{stage}")), name: PodName::new(name) })
+}

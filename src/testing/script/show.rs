@@ -1,0 +1,103 @@
+//! How a story shows things: one line each, without what differs from run to run.
+
+use crate::model::hold::Hold;
+use crate::model::plan::{Change, Difference, Plan};
+use crate::model::pod::ObservedPod;
+use crate::model::run::{Run, SequenceState};
+use crate::model::state::{ConfigState, Pace};
+use crate::testing::runtime::Deed;
+
+/// `dev/web: deploy DeploymentConfig/web (config change) image: "a" -> "b"`; one line if there is nothing.
+pub(super) fn plan(plan: &Plan) -> Vec<String> {
+    let mut lines = Vec::new();
+    for stage in &plan.stages {
+        for service in &stage.services {
+            let place = format!("{}/{}", stage.stage, service.service);
+            lines.extend(service.changes.iter().map(|change| format!("{place}: {}", self::change(change))));
+        }
+    }
+    if lines.is_empty() {
+        lines.push("nothing to do".into());
+    }
+    lines
+}
+
+fn change(change: &Change) -> String {
+    let mut line = format!("{} {}", change.decision.as_str(), change.key);
+    if !change.cause.is_empty() {
+        line.push_str(&format!(" ({})", change.cause));
+    }
+    for Difference { pointer, old, new } in &change.reasons {
+        let value = |value: &Option<serde_json::Value>| match value {
+            None => "-".to_owned(),
+            Some(serde_json::Value::Object(_)) => "{…}".to_owned(),
+            Some(value) => value.to_string(),
+        };
+        let last = pointer.rsplit('/').next().unwrap_or(pointer);
+        line.push_str(&format!(" {last}: {} -> {}", value(old), value(new)));
+    }
+    line
+}
+
+pub(super) fn deed(deed: &Deed) -> String {
+    match deed {
+        Deed::Started(pod) => format!("+ {pod}"),
+        Deed::Stopped(pod) => format!("- {pod}"),
+        Deed::Died(pod) => format!("x {pod}"),
+    }
+}
+
+pub(super) fn pod(pod: &ObservedPod) -> String {
+    format!("{} {}", pod.id, pod.phase.as_str())
+}
+
+pub(super) fn config(state: &ConfigState) -> String {
+    let serving = state.serving.as_ref().map_or_else(|| "nothing".to_owned(), |version| format!("#{}", version.number));
+    let attempted = state.attempted.as_ref().map(|attempt| {
+        let verdict = attempt.verdict.map_or_else(|| "running".to_owned(), |verdict| format!("{verdict:?}"));
+        format!(", attempted #{} {}", attempt.version.number, verdict.to_lowercase())
+    });
+    let wanted = match state.wanted.version {
+        None => "none".to_owned(),
+        Some(version) => format!("{} of #{version}", state.wanted.replicas),
+    };
+    let pace = match state.wanted.pace {
+        Pace::Recreate => "recreate",
+        Pace::Rolling { pause_at: Some(_), .. } => "rolling, paused",
+        Pace::Rolling { pause_at: None, .. } => "rolling",
+    };
+    let removed = if state.removed { ", removed" } else { "" };
+    let place = format!("{}/{}", state.key.stage, state.key.name);
+    format!("{place}: serves {serving}{}, wants {wanted} ({pace}){removed}", attempted.unwrap_or_default())
+}
+
+pub(super) fn run(run: &Run) -> String {
+    match run {
+        Run::Sequence(run) => {
+            let state = match run.state {
+                SequenceState::Queued => "queued".to_owned(),
+                SequenceState::Running { task } => format!("runs {}", run.tasks[task].step),
+                SequenceState::Ending { task, .. } => format!("ends {}", run.tasks[task].step),
+                SequenceState::Ended => {
+                    run.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()).unwrap_or_default()
+                }
+            };
+            let place = format!("{}/{}", run.service.stage, run.service.service);
+            let about = format!("{} {} of {}", place, run.sequence.name, run.commit.short());
+            tidy(&format!("{about}, attempt {}, {}: {state} {}", run.attempt, run.cause, run.message))
+        }
+        Run::Deployment(run) => {
+            let hooks: Vec<String> = run.hooks.iter().map(|hook| hook.pod.to_string()).collect();
+            let about = format!("{}/{}-{}, attempt {}", run.config.stage, run.config.name, run.version, run.attempt);
+            tidy(&format!("{about}, {}: {} {} [{}]", run.cause, run.phase.as_str(), run.message, hooks.join(" ")))
+        }
+    }
+}
+
+pub(super) fn hold(hold: &Hold) -> String {
+    format!("{} by {}: {}", hold.scope, hold.by, hold.reason)
+}
+
+fn tidy(line: &str) -> String {
+    line.split_whitespace().collect::<Vec<_>>().join(" ")
+}

@@ -1,0 +1,167 @@
+//! Files as their users have them, through the room's public door.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use launchway::error::Result;
+use launchway::manifest::{FileEntry, FileKind, Files, Options, Snapshot};
+use launchway::model::ids::RepositoryName;
+use launchway::model::object::{Kind, Object, ObjectKey};
+use launchway::model::state::spec_of;
+
+/// A tree of files in memory that counts how often it is asked.
+#[derive(Default)]
+struct Tree {
+    files: BTreeMap<String, String>,
+    reads: Cell<usize>,
+    folders: Cell<usize>,
+    listings: Cell<usize>,
+}
+
+impl Tree {
+    fn of<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
+        let files = files.into_iter().map(|(path, text)| (path.to_owned(), text.to_owned())).collect();
+        Self { files, ..Self::default() }
+    }
+
+    fn entry(&self, path: &str) -> FileEntry {
+        let id = format!("{:x}", self.files[path].len());
+        FileEntry { path: path.to_owned(), kind: FileKind::File { executable: false }, id }
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        Snapshot::read(self, &options()).expect("memory is readable")
+    }
+}
+
+fn options() -> Options {
+    Options { repository: RepositoryName::new("shop") }
+}
+
+impl Files for Tree {
+    fn entries(&self) -> Result<Vec<FileEntry>> {
+        self.listings.set(self.listings.get() + 1);
+        Ok(self.files.keys().map(|path| self.entry(path)).collect())
+    }
+
+    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
+        self.reads.set(self.reads.get() + 1);
+        Ok(self.files[&entry.path].clone().into_bytes())
+    }
+
+    fn tree_id(&self, path: &str) -> Result<Option<String>> {
+        self.folders.set(self.folders.get() + 1);
+        let inside = self.files.range(format!("{path}/")..format!("{path}0"));
+        let text: Vec<_> = inside.map(|(path, text)| format!("{path}{}", text.len())).collect();
+        Ok((!text.is_empty()).then(|| text.join("-")))
+    }
+}
+
+fn problems(snapshot: &Snapshot) -> Vec<String> {
+    snapshot.project().problems.iter().map(ToString::to_string).collect()
+}
+
+fn object(snapshot: &Snapshot, kind: Kind, name: &str) -> Arc<Object> {
+    let project = snapshot.project().project.as_ref().expect("no errors");
+    Arc::clone(&project.stages[0].objects[&ObjectKey { kind, name: name.to_owned() }])
+}
+
+#[test]
+fn an_exported_list_is_a_project_as_it_is() {
+    let text = include_str!("manifest/exported.yaml");
+    let snapshot = Tree::of([("all.yaml", text), ("frontend/bin/launch", "run")]).snapshot();
+    assert_eq!(problems(&snapshot), [] as [&str; 0]);
+    let config = object(&snapshot, Kind::DeploymentConfig, "frontend");
+    assert_eq!((config.location.line, config.location.column), (8, 3));
+    let spec = spec_of(&config).expect("it was validated");
+    assert_eq!(spec.replicas, 2);
+    assert!(spec.template.spec.containers[0].image.starts_with("git:frontend@"));
+    for (kind, name) in [(Kind::Service, "frontend"), (Kind::Secret, "database")] {
+        assert_eq!(object(&snapshot, kind, name).service.as_str(), "frontend");
+    }
+}
+
+#[test]
+fn the_seeds_stream_of_json_objects_with_tabs_is_read() {
+    let text = include_str!("manifest/rails.json");
+    let refused = Tree::of([("rails.json", text)]).snapshot();
+    let found = problems(&refused);
+    assert_eq!(found.len(), 2, "{found:#?}");
+    assert!(found[0].starts_with(
+        "rails.json:54:16: error: spec.template.spec.containers[0].image: the image `example/rails` cannot run here"
+    ));
+    assert!(found[1].starts_with(
+        "rails.json:64:7: warning: spec.template.spec.containers[0].capabilities: the key `capabilities` is not known"
+    ));
+    let text = text.replace("example/rails", "git:rails");
+    let snapshot = Tree::of([("rails.json", text.as_str()), ("rails/bin/launch", "run")]).snapshot();
+    assert_eq!(object(&snapshot, Kind::DeploymentConfig, "rails").service.as_str(), "rails");
+}
+
+#[test]
+fn the_order_of_keys_and_comments_change_no_digest() {
+    let one = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: a}\ndata: {x: '1', y: '2'}\n";
+    let other = "# moved\ndata:\n  y: \"2\"\n  x: \"1\"\nkind: ConfigMap\nmetadata:\n  name: a\napiVersion: v1\n";
+    let digest = |text| object(&Tree::of([("a.yaml", text)]).snapshot(), Kind::ConfigMap, "a").digest.clone();
+    assert_eq!(digest(one), digest(other));
+}
+
+#[test]
+fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
+    let mut tree = Tree::default();
+    for number in 0..500 {
+        let config = format!(
+            "apiVersion: v1\nkind: DeploymentConfig\nmetadata: {{name: s{number}}}\nspec:\n  replicas: 1\n  template:\n    \
+             metadata: {{labels: {{app: s{number}}}}}\n    spec: {{containers: [{{name: a, image: 'git:services/s{number}'}}]}}\n"
+        );
+        tree.files.insert(format!("deploy/s{number}.yaml"), config);
+        tree.files.insert(format!("services/s{number}/main"), "x".to_owned());
+    }
+    let snapshot = tree.snapshot();
+    let before = object(&snapshot, Kind::DeploymentConfig, "s7");
+    let untouched = object(&snapshot, Kind::DeploymentConfig, "s8");
+    let counted = |tree: &Tree| (tree.listings.take(), tree.reads.take(), tree.folders.take());
+    assert_eq!(counted(&tree), (1, 500, 500));
+
+    tree.files.insert("services/s7/main".to_owned(), "changed".to_owned());
+    let changed = vec![("services/s7/main".to_owned(), Some(tree.entry("services/s7/main")))];
+    let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
+    assert_eq!(counted(&tree), (0, 0, 1), "code: one folder is looked at");
+    assert_ne!(object(&snapshot, Kind::DeploymentConfig, "s7").digest, before.digest);
+    assert!(Arc::ptr_eq(&object(&snapshot, Kind::DeploymentConfig, "s8"), &untouched), "the others are shared");
+
+    let text = tree.files["deploy/s7.yaml"].replace("replicas: 1", "replicas: 12");
+    tree.files.insert("deploy/s7.yaml".to_owned(), text);
+    let changed = vec![("deploy/s7.yaml".to_owned(), Some(tree.entry("deploy/s7.yaml")))];
+    let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
+    assert_eq!(counted(&tree), (0, 1, 1), "a file: it is read, and its folder looked at");
+    assert_eq!(object(&snapshot, Kind::DeploymentConfig, "s7").content["spec"]["replicas"], 12);
+}
+
+/// The examples of the documentation, by the path that their first line names.
+fn examples() -> Vec<(String, String)> {
+    let text = include_str!("../docs/file-formats.md");
+    let blocks = text.split("```yaml\n").skip(1).filter_map(|rest| rest.split_once("```"));
+    let named = |block: &str| Some((block.lines().next()?.strip_prefix("# ")?.to_owned(), block.to_owned()));
+    blocks.filter_map(|(block, _)| named(block)).collect()
+}
+
+#[test]
+fn the_documentations_examples_are_right() {
+    let examples = examples();
+    assert_eq!(examples.len(), 6);
+    let code = [
+        ("services/web/bin/launch", "run"),
+        ("tests/bin/smoke", "run"),
+        ("deploy/dev/x", ""),
+        ("deploy/production/x", ""),
+    ];
+    let (settings, rest): (Vec<_>, Vec<_>) =
+        examples.iter().partition(|(path, _)| path == "launchway.yaml" || path.starts_with("ci/"));
+    for files in [settings, rest] {
+        let files = files.into_iter().map(|(path, text)| (path.as_str(), text.as_str()));
+        let snapshot = Tree::of(files.chain(code)).snapshot();
+        assert_eq!(problems(&snapshot), [] as [&str; 0]);
+    }
+}

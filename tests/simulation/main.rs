@@ -1,0 +1,12 @@
+//! The real decisions, driver, outbox and keeper over a pretended runtime: whole deliveries without waiting.
+
+#![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
+
+mod deliveries;
+mod stories;
+
+/// A folder for a store, in memory where the machine has a place for that: syncing to disk is what takes time here.
+fn folder() -> tempfile::TempDir {
+    let memory = std::path::Path::new("/dev/shm");
+    if memory.is_dir() { tempfile::tempdir_in(memory).unwrap() } else { tempfile::tempdir().unwrap() }
+}

@@ -1,0 +1,212 @@
+//! Notes on commits, read and written beside other writers.
+
+use std::thread;
+
+use launchway::error::Class;
+use launchway::model::ids::CommitId;
+use launchway::model::time::Timestamp;
+use launchway::source::{
+    Credentials, Limits, Mirror, NOTES_REF, NoteLine, Remote, RemoteUrl, Repository, Secret, SecretSource, Signature,
+};
+
+use crate::support::git::GitFixture;
+use crate::support::git_http::GitHttp;
+
+fn remote(url: &str) -> Remote {
+    Remote::new(RemoteUrl::parse(url, false).expect(url), "main")
+}
+
+fn mirror(fixture: &GitFixture, name: &str) -> Mirror {
+    Mirror::open_or_create(&fixture.path(name), Limits::default()).expect("a mirror")
+}
+
+fn line(commit: &CommitId, context: &str, state: &str) -> NoteLine {
+    NoteLine { commit: commit.clone(), context: context.to_owned(), line: format!("{state} {context} told") }
+}
+
+fn author() -> Signature {
+    Signature {
+        name: "launchway".to_owned(),
+        email: "launchway@localhost".to_owned(),
+        at: Timestamp(1_767_323_045_000),
+    }
+}
+
+/// What `git notes` shows in the watched repository.
+fn shown(fixture: &GitFixture, commit: &CommitId) -> Vec<String> {
+    let text = fixture.git_in(&fixture.bare(), &["notes", "--ref=launchway", "show", commit.as_str()]);
+    text.lines().map(str::to_owned).collect()
+}
+
+fn commits(fixture: &GitFixture, count: usize) -> Vec<CommitId> {
+    (0..count).map(|number| CommitId::new(fixture.push_files(&[("a", &number.to_string())]))).collect()
+}
+
+#[test]
+fn notes_are_written_where_git_shows_them() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let commits = commits(&fixture, 3);
+    for url in [server.url("origin.git"), server.url("v0/origin.git"), fixture.bare().display().to_string()] {
+        let (remote, mirror) = (remote(&url), mirror(&fixture, &format!("mirror-{}", url.len())));
+        mirror.fetch(&remote, &commits[2]).expect("a fetch");
+        for state in ["running", "success"] {
+            let lines: Vec<_> =
+                commits.iter().map(|commit| line(commit, &format!("ci/{}", url.len()), state)).collect();
+            mirror.write_notes(&remote, &lines, &author()).expect("written");
+        }
+        for commit in &commits {
+            let expected = format!("success ci/{} told", url.len());
+            assert_eq!(
+                shown(&fixture, commit)
+                    .iter()
+                    .filter(|line| line.contains(&format!("ci/{} ", url.len())))
+                    .collect::<Vec<_>>(),
+                [&expected]
+            );
+            assert!(mirror.open().expect("a handle").read_notes(commit).expect("notes").contains(&expected));
+        }
+    }
+    assert_eq!(shown(&fixture, &commits[0]).len(), 3);
+    assert_eq!(
+        fixture.git_in(&fixture.bare(), &["log", "-1", "--format=%an %s", NOTES_REF]),
+        "launchway Notes on 3 commits"
+    );
+}
+
+#[test]
+fn what_is_there_already_costs_no_commit_and_no_request() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let commits = commits(&fixture, 1);
+    let (remote, mirror) = (remote(&server.url("origin.git")), mirror(&fixture, "mirror.git"));
+    let lines = [line(&commits[0], "launchway/plan", "success")];
+    mirror.write_notes(&remote, &lines, &author()).expect("written");
+    let tip = fixture.git_in(&fixture.bare(), &["rev-parse", NOTES_REF]);
+    server.take_seen();
+    mirror.write_notes(&remote, &lines, &author()).expect("nothing to write");
+    assert_eq!(server.take_seen().len(), 0);
+    assert_eq!(fixture.git_in(&fixture.bare(), &["rev-parse", NOTES_REF]), tip);
+}
+
+#[test]
+fn notes_of_people_stay_as_they_are_under_any_fanout() {
+    let fixture = GitFixture::new();
+    let commits: Vec<_> = fixture.import_commits(300).into_iter().map(CommitId::new).collect();
+    fixture.git_in(
+        &fixture.bare(),
+        &["notes", "--ref=launchway", "add", "-m", "by hand\n\n  indented", commits[0].as_str()],
+    );
+    copy_note(&fixture, &commits);
+    let remote = remote(&fixture.bare().display().to_string());
+    let mirror = mirror(&fixture, "mirror.git");
+    mirror.fetch(&remote, &commits[299]).expect("a fetch");
+    let lines: Vec<_> = commits.iter().map(|commit| line(commit, "launchway/plan", "success")).collect();
+    mirror.write_notes(&remote, &lines, &author()).expect("written");
+    for commit in commits.iter().step_by(37) {
+        assert_eq!(shown(&fixture, commit), ["by hand", "", "  indented", "success launchway/plan told"]);
+    }
+    assert_eq!(fixture.git_in(&fixture.bare(), &["notes", "--ref=launchway", "list"]).lines().count(), 300);
+}
+
+/// Gives all commits the first one's note.
+fn copy_note(fixture: &GitFixture, commits: &[CommitId]) {
+    let pairs: String = commits.iter().skip(1).map(|commit| format!("{} {commit}\n", commits[0])).collect();
+    let file = fixture.path("pairs");
+    std::fs::write(&file, pairs).expect("written");
+    let mut command = fixture.command(&fixture.bare());
+    command.args(["notes", "--ref=launchway", "copy", "--stdin"]).stdin(std::fs::File::open(file).expect("the pairs"));
+    assert!(command.status().expect("git").success());
+}
+
+#[test]
+fn racing_writers_lose_nothing_over_http() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    race(&fixture, &server.url("origin.git"));
+}
+
+#[test]
+fn racing_writers_lose_nothing_on_a_path() {
+    let fixture = GitFixture::new();
+    race(&fixture, &fixture.bare().display().to_string());
+}
+
+/// Two mirrors and a person with `git notes` write at the same time to the same commits.
+fn race(fixture: &GitFixture, url: &str) {
+    const ROUNDS: usize = 8;
+    let commits = commits(fixture, 2);
+    thread::scope(|scope| {
+        for writer in ["one", "two"] {
+            let (commits, remote) = (&commits, remote(url));
+            let mirror = mirror(fixture, writer);
+            scope.spawn(move || {
+                for round in 0..ROUNDS {
+                    let lines: Vec<_> =
+                        commits.iter().map(|commit| line(commit, &format!("{writer}/{round}"), "success")).collect();
+                    mirror.write_notes(&remote, &lines, &author()).expect("written in the end");
+                }
+            });
+        }
+        scope.spawn(|| {
+            for round in 0..ROUNDS {
+                append_by_hand(fixture, &commits[0], &format!("hand {round}"));
+            }
+        });
+    });
+    for commit in &commits {
+        let lines = shown(fixture, commit);
+        for expected in ["one", "two"]
+            .iter()
+            .flat_map(|writer| (0..ROUNDS).map(move |round| format!("success {writer}/{round} told")))
+        {
+            assert_eq!(lines.iter().filter(|line| **line == expected).count(), 1, "{expected} in {lines:?}");
+        }
+    }
+    let by_hand = shown(fixture, &commits[0]).iter().filter(|line| line.starts_with("hand ")).count();
+    assert_eq!(by_hand, ROUNDS);
+}
+
+/// What a person does: fetch, append, push, again if somebody was faster.
+fn append_by_hand(fixture: &GitFixture, commit: &CommitId, text: &str) {
+    let work = fixture.work();
+    for _attempt in 0..100 {
+        fixture.try_git_in(&work, &["fetch", "--quiet", "origin", &format!("+{NOTES_REF}:{NOTES_REF}")]);
+        fixture.git(&["notes", "--ref=launchway", "append", "-m", text, commit.as_str()]);
+        if fixture.try_git_in(&work, &["push", "--quiet", "origin", NOTES_REF]).status.success() {
+            return;
+        }
+    }
+    unreachable!("a person always gets through");
+}
+
+#[test]
+fn a_remote_that_refuses_notes_needs_a_person() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let commits = commits(&fixture, 1);
+    let lines = [line(&commits[0], "launchway/plan", "success")];
+    let secret = |text: &str| Some(SecretSource::Value(Secret::new(text)));
+    let credentials = Credentials { username: secret("bot"), password: secret("hunter2"), ..Credentials::default() };
+    let wrong = Remote { credentials, ..remote(&server.url("auth/origin.git")) };
+    let failure = mirror(&fixture, "mirror.git").write_notes(&wrong, &lines, &author()).expect_err("unauthorised");
+    assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
+    assert!(failure.one_line().contains("does not accept"), "{}", failure.one_line());
+
+    fixture.write_program(&fixture.bare().join("hooks/pre-receive"), "#!/bin/sh\nexit 1\n");
+    let remote = remote(&server.url("origin.git"));
+    let failure = mirror(&fixture, "mirror.git").write_notes(&remote, &lines, &author()).expect_err("declined");
+    assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
+    assert!(failure.one_line().contains("hook declined"), "{}", failure.one_line());
+}
+
+#[test]
+fn notes_are_read_from_a_persons_repository_too() {
+    let fixture = GitFixture::new();
+    let commits = commits(&fixture, 2);
+    fixture
+        .git_in(&fixture.bare(), &["notes", "--ref=launchway", "add", "-m", "success a/b told", commits[0].as_str()]);
+    let repository = Repository::open_local(&fixture.bare(), Limits::default()).expect("a repository");
+    assert_eq!(repository.read_notes(&commits[0]).expect("notes"), ["success a/b told"]);
+    assert_eq!(repository.read_notes(&commits[1]).expect("notes"), [""; 0]);
+}
