@@ -86,7 +86,7 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// Counters, as `encode` writes them.
+/// Counters, as `encode` writes them, for whoever may read.
 pub fn metrics(state: ServerState, encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
     Router::new().route("/metrics", get(answer)).route_layer(from_fn_with_state(state, require_reader))

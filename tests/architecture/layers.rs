@@ -15,10 +15,10 @@ enum Layer {
     Ports,
     /// What answers them, and the other edges; none knows another.
     Adapters,
-    /// Performs what the engine asks for, through the ports.
-    Executor,
     /// What people configured and what is measured.
     Settings,
+    /// Performs what the engine asks for, through the ports.
+    Executor,
     /// Puts decisions, store and edges together.
     Control,
     /// What people and machines talk to.
@@ -50,9 +50,9 @@ const ROOMS: [(&str, Layer); 28] = [
     ("forge::plain", Adapters),
     ("source", Adapters),
     ("trigger", Adapters),
-    ("executor", Executor),
     ("config", Settings),
     ("telemetry", Settings),
+    ("executor", Executor),
     ("control", Control),
     ("server", Faces),
     ("cli", Root),
