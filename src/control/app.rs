@@ -249,9 +249,9 @@ async fn serve(
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
     let metrics = parts.driver.metrics.clone();
-    let routes = router::router(state)
+    let routes = router::router(state.clone())
         .merge(webhook::router(hooks, store, clock, timeouts))
-        .merge(router::metrics(move || metrics.encode()));
+        .merge(router::metrics(state, move || metrics.encode()));
     tasks.spawn(listener::serve(listener, routes, timeouts, stop.clone()));
     Ok(())
 }

@@ -4,6 +4,7 @@ use crate::engine::sequence::machine::task_records;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::transition::Input;
+use crate::manifest::digest;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldScope};
 use crate::model::ids::{ConfigKey, HoldId, PlanId, RepositoryName, RunId, ServiceKey};
@@ -17,6 +18,8 @@ use crate::store::{RunFilter, Write};
 
 /// The sequence of one task that carries out what a person asked for a single deployment config.
 const BY_HAND: &str = "rollout";
+/// How far back the run is looked for that brought a failed version; it is among the last few.
+const RUNS_ASKED: u32 = 100;
 
 /// Cancels the rollout that is in progress; says which version.
 ///
@@ -63,35 +66,63 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
         })
         .hint("`launchway rollout latest` deploys again"));
     };
+    refuse_if_down(driver, &state).await?;
     refuse_if_queued(driver, &state).await?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
-    let run = deployment(driver, config, version).await?.ok_or_else(missing)?;
-    let Some(Run::Sequence(parent)) = driver.store.run(&run.parent).await?.map(|run| run.value) else {
-        return Err(missing());
-    };
-    let again = rerun(driver, &parent, format!("retried by {by}"), &attempt.version.object, version);
+    let delivery = last_delivery(driver, &state, &attempt.version.object).await?.ok_or_else(missing)?;
+    let again = rerun(driver, delivery, format!("retried by {by}")).await?;
     driver.commit(&[Input::Start(Box::new(again))]).await?;
     Ok(version)
 }
 
-/// The same sequence once more, in which the failed version is attempted again and everything else is as it is now.
-fn rerun(driver: &Driver, parent: &SequenceRun, cause: String, object: &Object, version: u32) -> SequenceRun {
-    let now = driver.clock.now();
-    let mut again = parent.clone();
-    again.id = RunId::new(driver.ids.next(now));
-    again.attempt += 1;
-    again.cause = cause;
-    again.changes.retain(|change| change.key != object.key && change.key.kind == Kind::DeploymentConfig);
-    again.changes.push(Change {
-        key: object.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
-        cause: "retry".into(),
-        object: Some(object.clone()),
-        retry: Some(version),
+/// The newest run that was to bring an object up.
+async fn last_delivery(driver: &Driver, state: &ConfigState, object: &Object) -> Result<Option<SequenceRun>> {
+    let ConfigKey { project, stage, .. } = state.key.clone();
+    let filter = RunFilter {
+        project: Some(project),
+        stage: Some(stage),
+        service: Some(state.service.to_string()),
+        sequences: Some(true),
+        limit: RUNS_ASKED,
+        ..RunFilter::default()
+    };
+    let brings = |run: &SequenceRun| run.changes.iter().any(|change| is_same(change.object.as_ref(), object));
+    let runs = driver.store.runs(&filter).await?.into_iter().filter_map(|run| match run.value {
+        Run::Sequence(run) => Some(*run),
+        Run::Deployment(_) => None,
     });
-    queued(again, now)
+    Ok(runs.into_iter().find(brings))
+}
+
+/// Whether both say the same, wherever they stand in files.
+fn is_same(object: Option<&Object>, other: &Object) -> bool {
+    object.is_some_and(|object| object.key == other.key && object.digest == other.digest)
+}
+
+/// The same sequence once more, in which every failed version is attempted again and everything else is as it is now.
+async fn rerun(driver: &Driver, delivery: SequenceRun, cause: String) -> Result<SequenceRun> {
+    let now = driver.clock.now();
+    let ServiceKey { project, stage, .. } = delivery.service.clone();
+    let mut changes = Vec::new();
+    for change in delivery.changes {
+        let Some(object) = change.object.filter(|_| change.key.kind == Kind::DeploymentConfig) else { continue };
+        let key = ConfigKey { project: project.clone(), stage: stage.clone(), name: change.key.name.clone() };
+        let attempted = driver.store.config(&key).await?.and_then(|state| state.value.attempted);
+        let failed =
+            attempted.filter(|attempt| attempt.verdict.is_some() && is_same(Some(&attempt.version.object), &object));
+        changes.extend(failed.map(|attempt| Change {
+            key: change.key,
+            decision: Decision::Deploy,
+            reasons: Vec::new(),
+            cause: "retry".into(),
+            object: Some(object),
+            retry: Some(attempt.version.number),
+        }));
+    }
+    let id = RunId::new(driver.ids.next(now));
+    let attempt = delivery.attempt + 1;
+    Ok(queued(SequenceRun { id, cause, attempt, changes, ..delivery }, now))
 }
 
 /// Deploys what is declared now as a new version, although nothing changed; says which.
@@ -100,6 +131,7 @@ fn rerun(driver: &Driver, parent: &SequenceRun, cause: String, object: &Object, 
 /// If it is paused, or a rollout is in progress.
 pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
+    refuse_if_down(driver, &state).await?;
     refuse_if_busy(driver, &state).await?;
     refuse_if_queued(driver, &state).await?;
     if state.spec().is_ok_and(|spec| spec.paused) {
@@ -119,6 +151,7 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
 /// If there is no such version.
 pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
+    refuse_if_down(driver, &state).await?;
     refuse_if_busy(driver, &state).await?;
     let target = match to {
         Some(version) => version,
@@ -131,8 +164,9 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
     if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
-    object.digest = run.object.digest.clone();
-    let sequence = by_hand(driver, &state, object, format!("rollback to version {target} by {by}")).await?;
+    object.digest = digest::of(&object.content);
+    let mut sequence = by_hand(driver, &state, object, format!("rollback to version {target} by {by}")).await?;
+    sequence.is_rollback = true;
     let scope = HoldScope {
         project: config.project.clone(),
         stage: Some(config.stage.clone()),
@@ -140,10 +174,8 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
     };
     let reason =
         format!("{} was rolled back to version {target}; release it when Git says what should run", config.name);
-    // The hold comes first in the transaction's order of events, and a run that is under way already is not held.
-    let start = Input::Start(Box::new(sequence));
-    driver.commit(&[start]).await?;
-    place_hold(driver, scope, reason, by).await?;
+    let hold = new_hold(driver, scope, reason, by);
+    driver.commit(&[Input::Start(Box::new(sequence)), Input::Write(Box::new(Write::Hold(Box::new(hold))))]).await?;
     Ok(target)
 }
 
@@ -182,10 +214,14 @@ pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32) -> Result
 /// # Errors
 /// If the store fails.
 pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Result<Hold> {
-    let now = driver.clock.now();
-    let hold = Hold { id: HoldId::new(driver.ids.next(now)), scope, reason, by: by.to_owned(), since: now };
+    let hold = new_hold(driver, scope, reason, by);
     driver.commit(&[Input::Write(Box::new(Write::Hold(Box::new(hold.clone()))))]).await?;
     Ok(hold)
+}
+
+fn new_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Hold {
+    let now = driver.clock.now();
+    Hold { id: HoldId::new(driver.ids.next(now)), scope, reason, by: by.to_owned(), since: now }
 }
 
 /// Lifts holds; what waited for them goes on.
@@ -215,7 +251,8 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
         ..RunFilter::default()
     };
     for run in driver.store.runs(&filter).await? {
-        let event = Event::Cancel { verdict: Verdict::Cancelled, reason: format!("taken down by {by}") };
+        // Not `Cancelled`, which would wait for a retry: once it is up again, what Git says is deployed.
+        let event = Event::Cancel { verdict: Verdict::Superseded, reason: format!("taken down by {by}") };
         inputs.push(Input::Tell(run.value.id().clone(), event));
     }
     let configs = configs_of(driver, repository).await?;
@@ -251,6 +288,15 @@ async fn repository_flag(driver: &Driver, repository: &RepositoryName, down: boo
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigState>> {
     let configs = driver.store.configs(None, None).await?;
     Ok(configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository).collect())
+}
+
+async fn refuse_if_down(driver: &Driver, state: &ConfigState) -> Result<()> {
+    let repository = driver.store.repository(&state.repository).await?;
+    match repository.is_some_and(|repository| repository.value.down) {
+        false => Ok(()),
+        true => Err(Failure::stalled(format!("repository `{}` is down", state.repository))
+            .hint("`launchway up` brings it back")),
+    }
 }
 
 async fn refuse_if_busy(driver: &Driver, state: &ConfigState) -> Result<()> {
@@ -294,6 +340,7 @@ async fn by_hand(driver: &Driver, state: &ConfigState, object: Object, cause: St
         commit: commit.ok_or_else(|| Failure::stalled("nothing was applied yet"))?,
         plan: PlanId::new("by-hand"),
         cause: cause.clone(),
+        is_rollback: false,
         attempt: 1,
         tasks: Vec::new(),
         sequence,

@@ -8,9 +8,9 @@ use crate::clock::Clock;
 use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
 use crate::forge::plain::{NoteLine, Notes};
-use crate::forge::secret::Secret;
 use crate::model::ids::RepositoryName;
 use crate::runtime::local::launchable::TreeExport;
+use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
 use crate::source::{self, Mirror, ObjectId, Remote, Signature};
 
@@ -75,8 +75,8 @@ pub struct WatchedHooks {
 impl Hooks for WatchedHooks {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let watcher = self.watchers.get(name)?;
-        let read = |source: &crate::config::SecretSource| match source.read() {
-            Ok(secret) => Some(Secret::new(secret.reveal())),
+        let read = |source: &SecretSource| match source.read() {
+            Ok(secret) => Some(secret),
             Err(failure) => {
                 tracing::error!(repository = %name, problem = failure.one_line(), "cannot read a webhook's secret");
                 None

@@ -3,7 +3,7 @@
 use crate::engine::sequence::machine::task_records;
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::ids::{ConfigKey, Digest, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun, SequenceState};
@@ -12,11 +12,28 @@ use crate::plan::config_change;
 use crate::store::RunFilter;
 
 /// The run for a service's part of a plan; nothing, if its stage has no delivery sequence or the part does nothing.
-/// What was decided when the plan was made is decided again on what is applied now, because that may have moved.
 ///
 /// # Errors
 /// If the store cannot be read.
 pub async fn sequence_run(
+    driver: &Driver,
+    plan: &Plan,
+    stage: &StagePlan,
+    service: &ServicePlan,
+    cause: String,
+) -> Result<Option<SequenceRun>> {
+    let Some(run) = queued_run(driver, plan, stage, service, cause).await? else { return Ok(None) };
+    let acts = run.changes.iter().any(|change| does_something(change.decision));
+    Ok(if acts || overtakes(driver, &run).await? { Some(run) } else { None })
+}
+
+/// The run for a service's part of a plan, whether it finds anything to do or not; nothing, if its stage has no delivery
+/// sequence. What was decided when the plan was made is decided again on what is applied now, because that may have
+/// moved.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn queued_run(
     driver: &Driver,
     plan: &Plan,
     stage: &StagePlan,
@@ -30,13 +47,10 @@ pub async fn sequence_run(
     for change in &service.changes {
         changes.push(current(driver, &key, change).await?);
     }
-    let acts = changes.iter().any(|change| does_something(change.decision));
-    if !acts && !overtakes(driver, &key, &changes, &service.content).await? {
-        return Ok(None);
-    }
     let now = driver.clock.now();
     Ok(Some(SequenceRun {
         id: RunId::new(driver.ids.next(now)),
+        is_rollback: false,
         attempt: 1 + attempts(driver, plan, &key).await?,
         service: key,
         namespace: stage.namespace.clone(),
@@ -60,13 +74,10 @@ pub async fn sequence_run(
 
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
 /// bring other content.
-async fn overtakes(driver: &Driver, service: &ServiceKey, changes: &[Change], content: &Digest) -> Result<bool> {
-    if changes.iter().any(|change| change.decision == Decision::Wait) {
-        return Ok(false);
-    }
-    for run in driver.store.slot(service).await? {
+async fn overtakes(driver: &Driver, newer: &SequenceRun) -> Result<bool> {
+    for run in driver.store.slot(&newer.service).await? {
         let Run::Sequence(run) = run.value else { continue };
-        if &run.content != content && driver.store.plan(&run.plan).await?.is_some() {
+        if run.content != newer.content && driver.store.plan(&run.plan).await?.is_some() {
             return Ok(true);
         }
     }

@@ -92,6 +92,9 @@ pub struct SequenceRun {
     pub plan: PlanId,
     /// What starts it: a push, a person, the stage before.
     pub cause: String,
+    /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
+    #[serde(default)]
+    pub is_rollback: bool,
     /// 1, and more for each retry on the same revision.
     pub attempt: u32,
     /// The sequence as it was when planned.

@@ -83,10 +83,10 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// Counters, as `encode` writes them.
-pub fn metrics(encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+/// Counters, as `encode` writes them, for whoever may read.
+pub fn metrics(state: ServerState, encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
-    Router::new().route("/metrics", get(answer))
+    Router::new().route("/metrics", get(answer)).route_layer(from_fn_with_state(state, require_reader))
 }
 
 /// A header that every answer gets, unless it has one of its own.

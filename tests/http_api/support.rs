@@ -85,6 +85,7 @@ async fn watch(world: &World) {
         seen: revisions.first().map(|revision| revision.commit.clone()),
         looked_at: Some(Timestamp(1)),
         problem: None,
+        status_problem: None,
         accepted_rewrite: None,
         allowed_prune: None,
         down: false,

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::hmac;
 use launchway::clock::ManualClock;
-use launchway::forge::secret::Secret;
 use launchway::model::ids::RepositoryName;
+use launchway::secret::Secret;
 use launchway::server::listener::{self, Timeouts};
 use launchway::server::webhook::{HookTarget, Hooks, router};
 use launchway::store::sqlite::SqliteStore;

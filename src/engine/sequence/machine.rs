@@ -117,8 +117,24 @@ impl Step {
         let none = deployments.is_empty();
         self.run.tasks[index].deployments = deployments;
         if none {
-            self.finish(index, Verdict::Success, "applied without a deployment".into());
+            self.deployed(index, "applied without a deployment".into());
         }
+    }
+
+    /// Everything that could be deployed serves. The task has succeeded only if that is all: what failed before, or
+    /// waits, keeps the service from being what the revision declares.
+    fn deployed(&mut self, index: usize, message: String) {
+        let lacking = |change: &&Change| match change.decision {
+            Decision::Wait => true,
+            Decision::None => !change.cause.is_empty(),
+            _ => false,
+        };
+        let Some(change) = self.run.changes.iter().find(lacking) else {
+            return self.finish(index, Verdict::Success, message);
+        };
+        let verdict = if change.decision == Decision::Wait { Verdict::Cancelled } else { Verdict::Failure };
+        let message = format!("{}: {}", change.key.name, change.cause);
+        self.finish(index, verdict, message);
     }
 
     fn try_task(&mut self, index: usize) {
@@ -164,7 +180,10 @@ impl Step {
             let verdict = worst(refs.iter().filter_map(|ended| ended.verdict));
             let message = refs.iter().map(|ended| format!("{} {}", ended.config, ended.message));
             let message = message.collect::<Vec<_>>().join("; ");
-            self.finish(index, verdict, message);
+            match verdict {
+                Verdict::Success => self.deployed(index, message),
+                _ => self.finish(index, verdict, message),
+            }
         }
     }
 

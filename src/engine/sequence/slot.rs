@@ -10,23 +10,36 @@ use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
+///
+/// Of queued deliveries the newest counts, the others are superseded; a rollback comes before it.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
-    let Some((newest, older)) = queued.split_last() else { return Vec::new() };
-    let mut told: Vec<(RunId, Event)> = older.iter().map(|run| (run.id.clone(), superseded_by(newest))).collect();
-    let hold = holds
-        .iter()
-        .find(|hold| hold.scope.covers(&newest.service.project, &newest.service.stage, &newest.service.service));
-    match (hold, active.first()) {
-        (Some(hold), _) => told.extend(waiting(newest, format!("held by {}: {}", hold.by, hold.reason))),
-        (None, None) => told.push((newest.id.clone(), Event::Admitted)),
+    let (mut rollbacks, mut deliveries): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
+        queued.into_iter().partition(|run| run.is_rollback);
+    let (rollback, delivery) = (rollbacks.pop(), deliveries.pop());
+    let Some(next) = rollback.or(delivery) else { return Vec::new() };
+    let mut told = Vec::new();
+    for (older, newest) in [(rollbacks, rollback), (deliveries, delivery)] {
+        let superseded =
+            |newest: &SequenceRun| older.iter().map(|run| (run.id.clone(), superseded_by(newest))).collect();
+        told.extend(newest.map_or_else(Vec::new, superseded));
+    }
+    if let (Some(rollback), Some(delivery)) = (rollback, delivery) {
+        told.extend(waiting(delivery, format!("waits for the {}", rollback.cause)));
+    }
+    let covers = |hold: &&Hold| {
+        hold.scope.covers(&next.service.project, &next.service.stage, &next.service.service) && !next.is_rollback
+    };
+    match (holds.iter().find(covers), active.first()) {
+        (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
+        (None, None) => told.push((next.id.clone(), Event::Admitted)),
         (None, Some(active)) => {
             if deploys(active) {
-                told.push((active.id.clone(), superseded_by(newest)));
+                told.push((active.id.clone(), superseded_by(next)));
             }
             let reason = format!("waits for {} of {} to end", active.sequence.name, active.commit.short());
-            told.extend(waiting(newest, reason));
+            told.extend(waiting(next, reason));
         }
     }
     told
@@ -42,7 +55,8 @@ fn deploys(run: &SequenceRun) -> bool {
 }
 
 fn superseded_by(newer: &SequenceRun) -> Event {
-    Event::Cancel { verdict: Verdict::Superseded, reason: format!("superseded by {}", newer.commit.short()) }
+    let by = if newer.is_rollback { &newer.cause } else { newer.commit.short() };
+    Event::Cancel { verdict: Verdict::Superseded, reason: format!("superseded by {by}") }
 }
 
 fn waiting(run: &SequenceRun, reason: String) -> Option<(RunId, Event)> {

@@ -15,12 +15,14 @@ pub mod launchable;
 pub mod service;
 
 mod address;
+mod cgroup;
 mod container;
 mod data;
 mod environment;
 mod expand;
 mod launch;
 mod logs;
+mod mount;
 mod paths;
 mod probe;
 mod process;

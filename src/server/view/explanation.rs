@@ -206,6 +206,7 @@ mod tests {
             seen: None,
             looked_at: None,
             problem: Some("cannot reach `/srv/shop.git`".into()),
+            status_problem: None,
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,

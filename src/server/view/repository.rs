@@ -28,6 +28,9 @@ pub struct RepositoryView {
     pub looked_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// Why statuses do not reach its commits; deployments go on.
+    #[serde(default)]
+    pub status_problem: Option<String>,
 }
 
 impl From<&RepositoryState> for RepositoryView {
@@ -42,6 +45,7 @@ impl From<&RepositoryState> for RepositoryView {
             seen: state.seen.as_ref().map(ToString::to_string),
             looked_at: state.looked_at.map(time),
             problem: state.problem.clone(),
+            status_problem: state.status_problem.clone(),
         }
     }
 }

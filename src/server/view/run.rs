@@ -137,14 +137,25 @@ fn run_status(run: &Run) -> &'static str {
     }
 }
 
-impl From<&Run> for RunDetail {
-    fn from(run: &Run) -> Self {
-        let (parent, steps, changes) = match run {
-            Run::Sequence(run) => (None, sequence_steps(run), sequence_changes(run)),
-            Run::Deployment(run) => (Some(run.parent.to_string()), deployment_steps(run), Vec::new()),
+impl RunDetail {
+    /// A run; a deployment with the sequence that asked for it, as long as that is kept.
+    pub fn new(run: &Run, parent: Option<&Run>) -> Self {
+        let (parent, steps, changes) = match (run, parent) {
+            (Run::Sequence(run), _) => (None, sequence_steps(run), sequence_changes(run)),
+            (Run::Deployment(run), parent) => {
+                (Some(run.parent.to_string()), deployment_steps(run), deployment_changes(run, parent))
+            }
         };
         Self { run: RunView::from(run), parent, steps, changes }
     }
+}
+
+/// Of what a sequence changes, its deployment config.
+fn deployment_changes(run: &DeploymentRun, parent: Option<&Run>) -> Vec<ChangeView> {
+    let Some(Run::Sequence(parent)) = parent else { return Vec::new() };
+    let mut changes = sequence_changes(parent);
+    changes.retain(|change| change.kind == "DeploymentConfig" && change.name == run.config.name);
+    changes
 }
 
 fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {

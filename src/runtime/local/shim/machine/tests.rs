@@ -156,8 +156,11 @@ fn a_deadline_and_a_request_are_told_apart() {
         machine.step(now, event);
         machine.step(now, Event::Drained);
         machine.step(now, Event::Gone(0, exit(143)));
-        let Stage::Sweeping(PodOutcome::Failed { reason, code, .. }) = machine.stage() else { panic!("{expected:?}") };
-        assert_eq!((*reason, *code), (expected, 143));
+        let as_expected = |reason, code| (reason, code) == (expected, 143);
+        let stage = machine.stage();
+        assert!(
+            matches!(stage, Stage::Sweeping(PodOutcome::Failed { reason, code, .. }) if as_expected(*reason, *code))
+        );
     }
 }
 
@@ -250,8 +253,8 @@ proptest! {
             prop_assert_eq!(admitted, machine.admitted());
             prop_assert!(!admitted || *machine.stage() == Stage::Running);
             if let Stage::Sweeping(outcome) | Stage::Ended(outcome) = &before {
-                let (Stage::Sweeping(after) | Stage::Ended(after)) = machine.stage() else { panic!("it came back") };
-                prop_assert_eq!(outcome, after);
+                let now = machine.stage();
+                prop_assert!(matches!(now, Stage::Sweeping(after) | Stage::Ended(after) if after == outcome), "{now:?}");
             }
         }
     }
