@@ -84,13 +84,13 @@ fn folder(scene: &Scene) -> &Path {
     scene.git.folder()
 }
 
-/// Processes of this very program that work on the story's state, such as the shims of pods and services.
+/// Processes of this program, or of one installed beside it, that work on the story's state: shims of pods and services.
 fn processes_on(state: &Path, program: &Path) -> Vec<Pid> {
     let Ok(entries) = std::fs::read_dir("/proc") else { return Vec::new() };
     let pids = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<i32>().ok());
     let ours = |pid: &i32| {
         let process = Path::new("/proc").join(pid.to_string());
-        let runs = std::fs::read_link(process.join("exe")).is_ok_and(|found| found == program);
+        let runs = std::fs::read_link(process.join("exe")).is_ok_and(|found| found.parent() == program.parent());
         let line = std::fs::read(process.join("cmdline")).unwrap_or_default();
         runs && String::from_utf8_lossy(&line).contains(&*state.to_string_lossy())
     };

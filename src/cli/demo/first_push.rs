@@ -50,17 +50,19 @@ async fn in_order(scene: &Scene, commit: &str) -> Observed {
     let of = |stage: &'static str| runs.iter().filter(move |run| run.stage == stage);
     let mut seen = Vec::new();
     for later in of("production") {
-        let before = of("dev").find(|run| run.service == later.service).and_then(|run| run.ended_at.clone());
+        let before = of("dev").find(|run| run.service == later.service).and_then(|run| run.ended_at.as_deref());
         let before = before.ok_or_else(|| format!("{} went to production without dev", later.service))?;
-        if before > later.created_at {
-            return Err(format!(
-                "{} left dev at {before}, and was in production at {}",
-                later.service, later.created_at
-            ));
+        let told = format!("{} left dev at {before}, for production at {}", later.service, later.created_at);
+        if moment(before)? > moment(&later.created_at)? {
+            return Err(told);
         }
-        seen.push(format!("{} left dev at {before}", later.service));
+        seen.push(told);
     }
     check(seen.len() == 3, seen.join("; "), format!("{} deliveries to production", seen.len()))
+}
+
+fn moment(time: &str) -> Observed<jiff::Timestamp> {
+    time.parse().map_err(|error| format!("{time}: {error}"))
 }
 
 /// The stock of every product is written by the catalog's second migration and by nothing else.

@@ -94,7 +94,7 @@ impl Git {
     /// If `git` fails.
     pub(super) async fn log(&self) -> Result<String> {
         self.fetch_notes().await?;
-        self.run(&["log", "--notes=launchway", "--format=%C(auto)commit %h  %s%n%n%N"]).await
+        self.run(&["log", "--notes=launchway"]).await
     }
 
     async fn fetch_notes(&self) -> Result<()> {
