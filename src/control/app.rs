@@ -241,7 +241,7 @@ async fn serve(
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
     let state =
         ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
     let metrics = parts.metrics.clone();
