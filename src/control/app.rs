@@ -250,7 +250,7 @@ async fn serve(
         started_at: parts.driver.clock.now(),
         stop: stop.clone(),
     };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
     let metrics = parts.driver.metrics.clone();

@@ -13,6 +13,7 @@ use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
 use crate::source::{self, Mirror, ObjectId, Remote, Signature};
+use crate::telemetry::Metrics;
 
 /// Who writes notes; the address need not exist.
 const AUTHOR: (&str, &str) = ("launchway", "launchway@localhost");
@@ -70,6 +71,8 @@ impl TreeExport for MirrorTrees {
 pub struct WatchedHooks {
     /// What is watched.
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Counts their answers.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Hooks for WatchedHooks {
@@ -90,5 +93,9 @@ impl Hooks for WatchedHooks {
         if let Some(watcher) = self.watchers.get(name) {
             watcher.bell.ring();
         }
+    }
+
+    fn answered(&self, name: &RepositoryName, answer: &'static str) {
+        self.metrics.webhook(name, answer);
     }
 }

@@ -56,6 +56,8 @@ impl Hooks for Daemon {
     fn look(&self, _: &RepositoryName) {
         *self.looks.lock().unwrap() += 1;
     }
+
+    fn answered(&self, _: &RepositoryName, _: &'static str) {}
 }
 
 impl Receiver {
