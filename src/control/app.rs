@@ -241,7 +241,7 @@ async fn serve(
     for token in &settings.tokens {
         tokens.push(access_token(token)?);
     }
-    let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
+    let public_host = settings.public_url.as_deref().and_then(host).map(ToOwned::to_owned);
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
     let state = ServerState {
         query,
@@ -259,6 +259,11 @@ async fn serve(
         .merge(router::metrics(state, move || metrics.encode()));
     tasks.spawn(listener::serve(listener, routes, timeouts, stop.clone()));
     Ok(())
+}
+
+/// Host and port of an address, as a browser sends them.
+fn host(url: &str) -> Option<&str> {
+    url.split("://").nth(1).and_then(|rest| rest.split('/').next())
 }
 
 fn access_token(token: &AccessToken) -> Result<Token> {
