@@ -104,8 +104,10 @@ impl Client {
         Ok(Self::Store { router: router(state) })
     }
 
+    /// Whether somebody answers soon: a daemon that hangs still accepts connections.
     async fn is_alive(&self) -> bool {
-        self.call(Method::GET, "/healthz", &[], None).await.is_ok_and(|(status, _)| status.is_success())
+        let answer = tokio::time::timeout(CONNECT, self.call(Method::GET, "/healthz", &[], None)).await;
+        answer.is_ok_and(|answer| answer.is_ok_and(|(status, _)| status.is_success()))
     }
 
     /// Reads a resource below `/api/v1/`.

@@ -14,7 +14,7 @@ fn a_repository_that_cannot_be_read_says_why() {
     let cases = [
         ("http://127.0.0.1:9/shop.git", "127.0.0.1:9"),
         ("/nowhere/shop.git", "/nowhere/shop.git"),
-        ("EMPTY", "branch `main`"),
+        ("EMPTY", "no commits yet"),
     ];
     for (url, expected) in cases {
         let world = World::new(&[]);

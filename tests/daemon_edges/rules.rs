@@ -30,6 +30,7 @@ fn a_deleted_branch_deletes_nothing() {
     world.start();
     world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
     let pod = world.pod_in("shop-default/web-1-0", "ready");
+    world.git.git(&["push", "--quiet", "origin", "HEAD:refs/heads/other"]);
     world.git.git_in(&world.git.bare(), &["update-ref", "-d", "refs/heads/main"]);
     let sync = world.run(&["sync"]);
     assert!(!sync.status.success());

@@ -15,7 +15,7 @@ const SERVICE: &str = "\
 apiVersion: v1
 kind: Service
 metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80}]}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
 /// A service whose pod answers HTTP.
@@ -40,6 +40,7 @@ fn pods_survive_the_kill_of_the_daemons_group_and_are_adopted() {
     world.deploy(&[("web.yaml", &server()), ("service.yaml", SERVICE)], "success");
     world.pod_in("shop-default/web-1-0", "ready");
     let address = service_address(&world);
+    eventually("the service answers", || answers(&address));
     let mut before = world.processes();
     world.kill_group();
     assert!(answers(&address), "the service goes on without a daemon");
@@ -78,10 +79,7 @@ fn what_a_hook_did_whose_shim_died_is_for_the_policy_to_say() {
         world.start();
         let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
         eventually("the hook runs", || world.lines("runs").len() == 1);
-        world.pod_in("shop-default/web-1-hook-pre", "running");
         let shim = shim(&world, "shop-default/web-1-hook-pre");
-        std::fs::write(&go, "").unwrap_or_default();
-        std::fs::remove_file(&go).unwrap_or_default();
         send(shim, Signal::KILL);
         if policy == "Retry" {
             eventually("the hook runs again", || world.lines("runs").len() == 2);

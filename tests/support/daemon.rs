@@ -16,7 +16,7 @@ use serde_json::Value;
 use crate::support::git::GitFixture;
 
 /// Long, because machines that run tests are busy.
-const PATIENCE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(90);
 
 /// A repository named `shop`, the configuration of a daemon that watches it, and that daemon.
 pub(crate) struct World {
