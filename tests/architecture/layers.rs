@@ -32,7 +32,7 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 28] = [
+const ROOMS: [(&str, Layer); 29] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("model", Nouns),
@@ -57,6 +57,7 @@ const ROOMS: [(&str, Layer); 28] = [
     ("server", Faces),
     ("cli", Root),
     ("main", Root),
+    ("bin", Root),
     ("control::app", Root),
     ("control::repository", Root),
     ("control::wiring", Root),
