@@ -166,6 +166,7 @@ fn unseen(watched: &Watched) -> RepositoryState {
         seen: None,
         looked_at: None,
         problem: None,
+        status_problem: None,
         accepted_rewrite: None,
         allowed_prune: None,
         down: false,

@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, describe, down, events, exec, get, history, hold, logs, man, plan, repository, rollout, scale, schema,
-    serve, status, store, sync, trigger, up, validate, why,
+    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, repository, rollout, scale,
+    schema, serve, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -79,6 +79,7 @@ fn default_state(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    Demo(demo::Arguments),
     Up(up::Arguments),
     Down(down::Arguments),
     Serve(serve::Arguments),

@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use reqwest::Url;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::arguments::Global;
@@ -98,7 +99,8 @@ impl Client {
         }
         let query = Query { store: Arc::new(SqliteReader::open(&path)?), runtime: None };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
-        let state = ServerState { query, commands: None, access, started_at: SystemClock.now() };
+        let stop = CancellationToken::new();
+        let state = ServerState { query, commands: None, access, started_at: SystemClock.now(), stop };
         Ok(Self::Store { router: router(state) })
     }
 

@@ -4,6 +4,7 @@ pub mod arguments;
 mod client;
 mod completion;
 mod daemon;
+mod demo;
 mod describe;
 mod down;
 mod events;
@@ -74,6 +75,7 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
     match verb {
+        Verb::Demo(arguments) => wait(demo::run(arguments, output)),
         Verb::Up(arguments) => serve(up::run(arguments, global, output)),
         Verb::Down(arguments) => serve(down::run(arguments, global, output)),
         Verb::Serve(arguments) => serve(serve::run(arguments, global, output)),

@@ -11,7 +11,7 @@ use super::get::short;
 use super::output::{Complaint, Exit, Outcome, Output, Table, heading};
 use super::target;
 use crate::error::Failure;
-use crate::server::view::RevisionView;
+use crate::server::view::{RepositoryView, RevisionView};
 use crate::source::{Limits, Repository};
 
 /// How often `--wait` looks.
@@ -47,13 +47,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let started = Instant::now();
     while arguments.wait && !revision.is_settled() {
         if started.elapsed() > Duration::from_secs(arguments.timeout) {
-            output.show(&revision, human)?;
+            output.show(&revision, |revision| human(revision, &repository))?;
             return Err(Complaint::failed(Failure::waiting(format!("not at its end after {} s", arguments.timeout))));
         }
         tokio::time::sleep(PERIOD).await;
         revision = client.get(&path, &[]).await?;
     }
-    output.show(&revision, human)?;
+    output.show(&revision, |revision| human(revision, &repository))?;
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
 }
 
@@ -64,8 +64,11 @@ fn resolved(revision: &str) -> String {
     commit.map_or_else(|_no_such_name| revision.to_owned(), |commit| commit.to_string())
 }
 
-fn human(revision: &RevisionView) -> String {
+fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     let mut text = format!("{} {}\n", heading(&short(&revision.commit)), revision.subject);
+    if let Some(problem) = &repository.status_problem {
+        text.push_str(&format!("  this cannot be written on the commit: {problem}\n"));
+    }
     for problem in &revision.problems {
         text.push_str(&format!("  {problem}\n"));
     }

@@ -243,9 +243,14 @@ async fn serve(
     }
     let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
-    let state =
-        ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
+    let state = ServerState {
+        query,
+        commands: Some(commands),
+        access: Arc::new(access),
+        started_at: parts.driver.clock.now(),
+        stop: stop.clone(),
+    };
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
     let metrics = parts.driver.metrics.clone();

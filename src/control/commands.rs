@@ -66,6 +66,7 @@ pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32>
         })
         .hint("`launchway rollout latest` deploys again"));
     };
+    refuse_if_down(driver, &state).await?;
     refuse_if_queued(driver, &state).await?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
@@ -130,6 +131,7 @@ async fn rerun(driver: &Driver, delivery: SequenceRun, cause: String) -> Result<
 /// If it is paused, or a rollout is in progress.
 pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
+    refuse_if_down(driver, &state).await?;
     refuse_if_busy(driver, &state).await?;
     refuse_if_queued(driver, &state).await?;
     if state.spec().is_ok_and(|spec| spec.paused) {
@@ -149,6 +151,7 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
 /// If there is no such version.
 pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
+    refuse_if_down(driver, &state).await?;
     refuse_if_busy(driver, &state).await?;
     let target = match to {
         Some(version) => version,
@@ -248,7 +251,8 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
         ..RunFilter::default()
     };
     for run in driver.store.runs(&filter).await? {
-        let event = Event::Cancel { verdict: Verdict::Cancelled, reason: format!("taken down by {by}") };
+        // Not `Cancelled`, which would wait for a retry: once it is up again, what Git says is deployed.
+        let event = Event::Cancel { verdict: Verdict::Superseded, reason: format!("taken down by {by}") };
         inputs.push(Input::Tell(run.value.id().clone(), event));
     }
     let configs = configs_of(driver, repository).await?;
@@ -284,6 +288,15 @@ async fn repository_flag(driver: &Driver, repository: &RepositoryName, down: boo
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigState>> {
     let configs = driver.store.configs(None, None).await?;
     Ok(configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository).collect())
+}
+
+async fn refuse_if_down(driver: &Driver, state: &ConfigState) -> Result<()> {
+    let repository = driver.store.repository(&state.repository).await?;
+    match repository.is_some_and(|repository| repository.value.down) {
+        false => Ok(()),
+        true => Err(Failure::stalled(format!("repository `{}` is down", state.repository))
+            .hint("`launchway up` brings it back")),
+    }
 }
 
 async fn refuse_if_busy(driver: &Driver, state: &ConfigState) -> Result<()> {

@@ -92,9 +92,11 @@ impl Watched {
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
+            self.report_again(driver, &stored.value).await?;
             return Ok(Found::Nothing);
         };
         let commit = head.commit.clone();
+        let stored = self.with_later_status_problem(driver, stored).await?;
         let inputs = self.decide(driver, stored, head).await?;
         driver.commit(&inputs).await?;
         Ok(Found::Revision(commit))
@@ -156,6 +158,7 @@ impl Watched {
             seen: None,
             looked_at: None,
             problem: None,
+            status_problem: None,
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,
@@ -221,13 +224,37 @@ impl Watched {
         state.looked_at = Some(driver.clock.now());
         state.problem = None;
         let revision = self.revision(driver, &head, result);
-        let report = Action::Report { repository: self.name.clone(), commit: head.commit };
-        let now = driver.clock.now();
-        let ask = Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: now, at: now };
+        let ask = self.ask_for_report(driver, head.commit);
         let repository = Versioned { version: stored.version, value: state };
         let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision)), ask];
         inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
         Ok(inputs)
+    }
+
+    fn ask_for_report(&self, driver: &Driver, commit: CommitId) -> Write {
+        let report = Action::Report { repository: self.name.clone(), commit };
+        let now = driver.clock.now();
+        Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: now, at: now }
+    }
+
+    /// Statuses of the head that did not get through are tried again: the token may have been replaced meanwhile.
+    async fn report_again(&self, driver: &Driver, state: &RepositoryState) -> Result<()> {
+        match state.seen.clone().filter(|_| state.status_problem.is_some()) {
+            Some(head) => driver.commit(&[Input::Write(Box::new(self.ask_for_report(driver, head)))]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What was read before the fetch, unless a report about statuses alone changed it meanwhile: that is no reason to
+    /// fetch again.
+    async fn with_later_status_problem(
+        &self,
+        driver: &Driver,
+        mut stored: Versioned<RepositoryState>,
+    ) -> Result<Versioned<RepositoryState>> {
+        let now = self.state(driver).await?;
+        stored.value.status_problem.clone_from(&now.value.status_problem);
+        Ok(if stored.value == now.value { now } else { stored })
     }
 
     fn revision(&self, driver: &Driver, head: &Head, result: RevisionResult) -> RevisionState {

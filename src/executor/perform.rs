@@ -126,6 +126,9 @@ impl Performer {
     /// get their turn too, and the newest has the last word.
     async fn advance(&self, plan: &PlanId, after: &ServiceKey, sequence: &str, verdict: Verdict) -> Result<Vec<Input>> {
         let Some(plan) = self.driver.store.plan(plan).await? else { return Ok(Vec::new()) };
+        if self.driver.store.repository(&plan.repository).await?.is_some_and(|repository| repository.value.down) {
+            return Ok(Vec::new()); // once it is up again, the head is planned anew
+        }
         let passed = plan.stage(&after.stage).and_then(|stage| stage.service(&after.service));
         let passed = passed.map(|part| PassedContent { stage: after.stage.clone(), content: part.content.clone() });
         let waited_for_this = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;

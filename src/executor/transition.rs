@@ -238,8 +238,10 @@ impl<'a> Transition<'a> {
             Record::Apply { by, change } => self.apply_change(&by, &change).await?,
             Record::StartDeployment { by, change } => self.start_deployment(&by, &change).await?,
             Record::Want { config, owner, generation, version, replicas, pace } => {
+                let down = self.is_down(&config).await?;
                 if let Some(state) = self.config(&config).await? {
                     let spec = state.spec().or_stalled(|| format!("cannot read the stored config `{config}`"))?;
+                    let version = version.filter(|_| !down);
                     let replicas = replicas.unwrap_or(spec.replicas);
                     let min_ready_seconds = spec.min_ready_seconds;
                     state.wanted = Wanted { generation, owner, version, replicas, pace, min_ready_seconds };
@@ -251,6 +253,21 @@ impl<'a> Transition<'a> {
             }
         }
         Ok(())
+    }
+
+    /// Whether a person took the repository down that declares a deployment config.
+    async fn is_down(&mut self, config: &ConfigKey) -> Result<bool> {
+        let Some(repository) = self.config(config).await?.map(|state| state.repository.clone()) else {
+            return Ok(false);
+        };
+        let now = self.writes.iter().find_map(|write| match write {
+            Write::Repository(state) if state.value.name == repository => Some(state.value.down),
+            _ => None,
+        });
+        if let Some(down) = now {
+            return Ok(down);
+        }
+        Ok(self.store.repository(&repository).await?.is_some_and(|state| state.value.down))
     }
 
     /// A change that needs no deployment.

@@ -23,8 +23,7 @@ pub fn decide(declared: &Object, applied: Option<&ConfigState>) -> Change {
     let Some(applied) = applied.filter(|applied| !applied.removed) else {
         return first(declared, &spec);
     };
-    if let Some(failed) = failed_before(declared, applied) {
-        let cause = format!("version {failed} of the same content failed; `launchway rollout retry` tries it again");
+    if let Some(cause) = attempted_before(declared, applied) {
         return change(declared, Decision::None, Vec::new(), cause);
     }
     let reasons = diff(&baseline(applied), &declared.content);
@@ -43,11 +42,18 @@ fn first(declared: &Object, spec: &DeploymentConfigSpec) -> Change {
     change(declared, decision, Vec::new(), cause)
 }
 
-/// The version that was attempted with exactly this content and did not complete, if that is final.
-fn failed_before(declared: &Object, applied: &ConfigState) -> Option<u32> {
-    let attempt = applied.attempted.as_ref()?;
-    let failed = matches!(attempt.verdict, Some(Verdict::Failure | Verdict::Error | Verdict::Cancelled));
-    (failed && attempt.version.object.digest == declared.digest).then_some(attempt.version.number)
+/// What is to be said if exactly this content is being attempted, or was and did not complete. One that a newer
+/// revision took the place of is as good as not attempted.
+fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> {
+    let attempt = applied.attempted.as_ref().filter(|attempt| attempt.version.object.digest == declared.digest)?;
+    let number = attempt.version.number;
+    match attempt.verdict {
+        None => Some(format!("version {number} of the same content is under way")),
+        Some(Verdict::Failure | Verdict::Error | Verdict::Cancelled) => {
+            Some(format!("version {number} of the same content failed; `launchway rollout retry` tries it again"))
+        }
+        Some(Verdict::Success | Verdict::Superseded) => None,
+    }
 }
 
 /// What a new declaration is compared with: what was last declared, but with the template that serves.

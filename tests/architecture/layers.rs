@@ -79,7 +79,8 @@ const OWNERS: [(&str, &[&str]); 10] = [
     ("cron", &["trigger"]),
     ("serde_saphyr", &["manifest::yaml"]),
     ("granit_parser", &["manifest::yaml"]),
-    ("hyper", &["runtime::local::service", "server"]),
+    // The visitors of the demo must not be helped by a client that tries again.
+    ("hyper", &["runtime::local::service", "server", "cli::demo::visitors"]),
     ("reqwest", &["source", "forge", "runtime::local::launchable", "cli"]),
     ("axum", &["server", "cli::client"]),
     ("clap", &["cli"]),

@@ -14,7 +14,7 @@ async fn an_operators_request_becomes_a_command_with_their_name() {
         ("/api/v1/deployments/shop/dev/web/latest", json!({})),
         ("/api/v1/deployments/shop/dev/web/undo", json!({"toVersion": 1})),
         ("/api/v1/deployments/shop/dev/web/scale", json!({"replicas": 3})),
-        ("/api/v1/repositories/shop/sync", json!({"allowPrune": "1a2b"})),
+        ("/api/v1/sync", json!({"allowPrune": "1a2b"})),
         ("/api/v1/holds", json!({"project": "shop", "stage": "dev", "reason": "sale"})),
         ("/api/v1/deliveries", json!({"project": "shop", "stage": "dev"})),
     ] {

@@ -7,3 +7,4 @@ mod commands;
 mod pages;
 mod reading;
 mod support;
+mod watching;

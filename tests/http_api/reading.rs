@@ -66,7 +66,7 @@ async fn a_revision_has_its_statuses_and_its_plan() {
 #[tokio::test]
 async fn digits_that_two_revisions_begin_with_are_refused() {
     let server = shop().await;
-    let response = server.get("/api/v1/revisions/repo/00000000").await;
+    let response = server.get("/api/v1/revisions/repo/000000").await;
     assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY);
 }
 
@@ -126,9 +126,10 @@ async fn a_lured_browser_reads_nothing() {
 }
 
 #[tokio::test]
-async fn it_is_alive_and_ready() {
+async fn it_is_alive_and_not_ready_before_its_first_look() {
     let server = shop().await;
-    for path in ["/healthz", "/readyz"] {
-        assert_eq!(server.get(path).await.status(), StatusCode::OK, "{path}");
-    }
+    assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
+    let ready = server.get("/readyz").await;
+    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(ready.text().await.unwrap().contains("has not been looked at yet"));
 }

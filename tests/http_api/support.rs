@@ -5,9 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use launchway::control::command::{Command, Commands, Done, Refusal};
 use launchway::error::Failure;
-use launchway::model::ids::{ProjectName, RepositoryName};
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
-use launchway::model::state::RepositoryState;
 use launchway::model::time::Timestamp;
 use launchway::server::access::{Access, Role, Token};
 use launchway::server::listener::{self, Timeouts};
@@ -15,7 +13,6 @@ use launchway::server::query::Query;
 use launchway::server::router::router;
 use launchway::server::state::ServerState;
 use launchway::store::sqlite::SqliteReader;
-use launchway::store::{Transaction, Versioned, Write};
 use launchway::testing::runtime::Behaviour;
 use launchway::testing::world::{World, deployment_config, hook, project};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
@@ -69,28 +66,7 @@ pub(crate) async fn shop() -> Server {
     world.runtime.behave("web-2-hook-pre", Behaviour::fails(3));
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
-    watch(&world).await;
     serve(folder, &world).await
-}
-
-/// The world pushes without a repository that is watched; commands ask for one.
-async fn watch(world: &World) {
-    let revisions = world.driver.store.revisions(&RepositoryName::new("repo"), 1).await.unwrap();
-    let state = RepositoryState {
-        name: RepositoryName::new("repo"),
-        url: "/srv/git/shop.git".into(),
-        branch: "main".into(),
-        project: Some(ProjectName::new("shop")),
-        applied: None,
-        seen: revisions.first().map(|revision| revision.commit.clone()),
-        looked_at: Some(Timestamp(1)),
-        problem: None,
-        accepted_rewrite: None,
-        allowed_prune: None,
-        down: false,
-    };
-    let write = Write::Repository(Box::new(Versioned { version: 0, value: state }));
-    world.driver.store.commit(Transaction { writes: vec![write] }).await.map_err(Failure::from).unwrap();
 }
 
 fn two_stages() -> Shipyard {
@@ -104,15 +80,16 @@ async fn serve(folder: tempfile::TempDir, world: &World) -> Server {
     let asked = Arc::new(Recorder::default());
     let store = Arc::new(SqliteReader::open(&folder.path().join("store.db")).unwrap());
     let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
+    let shutdown = CancellationToken::new();
     let state = ServerState {
         query: Query { store, runtime: Some(world.runtime.clone()) },
         commands: Some(asked.clone()),
         access: Arc::new(Access { tokens, loopback: true, public_host: None }),
         started_at: Timestamp(0),
+        stop: shutdown.clone(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    let shutdown = CancellationToken::new();
     tokio::spawn(listener::serve(listener, router(state), Timeouts::default(), shutdown.clone()));
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
     Server { url, asked, folder, http, _running: shutdown.drop_guard() }

@@ -11,6 +11,7 @@ mod repository;
 mod revision;
 mod run;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use deployment::{ConfigView, HistoryRow};
@@ -27,7 +28,7 @@ use crate::model::outcome::Verdict;
 use crate::model::time::Timestamp;
 
 /// Several of a kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct List<T> {
     /// They.
     pub items: Vec<T>,

@@ -1,5 +1,6 @@
 //! Plans, in the shape that `launchway plan -o json` prints.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -8,7 +9,7 @@ use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Difference, Plan};
 
 /// What a revision would do, or did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanView {
     /// What it was compared with: a commit, or nothing.
     pub from: Option<String>,
@@ -23,7 +24,7 @@ pub struct PlanView {
 }
 
 /// What happens to one object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeView {
     /// The stage.
     pub stage: String,
@@ -44,7 +45,7 @@ pub struct ChangeView {
 }
 
 /// One value that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferenceView {
     /// Where.
     pub pointer: String,
