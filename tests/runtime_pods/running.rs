@@ -182,6 +182,8 @@ async fn a_command_runs_beside_a_pod_in_its_environment() {
     assert_eq!((flood.code, flood.stdout.len()), (0, 1 << 20));
     let missing = world.runtime().exec(&pod.id, None, &["no-such-command".to_owned()]).await.unwrap_err();
     assert!(missing.one_line().contains("command not found"), "{missing}");
+    world.stop(&pod).await;
+    assert!(run("true").await.unwrap_err().one_line().contains("has ended"));
 }
 
 #[tokio::test]

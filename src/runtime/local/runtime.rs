@@ -324,6 +324,16 @@ impl Inner {
         Ok((dir, record))
     }
 
+    /// The record of a pod whose commands were started and did not all end.
+    fn running(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+        let ended = self.table().get(id).and_then(|entry| entry.status.as_ref().map(PodStatus::ended));
+        match ended {
+            Some(true) => Err(Failure::stalled(format!("pod `{id}` has ended"))),
+            None => Err(Failure::waiting(format!("pod `{id}` does not run yet"))),
+            Some(false) => self.record(id),
+        }
+    }
+
     fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
         let (dir, record) = self.record(id)?;
         let names: Vec<&str> = match container {
@@ -410,7 +420,7 @@ impl Runtime for LocalRuntime {
 
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
         let id = pod.clone();
-        let (dir, record) = self.blocking(move |inner| inner.record(&id)).await?;
+        let (dir, record) = self.blocking(move |inner| inner.running(&id)).await?;
         let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
         let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
         exec::run(self.inner.program.path(), &dir, &record, existing(&record, name)?, command).await
