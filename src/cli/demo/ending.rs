@@ -34,10 +34,9 @@ pub(super) fn go_on(scene: &Scene, story: &mut Story<'_>) -> Outcome<()> {
     story.say(format!("  Change the shop: cd {} && $EDITOR services/web/page.html", work.display()))?;
     story.say("                   git commit -a -m 'A new page' && git push origin main")?;
     story.say(format!("  See it happen:   {launchway} status"))?;
-    story.say(format!(
-        "  Stop it all:     {launchway} down {REPOSITORY} && kill {pid} && rm -r {}",
-        folder(scene).display()
-    ))
+    story.say(format!("  Stop it all:     {launchway} down {REPOSITORY} && kill {pid}"))?;
+    // Installed launchables are read-only.
+    story.say(format!("                   chmod -R u+w {0} && rm -r {0}", folder(scene).display()))
 }
 
 /// How to see more, where nothing was kept.

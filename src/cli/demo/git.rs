@@ -12,6 +12,9 @@ pub(super) const BRANCH: &str = "main";
 /// Where results are, on both sides.
 const NOTES_REF: &str = "refs/notes/launchway";
 
+/// Who pushes: a name and an address.
+const AUTHOR: (&str, &str) = ("Ada", "ada@example.org");
+
 /// A bare repository, and a work tree that pushes to it.
 #[derive(Debug)]
 pub(super) struct Git {
@@ -33,6 +36,9 @@ impl Git {
         git.run_in(folder, &["init", "--quiet", "--bare", &branch, &bare]).await?;
         git.run_in(folder, &["init", "--quiet", &branch, &work]).await?;
         git.run(&["remote", "add", "origin", &bare]).await?;
+        // For whoever goes on by hand and is nobody to Git yet.
+        git.run(&["config", "user.name", AUTHOR.0]).await?;
+        git.run(&["config", "user.email", AUTHOR.1]).await?;
         Ok(git)
     }
 
@@ -120,7 +126,7 @@ impl Git {
     }
 
     fn environment(&self) -> Vec<(&'static str, String)> {
-        let (name, address) = ("Ada".to_owned(), "ada@example.org".to_owned());
+        let (name, address) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
         vec![
             ("PATH", std::env::var("PATH").unwrap_or_default()),
             ("HOME", self.folder.display().to_string()),
