@@ -2,7 +2,9 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
+mod crash;
 mod deliveries;
+mod mortal;
 mod stories;
 
 /// A folder for a store, in memory where the machine has a place for that: syncing to disk is what takes time here.
