@@ -96,6 +96,13 @@ impl StatusWriter for Recorded {
     }
 }
 
+impl Surroundings {
+    /// Its time, for stores that a test opens itself.
+    pub fn clock(&self) -> Arc<ManualClock> {
+        self.clock.clone()
+    }
+}
+
 impl World {
     /// A new world whose store lives in `folder`.
     ///
@@ -139,8 +146,22 @@ impl World {
     /// # Errors
     /// If the store fails.
     pub async fn look_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
-        let number = self.surroundings.pushes.load(Ordering::SeqCst);
+        let number = self.pushed();
         self.look(project, number, prune_allowed).await
+    }
+
+    /// How many revisions were pushed.
+    pub fn pushed(&self) -> u32 {
+        self.surroundings.pushes.load(Ordering::SeqCst)
+    }
+
+    /// Whether the daemon remembers having looked at the push with this number.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn has_seen(&self, push: u32) -> Result<bool> {
+        let repository = self.driver.store.repository(&RepositoryName::new(REPOSITORY)).await?;
+        Ok(repository.is_some_and(|repository| repository.value.seen == Some(commit(push))))
     }
 
     async fn look(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {

@@ -2,8 +2,11 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
+mod crash;
 mod deliveries;
+mod mortal;
 mod stories;
+mod transitions;
 
 /// A folder for a store, in memory where the machine has a place for that: syncing to disk is what takes time here.
 fn folder() -> tempfile::TempDir {

@@ -50,7 +50,7 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
         (SequenceState::Queued, Event::Cancel { verdict, reason }) => step.end(*verdict, reason.clone()),
         (SequenceState::Running { task }, Event::Cancel { verdict, reason }) => step.cancel(task, *verdict, reason),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
-        (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.try_task(task),
+        (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
         (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
         _ => {}
     }
@@ -137,15 +137,19 @@ impl Step {
         self.finish(index, verdict, message);
     }
 
+    fn retry(&mut self, index: usize) {
+        let failed = self.run.tasks[index].tries.last().is_some_and(|last| last.outcome.is_some());
+        if failed {
+            self.try_task(index);
+        }
+    }
+
     fn try_task(&mut self, index: usize) {
         let task = &self.run.tasks[index];
         let Some(definition) = self.run.definitions.get(&task.name) else {
             let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
             return self.finish(index, Verdict::Error, message);
         };
-        if task.tries.last().is_some_and(|last| last.outcome.is_none()) || task.ended_at.is_some() {
-            return;
-        }
         let pod = task_pod(&self.run, task, definition, task.tries.len() + 1);
         let name = pod.id.name.clone();
         self.run.tasks[index].tries.push(TaskTry { pod: name, started_at: self.now, ended_at: None, outcome: None });

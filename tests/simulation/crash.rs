@@ -1,0 +1,247 @@
+//! The daemon dies at every single commit of a whole story, before or after it is on disk, and another takes its place:
+//! the same end, nothing lost, nothing done twice. A seed chooses the order in which due actions are performed.
+//!
+//! By default the daemon dies again and again, after lives of a few commits: with lives of one commit that is on disk,
+//! and of two of which the second is not, every commit is died at both ways. `CRASH_SEEDS=3` also tells the story once
+//! for each commit, way and seed, with that one death; it takes minutes.
+
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use launchway::error::Result;
+use launchway::model::object::{Location, Object};
+use launchway::model::project::{Project, TaskDefinition};
+use launchway::model::run::Run;
+use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::store::sqlite::SqliteStore;
+use launchway::testing::runtime::{Behaviour, Deed};
+use launchway::testing::world::{Surroundings, World, deployment_config, hook, project};
+use serde_json::{Value, json};
+use similar::TextDiff;
+
+use crate::mortal::{Death, MortalStore};
+
+/// More lives, and more commits, than a story that gets on can have.
+const TOO_MANY: usize = 2_000;
+/// After how many commits daemons die again and again, and whether the last one was on disk.
+const LIVES: [(usize, bool); 9] =
+    [(1, true), (2, false), (2, true), (3, false), (4, true), (7, false), (12, true), (23, false), (50, true)];
+/// Under how many seeds each of these is told.
+const SEEDS: u64 = 2;
+
+/// What must be the same at the end, however often the daemon died.
+#[derive(Debug, PartialEq, Eq)]
+struct End {
+    /// What serves, is wanted and was attempted.
+    configs: Vec<String>,
+    /// How each delivery and deployment ended.
+    runs: Vec<String>,
+    /// Hooks and tasks that really ran, once for each time.
+    ran_once: Vec<String>,
+    /// What is written on the commits.
+    statuses: Vec<String>,
+    /// What was left to do.
+    open: Vec<String>,
+}
+
+/// A daemon that may die, and what outlives it.
+struct Life {
+    world: World,
+    store: Arc<MortalStore>,
+}
+
+impl Life {
+    fn begin(folder: &Path, surroundings: Surroundings, death: Option<Death>, seed: u64) -> Self {
+        let inner = SqliteStore::open(&folder.join("store.db"), surroundings.clock()).unwrap();
+        let store = Arc::new(MortalStore::new(inner, death, seed));
+        Self { world: World::over(store.clone(), surroundings), store }
+    }
+}
+
+/// The story up to its end; `death` says when a life ends, given its number from 0. Also says how many commits there
+/// were.
+async fn story(death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize) {
+    let folder = crate::folder();
+    let surroundings = Surroundings::default();
+    let begin = |number: usize| {
+        let seed = seed.wrapping_mul(1_000_003) + number as u64;
+        Life::begin(folder.path(), surroundings.clone(), death(number), seed)
+    };
+    let (mut lives, mut commits) = (0, 0);
+    let mut life = begin(lives);
+    let runtime = life.world.runtime.clone();
+    runtime.behave("shop-dev/api-2-hook-pre", Behaviour::fails(1)); // its first try; Retry
+    runtime.behave("shop-dev/api-2-hook-pre-", Behaviour::Good);
+    runtime.behave("shop-production/web-2-hook-post", Behaviour::fails(2)); // Abort: version 1 comes back
+    for (number, image) in [(1, "a"), (2, "b")] {
+        let shop = shop(image);
+        while let Err(failure) = deliver(&mut life.world, &shop, number).await {
+            assert!(life.store.is_dead() && lives < TOO_MANY, "after {lives} lives: {failure:#}");
+            commits += life.store.commits();
+            lives += 1;
+            drop(life);
+            life = begin(lives);
+        }
+    }
+    commits += life.store.commits();
+    // What is asked at the end must not be died at.
+    drop(life);
+    let last = Life::begin(folder.path(), surroundings.clone(), None, seed);
+    (end(&last.world, &shop("b")).await.unwrap(), commits)
+}
+
+/// Pushes revision `number`, unless it was seen already, and lets it come to its end.
+async fn deliver(world: &mut World, shop: &Project, number: u32) -> Result<()> {
+    if world.pushed() < number {
+        world.push(shop).await?;
+    } else if !world.has_seen(number).await? {
+        world.look_again(shop, false).await?;
+    }
+    world.pass(Duration::from_secs(5)).await
+}
+
+async fn end(world: &World, shop: &Project) -> Result<End> {
+    let store = &*world.driver.store;
+    let configs = store.configs(None, None).await?.into_iter().map(|config| {
+        let config = config.value;
+        let attempted = config.attempted.map(|attempt| (attempt.version.number, attempt.verdict));
+        let serving = config.serving.map(|version| version.number);
+        let (wanted, removed) = (config.wanted, config.removed);
+        format!("{}: {serving:?} {attempted:?} {:?} {} {removed}", config.key, wanted.version, wanted.replicas)
+    });
+    let mut runs: Vec<String> = world.runs().await?.iter().map(told).collect();
+    runs.sort();
+    let mut statuses = Vec::new();
+    for push in 1..=world.pushed() {
+        statuses.extend(world.statuses(push).await?.into_iter().map(|status| format!("{push}: {status}")));
+    }
+    let mut open: Vec<String> = store.outbox(None).await?.iter().map(|row| format!("{row:?}")).collect();
+    open.extend(world.would_start(shop).await?.iter().map(|input| format!("{input:?}")));
+    Ok(End { configs: configs.collect(), runs, ran_once: ran_once(world), statuses, open })
+}
+
+fn told(run: &Run) -> String {
+    match run {
+        Run::Sequence(run) => {
+            format!("{} of {} {:?} {}", run.service, run.commit.short(), run.verdict, run.attempt)
+        }
+        Run::Deployment(run) => {
+            let hooks: Vec<String> = run.hooks.iter().map(|hook| format!("{} {:?}", hook.pod, hook.outcome)).collect();
+            format!("{} {:?} {} {hooks:?}", run.id, run.phase, run.attempt)
+        }
+    }
+}
+
+/// Run-once pods in the order of their names; a task's is named after its run, whose number may differ.
+fn ran_once(world: &World) -> Vec<String> {
+    let started = world.runtime.deeds().into_iter().filter_map(|deed| match deed {
+        Deed::Started(pod) => Some(pod.to_string()),
+        Deed::Stopped(_) | Deed::Died(_) => None,
+    });
+    let once = started.filter(|name| name.contains("-hook-") || name.contains("-test-"));
+    let mut names: Vec<String> = once
+        .map(|name| match name.split_once("-test-") {
+            Some((before, _)) => format!("{before}-test"),
+            None => name,
+        })
+        .collect();
+    names.sort();
+    names
+}
+
+fn shop(image: &str) -> Project {
+    let mut project = project(shipyard(), &[config("web", image, "Abort"), config("api", image, "Retry")]);
+    let test = TaskDefinition {
+        command: vec!["true".into()],
+        image: "host".into(),
+        env: Vec::new(),
+        timeout_seconds: 60,
+        retries: 0,
+        stages: Vec::new(),
+        services: Vec::new(),
+        location: Location::default(),
+    };
+    for stage in &mut project.stages {
+        stage.tasks.insert("test".into(), vec![test.clone()]);
+    }
+    project
+}
+
+fn config(name: &str, image: &str, policy: &str) -> Object {
+    let params =
+        json!({"maxSurge": 1, "maxUnavailable": 0, "pre": hook(policy), "mid": hook(policy), "post": hook(policy)});
+    deployment_config(name, image, 2, json!({"strategy": {"type": "Rolling", "rollingParams": params}}))
+}
+
+fn shipyard() -> Shipyard {
+    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let stage = |name: &str, tasks: Vec<Task>| Stage {
+        name: name.into(),
+        sequences: vec![Sequence { name: "delivery".into(), triggered_on: vec![], tasks }],
+    };
+    let dev = stage("dev", vec![task("deployment"), task("test")]);
+    Shipyard { name: "shop".into(), stages: vec![dev, stage("production", vec![task("deployment")])] }
+}
+
+fn difference(expected: &End, end: &End) -> String {
+    let (expected, end) = (format!("{expected:#?}\n"), format!("{end:#?}\n"));
+    TextDiff::from_lines(&expected, &end).unified_diff().header("undisturbed", "with deaths").to_string()
+}
+
+/// How the story ends without any death.
+async fn undisturbed() -> (End, usize) {
+    let (end, commits) = story(|_| None, 0).await;
+    assert!(end.open.is_empty(), "{:#?}", end.open);
+    assert!(end.ran_once.len() > 20 && commits > 100, "the story is worth the trouble: {commits} commits");
+    (end, commits)
+}
+
+/// One way to tell the story.
+#[derive(Clone, Copy, Debug)]
+struct Telling {
+    death: Death,
+    /// Every life ends so, not only the first.
+    again: bool,
+    seed: u64,
+}
+
+/// Tells stories side by side; each must end like the undisturbed one.
+async fn all_end_alike(expected: End, stories: Vec<Telling>) {
+    let (expected, stories) = (Arc::new(expected), Arc::new(Mutex::new(stories)));
+    let mut tellers = tokio::task::JoinSet::new();
+    for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+        let (expected, stories) = (expected.clone(), stories.clone());
+        tellers.spawn(async move {
+            loop {
+                let next = stories.lock().unwrap().pop();
+                let Some(telling) = next else { return };
+                let death = |life| (life == 0 || telling.again).then_some(telling.death);
+                let (end, _) = story(death, telling.seed).await;
+                assert!(end == *expected, "{telling:?}\n{}", difference(&expected, &end));
+            }
+        });
+    }
+    tellers.join_all().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn daemons_that_die_again_and_again_come_to_the_same_end() {
+    let (expected, _) = undisturbed().await;
+    let of_seed = |seed: u64| {
+        LIVES.into_iter().map(move |(at, durable)| Telling { death: Death { at, durable }, again: true, seed })
+    };
+    all_end_alike(expected, (1..=SEEDS).flat_map(of_seed).collect()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_death_at_any_commit_changes_nothing() {
+    let seeds: u64 = std::env::var("CRASH_SEEDS").map_or(0, |seeds| seeds.parse().unwrap());
+    let (expected, commits) = undisturbed().await;
+    let of_commit = |at: usize| {
+        let both =
+            move |seed| [true, false].map(|durable| Telling { death: Death { at, durable }, again: false, seed });
+        (1..=seeds).flat_map(both)
+    };
+    all_end_alike(expected, (1..=commits).flat_map(of_commit).collect()).await;
+}

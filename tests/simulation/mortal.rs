@@ -1,0 +1,214 @@
+//! A store that dies with its daemon at a chosen commit, and hands out due rows in an order that a seed chooses.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use launchway::error::Failure;
+use launchway::model::commit_status::CommitStatus;
+use launchway::model::hold::Hold;
+use launchway::model::ids::{
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+};
+use launchway::model::object::{Kind, ObjectKey};
+use launchway::model::plan::Plan;
+use launchway::model::run::Run;
+use launchway::model::state::{AppliedDigest, ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
+use launchway::model::time::Timestamp;
+use launchway::store::sqlite::SqliteStore;
+use launchway::store::{CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction};
+
+/// At which commit, counted from 1, the daemon dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Death {
+    /// The commit.
+    pub(crate) at: usize,
+    /// Whether the commit was on disk by then.
+    pub(crate) durable: bool,
+}
+
+/// A store that dies.
+pub(crate) struct MortalStore {
+    inner: SqliteStore,
+    death: Option<Death>,
+    commits: AtomicUsize,
+    dead: AtomicBool,
+    random: Mutex<u64>,
+}
+
+impl MortalStore {
+    pub(crate) fn new(inner: SqliteStore, death: Option<Death>, seed: u64) -> Self {
+        // Small seeds lie close together: spread their bits.
+        let random = Mutex::new(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
+        Self { inner, death, commits: AtomicUsize::new(0), dead: AtomicBool::new(false), random }
+    }
+
+    /// How many commits were asked for.
+    pub(crate) fn commits(&self) -> usize {
+        self.commits.load(Ordering::SeqCst)
+    }
+
+    /// Whether it has died.
+    pub(crate) fn is_dead(&self) -> bool {
+        self.dead.load(Ordering::SeqCst)
+    }
+
+    fn alive(&self) -> Result<&SqliteStore, Failure> {
+        if self.is_dead() { Err(Failure::stalled("the daemon is dead")) } else { Ok(&self.inner) }
+    }
+
+    fn random(&self, below: usize) -> usize {
+        let mut state = self.random.lock().unwrap();
+        *state ^= *state << 13;
+        *state ^= *state >> 7;
+        *state ^= *state << 17;
+        usize::try_from(*state >> 33).unwrap() % below
+    }
+
+    /// Any order in which the rows of each run keep theirs.
+    fn shuffled(&self, rows: Vec<OutboxRow>) -> Vec<OutboxRow> {
+        let mut queues: BTreeMap<RunId, VecDeque<OutboxRow>> = BTreeMap::new();
+        for row in rows {
+            queues.entry(row.run.clone()).or_default().push_back(row);
+        }
+        let mut queues: Vec<VecDeque<OutboxRow>> = queues.into_values().collect();
+        let mut shuffled = Vec::new();
+        while !queues.is_empty() {
+            let chosen = self.random(queues.len());
+            shuffled.extend(queues[chosen].pop_front());
+            queues.retain(|queue| !queue.is_empty());
+        }
+        shuffled
+    }
+}
+
+#[async_trait]
+impl Store for MortalStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
+        let store = self.alive().map_err(CommitError::Failed)?;
+        let number = 1 + self.commits.fetch_add(1, Ordering::SeqCst);
+        let Some(death) = self.death.filter(|death| death.at == number) else {
+            return store.commit(transaction).await;
+        };
+        if death.durable {
+            store.commit(transaction).await?;
+        }
+        self.dead.store(true, Ordering::SeqCst);
+        Err(CommitError::Failed(Failure::stalled("the daemon dies")))
+    }
+
+    async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
+        self.alive()?.retain(retention).await
+    }
+
+    async fn backup(&self, to: &std::path::Path) -> Result<(), Failure> {
+        Store::backup(self.alive()?, to).await
+    }
+}
+
+/// Reading goes on as long as the daemon lives.
+#[async_trait]
+impl ReadStore for MortalStore {
+    async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>, Failure> {
+        self.alive()?.run(id).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>, Failure> {
+        self.alive()?.runs(filter).await
+    }
+
+    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>, Failure> {
+        self.alive()?.slot(service).await
+    }
+
+    async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure> {
+        self.alive()?.events(run, after, limit).await
+    }
+
+    async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>, Failure> {
+        self.alive()?.config(key).await
+    }
+
+    async fn configs(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+    ) -> Result<Vec<Versioned<ConfigState>>, Failure> {
+        self.alive()?.configs(project, stage).await
+    }
+
+    async fn objects(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+        kind: Option<&Kind>,
+    ) -> Result<Vec<Versioned<ObjectState>>, Failure> {
+        self.alive()?.objects(project, stage, kind).await
+    }
+
+    async fn object(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<Option<Versioned<ObjectState>>, Failure> {
+        self.alive()?.object(project, stage, key).await
+    }
+
+    async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>, Failure> {
+        self.alive()?.applied(project, stage).await
+    }
+
+    async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>, Failure> {
+        self.alive()?.applied_stages(project).await
+    }
+
+    async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>, Failure> {
+        self.alive()?.repository(name).await
+    }
+
+    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>, Failure> {
+        self.alive()?.repositories().await
+    }
+
+    async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure> {
+        self.alive()?.revision(repository, commit).await
+    }
+
+    async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure> {
+        self.alive()?.revisions(repository, limit).await
+    }
+
+    async fn plan(&self, id: &PlanId) -> Result<Option<Plan>, Failure> {
+        self.alive()?.plan(id).await
+    }
+
+    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool, Failure> {
+        self.alive()?.has_passed(service, content).await
+    }
+
+    async fn holds(&self) -> Result<Vec<Hold>, Failure> {
+        self.alive()?.holds().await
+    }
+
+    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>, Failure> {
+        self.alive()?.posted(repository, commit).await
+    }
+
+    async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure> {
+        self.alive()?.was_delivered(repository, id).await
+    }
+
+    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+        self.alive()?.next_due(now).await
+    }
+
+    async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>, Failure> {
+        self.alive()?.outbox(run).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, Failure> {
+        Ok(self.shuffled(self.alive()?.due(now, limit).await?))
+    }
+}

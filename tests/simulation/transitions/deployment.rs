@@ -1,0 +1,210 @@
+//! The deployment's machine.
+
+use std::collections::BTreeSet;
+
+use launchway::engine::deployment::machine::{begin, step};
+use launchway::model::action::{Action, Decided, Record};
+use launchway::model::event::{Event, Timer};
+use launchway::model::outcome::{PodOutcome, Verdict};
+use launchway::model::run::{DeploymentRun, DeploymentStep, Phase};
+use launchway::testing::world::hook;
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::samples::{NOW, deployment};
+use super::table::{Block, check, decisions};
+use super::{cancel, failed, pod_ended, served, timer};
+
+/// Answers to what a run waits for, so that it goes on.
+fn good_news(run: &DeploymentRun) -> Event {
+    let running = run.hooks.last().filter(|hook| hook.outcome.is_none());
+    match (running, run.step) {
+        (Some(hook), _) => pod_ended(hook.pod.as_str(), PodOutcome::Succeeded),
+        (None, DeploymentStep::Prepare) => Event::Prepared,
+        (None, DeploymentStep::Pre | DeploymentStep::Mid | DeploymentStep::Post) => timer(Timer::Retry),
+        (None, _) => served(run.generation, 2, true),
+    }
+}
+
+/// A run that has come to `target` on the straight way.
+fn at(target: DeploymentStep, strategy: &str, policy: &str) -> DeploymentRun {
+    let hooks = json!({"pre": hook(policy), "mid": hook(policy), "post": hook(policy)});
+    let (mut run, _) = begin(&deployment(strategy, &hooks), NOW);
+    while run.step != target {
+        assert_ne!(run.step, DeploymentStep::Done, "{target:?} is not on the way");
+        run = step(&run, &good_news(&run), NOW).0;
+    }
+    run
+}
+
+fn told(run: &DeploymentRun, event: &Event) -> DeploymentRun {
+    step(run, event, NOW).0
+}
+
+/// Every state in which a run can be, by name.
+fn states() -> Vec<(String, DeploymentRun)> {
+    use DeploymentStep as At;
+    let name = |run: &DeploymentRun| run.hooks.last().map(|hook| hook.pod.as_str().to_owned()).unwrap_or_default();
+    let between_tries = |run: DeploymentRun| told(&run, &pod_ended(&name(&run), failed()));
+    let ending = |run: DeploymentRun| told(&run, &cancel());
+    let mut states = Vec::new();
+    let mut add = |what: &str, run: DeploymentRun| states.push((format!("{:?}{what}", run.step), run));
+    add("", at(At::Prepare, "Rolling", "Abort"));
+    for point in [At::Pre, At::Mid, At::Post] {
+        for policy in ["Abort", "Retry", "Ignore"] {
+            add(&format!(", {policy}"), at(point, "Rolling", policy));
+        }
+        add(", Retry, between two tries", between_tries(at(point, "Rolling", "Retry")));
+        add(", its hook is being ended", ending(at(point, "Rolling", "Abort")));
+    }
+    add("", at(At::ScaleDown, "Recreate", "Abort"));
+    add("", at(At::FirstPod, "Rolling", "Abort"));
+    add("", at(At::Rollout, "Rolling", "Abort"));
+    add(", Recreate", at(At::Rollout, "Recreate", "Abort"));
+    add("", ending(at(At::Rollout, "Rolling", "Abort")));
+    add("", at(At::Done, "Rolling", "Abort"));
+    add(", failed", ending(at(At::Prepare, "Rolling", "Abort")));
+    states
+}
+
+fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
+    let hook = run.hooks.last().map_or("none", |hook| hook.pod.as_str());
+    let ended = |deployment: &str| Event::DeploymentEnded {
+        deployment: deployment.into(),
+        verdict: Verdict::Success,
+        message: String::new(),
+    };
+    vec![
+        (Event::Admitted, ""),
+        (Event::Waiting { reason: "held".into() }, ""),
+        (cancel(), ""),
+        (Event::DeploymentStarted { config: "web".into(), deployment: run.id.clone() }, ""),
+        (ended(run.id.as_str()), ""),
+        (Event::Prepared, ""),
+        (Event::PrepareFailed { message: "no such image".into() }, ""),
+        (pod_ended(hook, PodOutcome::Succeeded), "well"),
+        (pod_ended(hook, failed()), "badly"),
+        (pod_ended(hook, PodOutcome::Unknown { message: String::new() }), "unknown"),
+        (pod_ended("web-1-hook-pre", PodOutcome::Succeeded), "another"),
+        (served(run.generation, 1, false), "partly"),
+        (served(run.generation, 2, true), "wholly"),
+        (served(run.generation + 1, 2, true), "something else"),
+        (timer(Timer::Deadline), ""),
+        (timer(Timer::Progress), ""),
+        (timer(Timer::Retry), ""),
+        (timer(Timer::Delay), ""),
+    ]
+}
+
+fn outcome(before: &DeploymentRun, after: &DeploymentRun, decided: &Decided) -> String {
+    if before == after {
+        assert_eq!(decided, &Decided::default(), "asks for something although nothing changed");
+        return "-".into();
+    }
+    let moved = if before.step == after.step { "stays".to_owned() } else { format!("{:?}", after.step) };
+    let phase = if before.phase == after.phase { String::new() } else { format!(" {}", after.phase.as_str()) };
+    let failing = if before.failure.is_none() && after.failure.is_some() { " failing" } else { "" };
+    let words: Vec<String> = std::iter::once(format!("{moved}{phase}{failing}")).chain(decisions(decided)).collect();
+    words.join("; ")
+}
+
+#[test]
+fn every_state_meets_every_fact() {
+    let walk = |(state, run): (String, DeploymentRun)| {
+        let row = |(event, word): (Event, &'static str)| {
+            let (after, decided) = step(&run, &event, NOW);
+            let outcome = outcome(&run, &after, &decided);
+            (event, word, outcome)
+        };
+        Block { state, rows: events(&run).into_iter().map(row).collect() }
+    };
+    let states = states();
+    for wanted in [
+        DeploymentStep::Prepare,
+        DeploymentStep::Pre,
+        DeploymentStep::ScaleDown,
+        DeploymentStep::FirstPod,
+        DeploymentStep::Mid,
+        DeploymentStep::Rollout,
+        DeploymentStep::Post,
+        DeploymentStep::Restore,
+        DeploymentStep::Done,
+    ] {
+        assert!(states.iter().any(|(_, run)| run.step == wanted), "{wanted:?} is walked");
+    }
+    check("deployment.txt", &states.into_iter().map(walk).collect::<Vec<_>>());
+}
+
+/// A run with everything that it ever asked for.
+struct Watched {
+    run: DeploymentRun,
+    pods: BTreeSet<String>,
+    settled: usize,
+}
+
+impl Watched {
+    fn tell(&mut self, event: &Event) -> Result<(), TestCaseError> {
+        let (next, decided) = step(&self.run, event, NOW);
+        if self.run.step == DeploymentStep::Done {
+            prop_assert!(next == self.run && decided == Decided::default(), "an ended run changed");
+        }
+        prop_assert!(rank(next.phase) >= rank(self.run.phase), "{:?} after {:?}", next.phase, self.run.phase);
+        for action in &decided.actions {
+            if let Action::RunPod { pod } = action {
+                prop_assert!(self.pods.insert(pod.id.name.to_string()), "{} is asked for twice", pod.id.name);
+            }
+        }
+        self.settled += decided.records.iter().filter(|record| matches!(record, Record::Settle { .. })).count();
+        self.run = next;
+        Ok(())
+    }
+}
+
+fn rank(phase: Phase) -> u8 {
+    match phase {
+        Phase::New => 0,
+        Phase::Pending => 1,
+        Phase::Running => 2,
+        Phase::Complete | Phase::Failed => 3,
+    }
+}
+
+fn policy() -> impl Strategy<Value = Option<&'static str>> {
+    prop::option::of(prop::sample::select(vec!["Retry", "Abort", "Ignore"]))
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_it_ends_once_and_for_all(
+        strategy in prop::sample::select(vec!["Rolling", "Recreate"]),
+        pre in policy(), mid in policy(), post in policy(), first in any::<bool>(),
+        facts in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
+    ) {
+        let mut hooks = json!({});
+        for (point, policy) in [("pre", pre), ("mid", mid), ("post", post)] {
+            if let Some(policy) = policy {
+                hooks[point] = hook(policy);
+            }
+        }
+        let mut fresh = deployment(strategy, &hooks);
+        fresh.previous = fresh.previous.filter(|_| !first);
+        let (run, _) = begin(&fresh, NOW);
+        let mut watched = Watched { run, pods: BTreeSet::new(), settled: 0 };
+        for (any, good) in facts {
+            let events = events(&watched.run);
+            let event = if good { good_news(&watched.run) } else { any.get(&events).0.clone() };
+            watched.tell(&event)?;
+        }
+        // From anywhere, the deadline and answers to what it waits for bring it to its end.
+        watched.tell(&timer(Timer::Deadline))?;
+        for _ in 0..3 {
+            let event = good_news(&watched.run);
+            watched.tell(&event)?;
+        }
+        prop_assert_eq!(watched.run.step, DeploymentStep::Done);
+        prop_assert_eq!(watched.settled, 1);
+        for event in events(&watched.run) {
+            watched.tell(&event.0)?;
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! The state machines walked whole: what becomes of every state with every fact is written down in tables beside this
+//! file, and what holds for all of them is tried on random facts.
+//!
+//! `UPDATE_STORIES=1` writes the tables anew; read the difference before it is committed.
+
+mod deployment;
+mod samples;
+mod sequence;
+mod slot;
+mod table;
+
+use launchway::model::event::{Event, Timer};
+use launchway::model::outcome::{FailureReason, PodOutcome, Verdict};
+use launchway::model::state::Progress;
+
+fn failed() -> PodOutcome {
+    PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "boom".into() }
+}
+
+fn timer(timer: Timer) -> Event {
+    Event::Timer { timer }
+}
+
+fn cancel() -> Event {
+    Event::Cancel { verdict: Verdict::Cancelled, reason: "cancelled by ann".into() }
+}
+
+fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {
+    Event::PodEnded { pod: pod.into(), outcome }
+}
+
+fn served(generation: u64, updated: u32, converged: bool) -> Event {
+    let progress = Progress { updated, available: updated, old: 2 - updated.min(2) };
+    Event::Served { generation, progress, converged, problem: String::new() }
+}
+
+/// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.
+fn kind(event: &Event) -> &'static str {
+    match event {
+        Event::Admitted => "admitted",
+        Event::Waiting { .. } => "waiting",
+        Event::Cancel { .. } => "cancel",
+        Event::DeploymentStarted { .. } => "deployment started",
+        Event::DeploymentEnded { .. } => "deployment ended",
+        Event::Prepared => "prepared",
+        Event::PrepareFailed { .. } => "prepare failed",
+        Event::PodEnded { .. } => "pod ended",
+        Event::Served { .. } => "served",
+        Event::Timer { timer: Timer::Deadline } => "deadline",
+        Event::Timer { timer: Timer::Progress } => "progress timer",
+        Event::Timer { timer: Timer::Retry } => "retry timer",
+        Event::Timer { timer: Timer::Delay } => "delay timer",
+    }
+}
+
+/// Every kind of fact; a table in which one is not tried is not whole.
+const KINDS: [&str; 13] = [
+    "admitted",
+    "waiting",
+    "cancel",
+    "deployment started",
+    "deployment ended",
+    "prepared",
+    "prepare failed",
+    "pod ended",
+    "served",
+    "deadline",
+    "progress timer",
+    "retry timer",
+    "delay timer",
+];

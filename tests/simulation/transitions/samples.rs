@@ -1,0 +1,104 @@
+//! Runs to begin with.
+
+use std::collections::BTreeMap;
+
+use launchway::engine::sequence::machine::task_records;
+use launchway::model::ids::{ConfigKey, ServiceKey};
+use launchway::model::object::Object;
+use launchway::model::plan::{Change, Decision};
+use launchway::model::project::TaskDefinition;
+use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
+use launchway::model::shipyard::{Sequence, Task};
+use launchway::model::state::{Progress, spec_of};
+use launchway::model::time::Timestamp;
+use launchway::testing::world::deployment_config;
+use serde_json::{Value, json};
+
+pub(crate) const NOW: Timestamp = Timestamp(1_000_000);
+
+/// A second version of two replicas, of which the first serves; `hooks` holds `pre`, `mid` and `post`.
+pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
+    let block = if strategy == "Recreate" { "recreateParams" } else { "rollingParams" };
+    let spec = json!({"strategy": {"type": strategy, block: hooks}});
+    let object = deployment_config("web", "b", 2, spec);
+    let config = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
+    DeploymentRun {
+        id: config.deployment(2),
+        service: "web".into(),
+        namespace: launchway::model::ids::Namespace::new("shop-dev"),
+        repository: "repo".into(),
+        commit: "c".into(),
+        parent: "parent".into(),
+        config,
+        version: 2,
+        attempt: 1,
+        cause: "config change".into(),
+        spec: spec_of(&object).unwrap(),
+        object,
+        previous: Some(1),
+        phase: Phase::New,
+        step: DeploymentStep::Prepare,
+        hooks: Vec::new(),
+        generation: 0,
+        progress: Progress::default(),
+        problem: String::new(),
+        failure: None,
+        created_at: NOW,
+        ended_at: None,
+        message: String::new(),
+    }
+}
+
+/// A queued sequence of a deployment of `web` and `api`, then a test with one retry, after a pause.
+pub(crate) fn sequence(id: &str) -> SequenceRun {
+    let task = |name: &str, triggered_after_ms| Task { name: name.into(), triggered_after_ms, properties: Value::Null };
+    let sequence = Sequence {
+        name: "delivery".into(),
+        triggered_on: Vec::new(),
+        tasks: vec![task("deployment", 0), task("test", 5_000)],
+    };
+    let test = TaskDefinition {
+        command: vec!["true".into()],
+        image: "host".into(),
+        env: Vec::new(),
+        timeout_seconds: 60,
+        retries: 1,
+        stages: Vec::new(),
+        services: Vec::new(),
+        location: Default::default(),
+    };
+    let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "shop".into() };
+    SequenceRun {
+        id: id.into(),
+        service,
+        namespace: launchway::model::ids::Namespace::new("shop-dev"),
+        repository: "repo".into(),
+        commit: id.into(),
+        plan: "plan".into(),
+        cause: "push".into(),
+        is_rollback: false,
+        attempt: 1,
+        tasks: task_records(&sequence),
+        sequence,
+        content: "sha256:1".into(),
+        changes: ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({})))).into(),
+        definitions: BTreeMap::from([("test".to_owned(), test)]),
+        state: SequenceState::Queued,
+        created_at: NOW,
+        started_at: None,
+        ended_at: None,
+        verdict: None,
+        message: String::new(),
+    }
+}
+
+fn deploy(object: Object) -> Change {
+    Change {
+        key: object.key.clone(),
+        decision: Decision::Deploy,
+        reasons: Vec::new(),
+        cause: "config change".into(),
+        object: Some(object),
+        retry: None,
+    }
+}

@@ -1,0 +1,158 @@
+//! The sequence's machine.
+
+use std::collections::BTreeSet;
+
+use launchway::engine::sequence::machine::step;
+use launchway::model::action::{Action, Decided, Record};
+use launchway::model::event::{Event, Timer};
+use launchway::model::ids::RunId;
+use launchway::model::outcome::{PodOutcome, Verdict};
+use launchway::model::run::{SequenceRun, SequenceState};
+use proptest::prelude::*;
+
+use super::samples::{NOW, sequence};
+use super::table::{Block, check, decisions};
+use super::{cancel, failed, pod_ended, served, timer};
+
+fn deployment(config: &str) -> RunId {
+    RunId::new(format!("shop/dev/{config}-2"))
+}
+
+fn started(config: &str) -> Event {
+    Event::DeploymentStarted { config: config.into(), deployment: deployment(config) }
+}
+
+fn ended(config: &str, verdict: Verdict) -> Event {
+    Event::DeploymentEnded { deployment: deployment(config), verdict, message: "ended".into() }
+}
+
+fn after(run: &SequenceRun, events: &[Event]) -> SequenceRun {
+    events.iter().fold(run.clone(), |run, event| step(&run, event, NOW).0)
+}
+
+/// The pod of the last try of the test.
+fn last_pod(run: &SequenceRun) -> &str {
+    run.tasks[1].tries.last().map_or("none", |attempt| attempt.pod.as_str())
+}
+
+fn states() -> Vec<(&'static str, SequenceRun)> {
+    let queued = sequence("00000007");
+    let deploying = after(&queued, &[Event::Admitted, started("web"), started("api")]);
+    let half = after(&deploying, &[ended("web", Verdict::Success)]);
+    let pausing = after(&half, &[ended("api", Verdict::Success)]);
+    let testing = after(&pausing, &[timer(Timer::Delay)]);
+    let between = after(&testing, &[pod_ended(last_pod(&testing), failed())]);
+    let again = after(&between, &[timer(Timer::Retry)]);
+    vec![
+        ("queued", queued.clone()),
+        ("deployment, not started yet", after(&queued, &[Event::Admitted])),
+        ("deployment, both run", deploying.clone()),
+        ("deployment, one has ended", half.clone()),
+        ("deployment, one has failed", after(&deploying, &[ended("web", Verdict::Failure)])),
+        ("deployment, being ended", after(&half, &[cancel()])),
+        ("pause before the test", pausing),
+        ("test, first try", testing.clone()),
+        ("test, between two tries", between),
+        ("test, last try", again.clone()),
+        ("test, being ended", after(&testing, &[cancel()])),
+        ("passed", after(&testing, &[pod_ended(last_pod(&testing), PodOutcome::Succeeded)])),
+        ("failed", after(&again, &[pod_ended(last_pod(&again), failed())])),
+    ]
+}
+
+fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
+    vec![
+        (Event::Admitted, ""),
+        (Event::Waiting { reason: "held".into() }, ""),
+        (cancel(), ""),
+        (started("web"), "web"),
+        (started("other"), "other"),
+        (ended("web", Verdict::Success), "web well"),
+        (ended("api", Verdict::Success), "api well"),
+        (ended("api", Verdict::Failure), "api badly"),
+        (ended("other", Verdict::Failure), "other"),
+        (Event::Prepared, ""),
+        (Event::PrepareFailed { message: "no".into() }, ""),
+        (pod_ended(last_pod(run), PodOutcome::Succeeded), "well"),
+        (pod_ended(last_pod(run), failed()), "badly"),
+        (pod_ended(last_pod(run), PodOutcome::Unknown { message: String::new() }), "unknown"),
+        (pod_ended("other", failed()), "other"),
+        (served(1, 2, true), ""),
+        (timer(Timer::Deadline), ""),
+        (timer(Timer::Progress), ""),
+        (timer(Timer::Retry), ""),
+        (timer(Timer::Delay), ""),
+    ]
+}
+
+fn outcome(before: &SequenceRun, after: &SequenceRun, decided: &Decided) -> String {
+    if before == after {
+        assert_eq!(decided, &Decided::default(), "asks for something although nothing changed");
+        return "-".into();
+    }
+    let state = match (after.state, after.verdict) {
+        (state, _) if state == before.state => "stays".to_owned(),
+        (SequenceState::Queued, _) => "queued".into(),
+        (SequenceState::Running { task }, _) => after.tasks[task].step.clone(),
+        (SequenceState::Ending { task, verdict }, _) => format!("ends {} {verdict:?}", after.tasks[task].step),
+        (SequenceState::Ended, verdict) => format!("ended {verdict:?}"),
+    };
+    std::iter::once(state).chain(decisions(decided)).collect::<Vec<_>>().join("; ")
+}
+
+#[test]
+fn every_state_meets_every_fact() {
+    let walk = |(state, run): (&str, SequenceRun)| {
+        let row = |(event, word): (Event, &'static str)| {
+            let (after, decided) = step(&run, &event, NOW);
+            let outcome = outcome(&run, &after, &decided);
+            (event, word, outcome)
+        };
+        Block { state: state.to_owned(), rows: events(&run).into_iter().map(row).collect() }
+    };
+    check("sequence.txt", &states().into_iter().map(walk).collect::<Vec<_>>());
+}
+
+proptest! {
+    #[test]
+    fn whatever_happens_it_ends_once_and_passes_only_with_success(
+        facts in prop::collection::vec(any::<prop::sample::Index>(), 0..40),
+    ) {
+        let mut run = sequence("00000007");
+        let (mut pods, mut advanced, mut passed) = (BTreeSet::new(), 0, 0);
+        let mut tell = |run: &mut SequenceRun, event: &Event| -> Result<(), TestCaseError> {
+            let (next, decided) = step(run, event, NOW);
+            if run.ended_at.is_some() {
+                prop_assert!(&next == run && decided == Decided::default(), "an ended run changed");
+            }
+            for action in &decided.actions {
+                match action {
+                    Action::RunPod { pod } => prop_assert!(pods.insert(pod.id.name.to_string()), "asked for twice"),
+                    Action::Advance { .. } => advanced += 1,
+                    _ => {}
+                }
+            }
+            passed += decided.records.iter().filter(|record| matches!(record, Record::Passed { .. })).count();
+            *run = next;
+            Ok(())
+        };
+        for any in facts {
+            let event = any.get(&events(&run)).0.clone();
+            tell(&mut run, &event)?;
+            // A deployment starts in the transaction in which it was asked for.
+            if matches!(run.state, SequenceState::Running { task: 0 }) {
+                tell(&mut run, &started("web"))?;
+                tell(&mut run, &started("api"))?;
+            }
+        }
+        let last = [cancel(), ended("web", Verdict::Cancelled), ended("api", Verdict::Cancelled)];
+        for event in last {
+            tell(&mut run, &event)?;
+        }
+        let stopped = pod_ended(last_pod(&run), failed());
+        tell(&mut run, &stopped)?;
+        prop_assert_eq!(run.state, SequenceState::Ended);
+        let success = usize::from(run.verdict == Some(Verdict::Success));
+        prop_assert_eq!((advanced, passed), (1, success));
+    }
+}

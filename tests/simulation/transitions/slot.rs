@@ -1,0 +1,65 @@
+//! The slot: whoever shares it, one at a time, and the newest delivery has the last word.
+
+use launchway::engine::sequence::slot::decide;
+use launchway::model::event::Event;
+use launchway::model::hold::{Hold, HoldScope};
+use launchway::model::ids::HoldId;
+use launchway::model::outcome::Verdict;
+use launchway::model::run::{SequenceRun, SequenceState};
+use proptest::prelude::*;
+
+use super::samples::{NOW, sequence};
+
+fn hold() -> Hold {
+    let scope = HoldScope { project: "shop".into(), stage: Some("dev".into()), service: None };
+    Hold { id: HoldId::new("1"), scope, reason: "freeze".into(), by: "ann".into(), since: NOW }
+}
+
+fn run(number: usize, state: SequenceState, is_rollback: bool) -> SequenceRun {
+    SequenceRun { state, is_rollback, ..sequence(&format!("{number:08}")) }
+}
+
+proptest! {
+    #[test]
+    fn one_at_a_time_and_the_newest_delivery_stays(
+        queued in prop::collection::vec(any::<bool>(), 0..6),
+        active in prop::option::of(prop_oneof![
+            (0_usize..2).prop_map(|task| SequenceState::Running { task }),
+            Just(SequenceState::Ending { task: 0, verdict: Verdict::Cancelled }),
+        ]),
+        held in any::<bool>(),
+    ) {
+        let mut runs: Vec<SequenceRun> = active.into_iter().map(|state| run(0, state, false)).collect();
+        runs.extend(queued.iter().enumerate().map(|(number, rollback)| run(1 + number, SequenceState::Queued, *rollback)));
+        let told = decide(&runs.iter().collect::<Vec<_>>(), &Vec::from_iter(held.then(hold)));
+        let is = |run: &SequenceRun, wanted: fn(&Event) -> bool| told.iter().any(|(id, event)| id == &run.id && wanted(event));
+        let admitted: Vec<_> = runs.iter().filter(|run| is(run, |event| *event == Event::Admitted)).collect();
+        let rollback = queued.iter().any(|rollback| *rollback);
+        prop_assert_eq!(admitted.len(), usize::from(active.is_none() && !queued.is_empty() && (rollback || !held)));
+        prop_assert!(admitted.iter().all(|run| run.is_rollback == rollback), "a rollback comes first");
+        for kind in [false, true] {
+            let mut of_kind = runs.iter().filter(|run| run.state == SequenceState::Queued && run.is_rollback == kind);
+            let newest = of_kind.next_back();
+            let ends = |event: &Event| matches!(event, Event::Cancel { verdict: Verdict::Superseded, .. });
+            prop_assert!(of_kind.all(|run| is(run, ends)), "the older ones are superseded");
+            prop_assert!(newest.is_none_or(|run| !is(run, ends)), "the newest stays");
+        }
+        let deploys = active == Some(SequenceState::Running { task: 0 });
+        let overtaken = runs.first().is_some_and(|run| run.state != SequenceState::Queued && is(run, |event| matches!(event, Event::Cancel { .. })));
+        prop_assert_eq!(overtaken, deploys && !queued.is_empty() && (rollback || !held));
+    }
+
+    #[test]
+    fn who_knows_is_not_told_again(rollback in any::<bool>(), held in any::<bool>()) {
+        let mut runs = [run(0, SequenceState::Running { task: 1 }, false), run(1, SequenceState::Queued, rollback), run(2, SequenceState::Queued, false)];
+        let holds = Vec::from_iter(held.then(hold));
+        for _ in 0..3 {
+            for (id, event) in decide(&runs.iter().collect::<Vec<_>>(), &holds) {
+                let told = runs.iter_mut().find(|run| run.id == id).unwrap();
+                *told = launchway::engine::sequence::machine::step(told, &event, NOW).0;
+            }
+        }
+        let open: Vec<&SequenceRun> = runs.iter().filter(|run| run.ended_at.is_none()).collect();
+        prop_assert_eq!(decide(&open, &holds), Vec::new());
+    }
+}

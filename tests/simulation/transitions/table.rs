@@ -1,0 +1,69 @@
+//! Tables of transitions as text: a line for each state, and below it one for each fact with what becomes.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::Path;
+
+use launchway::model::action::{Action, Decided, Record};
+use launchway::model::event::Event;
+use similar::TextDiff;
+
+use super::{KINDS, kind};
+
+/// One state with what each fact makes of it: facts are named by their kind and a word that tells two of a kind apart.
+pub(crate) struct Block {
+    pub(crate) state: String,
+    pub(crate) rows: Vec<(Event, &'static str, String)>,
+}
+
+/// Compares a walk over all pairs with the table in `file`.
+pub(crate) fn check(file: &str, blocks: &[Block]) {
+    let mut walked = String::new();
+    for block in blocks {
+        for wanted in KINDS {
+            let tried = block.rows.iter().any(|(event, _, _)| kind(event) == wanted);
+            assert!(tried, "`{wanted}` is not tried in state `{}`", block.state);
+        }
+        writeln!(walked, "{}", block.state).unwrap();
+        for (event, word, outcome) in &block.rows {
+            writeln!(walked, "    {:<26} {outcome}", format!("{} {word}", kind(event))).unwrap();
+        }
+    }
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/simulation/transitions").join(file);
+    if std::env::var_os("UPDATE_STORIES").is_some() {
+        fs::write(&path, &walked).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap_or_default();
+    let difference = TextDiff::from_lines(&written, &walked).unified_diff().header(file, "walked").to_string();
+    assert!(difference.is_empty(), "\n{difference}");
+}
+
+/// What a step decided, in words.
+pub(crate) fn decisions(decided: &Decided) -> Vec<String> {
+    decided.records.iter().map(record).chain(decided.actions.iter().map(action)).collect()
+}
+
+fn record(record: &Record) -> String {
+    match record {
+        Record::Tell { run, event } => format!("tells {run} {}", kind(event)),
+        Record::Apply { change, .. } => format!("applies {}", change.key),
+        Record::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
+        Record::Want { version: None, .. } => "wants none".into(),
+        Record::Want { version: Some(version), pace, .. } => format!("wants #{version} {pace:?}"),
+        Record::Settle { version, verdict, .. } => format!("settles #{version} {verdict:?}"),
+        Record::Passed { .. } => "passes".into(),
+    }
+}
+
+fn action(action: &Action) -> String {
+    match action {
+        Action::Prepare { .. } => "prepares".into(),
+        Action::RunPod { pod } => format!("runs {}", pod.id.name),
+        Action::StopPod { pod } => format!("stops {}", pod.name),
+        Action::RemovePods { .. } => "removes pods".into(),
+        Action::SetTimer { timer, .. } => format!("sets {}", timer.as_str()),
+        Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
+        Action::Advance { verdict, .. } => format!("advances {verdict:?}"),
+        Action::Report { .. } => "reports".into(),
+    }
+}
