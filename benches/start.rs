@@ -61,7 +61,7 @@ fn main() {
 /// Resident memory, and the part that no other process shares; the rest are pages of the program's file.
 fn tell_memory(what: &str, process: &str) {
     let (resident, own) = (kernel_says(process, "status", "VmRSS"), kernel_says(process, "status", "RssAnon"));
-    println!("{what}: {} resident, {} of it its own", mib(resident), mib(own));
+    println!("{what}: {} resident, {} of that its own", mib(resident), mib(own));
 }
 
 /// The processes that own the pods of a state folder.
