@@ -15,10 +15,11 @@ async fn the_first_page_shows_what_runs_and_leads_to_it() {
 }
 
 #[tokio::test]
-async fn a_runs_page_shows_the_hooks_end() {
+async fn a_runs_page_shows_the_hooks_end_and_what_changes() {
     let server = shop().await;
     let page = server.page("/runs/shop/dev/web-2").await;
-    for part in ["web-2-hook-pre", "exit code 3", "failure"] {
+    let changed = r#"<span class="added">+ b</span>"#;
+    for part in ["web-2-hook-pre", "exit code 3", "failure", changed] {
         assert!(page.contains(part), "`{part}` is missing in:\n{page}");
     }
 }

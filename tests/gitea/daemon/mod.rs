@@ -123,6 +123,7 @@ async fn a_failing_hook_is_told_with_its_last_lines_and_changes_nothing() {
     let of_hook = statuses.iter().find(|status| status.context.ends_with("/pre")).unwrap();
     let page = daemon.page(&of_hook.target_url).await;
     assert!(page.contains("looking for tables\nthere is no table orders"), "{page}");
+    assert!(page.contains(r#"<span class="added">+ git:web@"#), "{page}");
 }
 
 #[tokio::test]
