@@ -4,6 +4,7 @@
 //! The dying daemon is this very program, started again: its store kills it. So this test has a `main` of its own.
 
 #![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+#![expect(clippy::print_stdout, reason = "the test runner reads it")]
 
 mod support {
     #[expect(dead_code, reason = "other tests need more of it")]

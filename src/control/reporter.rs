@@ -169,7 +169,7 @@ mod tests {
     }
 
     async fn commit(store: &dyn Store, writes: Vec<Write>) {
-        store.commit(Transaction { writes, ..Transaction::default() }).await.expect("committed");
+        store.commit(Transaction { writes }).await.expect("committed");
     }
 
     #[tokio::test]

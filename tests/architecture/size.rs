@@ -71,7 +71,7 @@ pub(crate) fn functions(lines: &[&str]) -> Vec<Function> {
     let length = |first: usize, indent: usize| {
         let end = format!("{}}}", " ".repeat(indent));
         let ends = |line: &&str| **line == end || (line.ends_with('}') && line.trim_start().contains("fn "));
-        lines[first..].iter().position(|line| ends(&line)).map_or(1, |last| last + 1)
+        lines[first..].iter().position(ends).map_or(1, |last| last + 1)
     };
     let function = |(first, line): (usize, &&str)| {
         let indent = line.len() - line.trim_start().len();

@@ -93,7 +93,7 @@ fn dies_and_goes_on(record: u32, moment: &str) -> bool {
 fn is_whole(world: &World, commit: &str) -> bool {
     let notes = world.notes(commit);
     let told = |context: &&str| notes.get(*context).is_some_and(|(state, _)| state == "success");
-    ["launchway/plan", "launchway/default", "launchway/default/web/post"].iter().all(|context| told(context))
+    ["launchway/plan", "launchway/default", "launchway/default/web/post"].iter().all(told)
         && outbox_is_empty(&world.state().join("store.db"))
 }
 

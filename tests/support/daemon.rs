@@ -233,7 +233,8 @@ impl World {
     pub(crate) fn address(&self) -> String {
         let output = self.output();
         let url = output.split_whitespace().find_map(|word| word.strip_prefix("http://"));
-        url.unwrap_or_else(|| panic!("no address in: {output}")).to_owned()
+        assert!(url.is_some(), "no address in: {output}");
+        url.unwrap_or_default().to_owned()
     }
 
     /// A metric's value.

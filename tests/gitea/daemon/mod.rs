@@ -14,7 +14,8 @@ use crate::work_tree::WorkTree;
 /// The state and the description of a context.
 fn told<'a>(statuses: &'a [ShownStatus], context: &str) -> (&'a str, &'a str) {
     let status = statuses.iter().find(|status| status.context == context);
-    let status = status.unwrap_or_else(|| panic!("nothing is told about {context}: {statuses:#?}"));
+    assert!(status.is_some(), "nothing is told about {context}: {statuses:#?}");
+    let status = status.unwrap();
     (&status.state, &status.description)
 }
 
