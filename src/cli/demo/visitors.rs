@@ -192,7 +192,7 @@ pub(super) async fn get(url: &str) -> Result<Bytes, String> {
     let address = address.parse().map_err(|error| format!("{url}: {error}"))?;
     let asked = async { Connection::open(address).await?.get(&format!("/{path}")).await };
     let answered = tokio::time::timeout(PATIENCE, asked).await;
-    answered.map_err(|_| format!("{url} does not answer"))?.map(|(body, _)| body)
+    answered.map_err(|_elapsed| format!("{url} does not answer"))?.map(|(body, _)| body)
 }
 
 fn lock(visits: &Mutex<Visits>) -> std::sync::MutexGuard<'_, Visits> {
