@@ -34,6 +34,8 @@ pub enum Input {
     Quiesce(ConfigKey),
     /// What served is to serve again.
     Resume(ConfigKey),
+    /// A repository is taken down (true) or brought up again.
+    Down(RepositoryName, bool),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -125,12 +127,21 @@ impl<'a> Transition<'a> {
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
+            Input::Down(repository, down) => self.down(repository, *down).await?,
             Input::Write(write) => {
-                // A repository that is taken down or brought up takes its services with it.
-                self.objects |= matches!(**write, Write::Repository(_));
                 self.writes.push((**write).clone());
             }
         }
+        Ok(())
+    }
+
+    /// A look may write the same record at any time, so that it is read here, at every try.
+    async fn down(&mut self, repository: &RepositoryName, down: bool) -> Result<()> {
+        let Some(mut stored) = self.store.repository(repository).await? else { return Ok(()) };
+        stored.value.down = down;
+        stored.value.seen = None; // once it is up again, the head is planned anew
+        self.writes.push(Write::Repository(Box::new(stored)));
+        self.objects = true; // its services go and come with it
         Ok(())
     }
 
