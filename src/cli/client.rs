@@ -100,7 +100,8 @@ impl Client {
         let query = Query { store: Arc::new(SqliteReader::open(&path)?), runtime: None };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
         let stop = CancellationToken::new();
-        let state = ServerState { query, commands: None, access, started_at: SystemClock.now(), stop };
+        let state =
+            ServerState { query, commands: None, access, started_at: SystemClock.now(), watched: Vec::new(), stop };
         Ok(Self::Store { router: router(state) })
     }
 

@@ -248,6 +248,7 @@ async fn serve(
         commands: Some(commands),
         access: Arc::new(access),
         started_at: parts.driver.clock.now(),
+        watched: watchers.keys().cloned().collect(),
         stop: stop.clone(),
     };
     let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });

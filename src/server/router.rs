@@ -99,15 +99,16 @@ fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<Heade
 
 /// Ready once every repository has been looked at since the start, also when one of them is broken.
 async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
-    let repositories = state.query.store.repositories().await?;
-    let looked = |at| at >= Some(state.started_at);
-    match repositories.iter().find(|repository| !repository.value.down && !looked(repository.value.looked_at)) {
-        None => Ok("ready\n"),
-        Some(waiting) => {
-            let detail = format!("`{}` has not been looked at yet", waiting.value.name);
-            Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail))
+    for name in &state.watched {
+        let known = state.query.store.repository(name).await?;
+        let looked = known
+            .is_some_and(|repository| repository.value.down || repository.value.looked_at >= Some(state.started_at));
+        if !looked {
+            let detail = format!("`{name}` has not been looked at yet");
+            return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     }
+    Ok("ready\n")
 }
 
 async fn nowhere(uri: Uri) -> Problem {

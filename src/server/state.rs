@@ -13,6 +13,7 @@ use super::access::Access;
 use super::problem::{Answer, Problem};
 use super::query::Query;
 use crate::control::command::{Command, Commands, Done};
+use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 
 /// What every handler works with.
@@ -24,6 +25,8 @@ pub struct ServerState {
     pub commands: Option<Arc<dyn Commands>>,
     /// Who may read and act.
     pub access: Arc<Access>,
+    /// The repositories that this process watches; others may be remembered.
+    pub watched: Vec<RepositoryName>,
     /// Since when this process serves.
     pub started_at: Timestamp,
     /// Ends answers that would not end by themselves.

@@ -1,7 +1,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::support::{READER, shop};
+use crate::support::{READER, shop, shop_watching};
 
 #[tokio::test]
 async fn deployments_say_what_serves_and_what_was_tried() {
@@ -132,4 +132,12 @@ async fn it_is_alive_and_not_ready_before_its_first_look() {
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(ready.text().await.unwrap().contains("has not been looked at yet"));
+}
+
+#[tokio::test]
+async fn a_daemon_is_not_ready_before_all_that_it_watches_was_looked_at() {
+    let server = shop_watching(&["repo", "never-seen"]).await;
+    let response = server.get("/readyz").await;
+    assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(response.text().await.unwrap().contains("`never-seen` has not been looked at yet"));
 }

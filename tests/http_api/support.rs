@@ -56,6 +56,11 @@ impl Recorder {
 
 /// A shop with two stages, of which `web` was pushed twice; the second time its pre hook failed.
 pub(crate) async fn shop() -> Server {
+    shop_watching(&[]).await
+}
+
+/// The same, in a daemon that watches repositories of these names.
+pub(crate) async fn shop_watching(watched: &[&str]) -> Server {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::open(folder.path()).unwrap();
     let params = json!({"maxSurge": 1, "maxUnavailable": 0, "pre": hook("Abort")});
@@ -66,7 +71,7 @@ pub(crate) async fn shop() -> Server {
     world.runtime.behave("web-2-hook-pre", Behaviour::fails(3));
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
-    serve(folder, &world).await
+    serve(folder, &world, watched).await
 }
 
 fn two_stages() -> Shipyard {
@@ -76,7 +81,7 @@ fn two_stages() -> Shipyard {
     Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
 }
 
-async fn serve(folder: tempfile::TempDir, world: &World) -> Server {
+async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str]) -> Server {
     let asked = Arc::new(Recorder::default());
     let store = Arc::new(SqliteReader::open(&folder.path().join("store.db")).unwrap());
     let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
@@ -85,6 +90,7 @@ async fn serve(folder: tempfile::TempDir, world: &World) -> Server {
         query: Query { store, runtime: Some(world.runtime.clone()) },
         commands: Some(asked.clone()),
         access: Arc::new(Access { tokens, loopback: true, public_host: None }),
+        watched: watched.iter().map(|name| (*name).into()).collect(),
         started_at: Timestamp(0),
         stop: shutdown.clone(),
     };
