@@ -53,8 +53,9 @@ impl Daemon {
 
 impl Drop for Daemon {
     fn drop(&mut self) {
-        self.ask(&["down"]);
         self.kill();
+        // Without a daemon, `down` returns when the last pod is gone.
+        self.ask(&["down"]);
     }
 }
 
