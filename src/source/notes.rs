@@ -25,6 +25,8 @@ const MAX_ATTEMPTS: u32 = 12;
 /// The pause after the first lost race; it doubles up to a limit, and differs between processes.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
+/// A lock is held for the moment in which a reference is written; the attempts last longer than this.
+const LOCK_ABANDONED: Duration = Duration::from_secs(10);
 /// Larger notes are somebody else's, and are left alone.
 const MAX_NOTE_BYTES: usize = 1 << 20;
 /// Git writes at most two hex digits a level; nineteen levels leave one name.
@@ -85,6 +87,7 @@ impl Mirror {
         let old = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
         let new = apply(&source, old, lines, author)?;
         if new != old && !advance(&source, old, new).map_err(failed(describe))? {
+            remove_abandoned_lock(source.commondir());
             return Ok(Attempt::Moved);
         }
         let mirror = self.open()?;
@@ -111,6 +114,16 @@ impl Mirror {
             mirror::record_notes(mirror, Some(new))?;
         }
         Ok(outcome)
+    }
+}
+
+/// Removes the lock of a writer that was killed while it moved our own reference: nobody else ever would.
+fn remove_abandoned_lock(git_dir: &Path) {
+    let lock = git_dir.join(format!("{NOTES_REF}.lock"));
+    let modified = std::fs::metadata(&lock).and_then(|metadata| metadata.modified());
+    let abandoned = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LOCK_ABANDONED));
+    if abandoned && let Err(error) = std::fs::remove_file(&lock) {
+        tracing::warn!(%error, lock = %lock.display(), "cannot remove an abandoned lock");
     }
 }
 

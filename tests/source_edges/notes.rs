@@ -42,6 +42,20 @@ fn commits(fixture: &GitFixture, count: usize) -> Vec<CommitId> {
 }
 
 #[test]
+fn the_lock_of_a_writer_that_was_killed_is_removed() {
+    let fixture = GitFixture::new();
+    let commit = commits(&fixture, 1).remove(0);
+    let (remote, mirror) = (remote(&fixture.bare().display().to_string()), mirror(&fixture, "mirror"));
+    mirror.fetch(&remote, &commit).expect("a fetch");
+    let lock = fixture.bare().join(format!("{NOTES_REF}.lock"));
+    std::fs::create_dir_all(lock.parent().expect("a folder")).expect("folders");
+    let file = std::fs::File::create(&lock).expect("a lock");
+    file.set_modified(std::time::UNIX_EPOCH).expect("an old lock");
+    mirror.write_notes(&remote, &[line(&commit, "ci", "success")], &author()).expect("written");
+    assert_eq!(shown(&fixture, &commit), ["success ci told"]);
+}
+
+#[test]
 fn notes_are_written_where_git_shows_them() {
     let fixture = GitFixture::new();
     let server = GitHttp::start(fixture.root());
