@@ -33,6 +33,8 @@ pub enum Input {
     Quiesce(ConfigKey),
     /// What served is to serve again.
     Resume(ConfigKey),
+    /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
+    Forget(ConfigKey),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -120,6 +122,11 @@ impl<'a> Transition<'a> {
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
+            Input::Forget(config) => {
+                let removed = self.store.config(config).await?.filter(|state| state.value.removed);
+                let key = |state: Versioned<ConfigState>| Versioned { version: state.version, value: config.clone() };
+                self.writes.extend(removed.map(|state| Write::RemoveConfig(key(state))));
+            }
             Input::Write(write) => self.writes.push((**write).clone()),
         }
         Ok(())
