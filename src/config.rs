@@ -3,7 +3,6 @@
 
 mod fields;
 mod parse;
-mod secret;
 #[cfg(test)]
 mod tests;
 
@@ -16,9 +15,8 @@ use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
 use crate::model::object::Location;
+use crate::secret::SecretSource;
 use crate::trigger::schedule::Schedule;
-
-pub use self::secret::{Secret, SecretSource};
 
 /// A larger file is a mistake.
 const MAX_BYTES: u64 = 1 << 20;

@@ -18,6 +18,7 @@
 pub mod clock;
 pub mod error;
 pub mod model;
+pub mod secret;
 
 pub mod trigger;
 

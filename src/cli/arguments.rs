@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, describe, down, events, exec, get, history, hold, logs, man, repository, rollout, scale, serve, status,
-    store, sync, trigger, up, why,
+    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, repository, rollout, scale,
+    schema, serve, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -79,9 +79,12 @@ fn default_state(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, 
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(super) enum Verb {
+    Demo(demo::Arguments),
     Up(up::Arguments),
     Down(down::Arguments),
     Serve(serve::Arguments),
+    Validate(validate::Arguments),
+    Plan(plan::Arguments),
     Get(get::Arguments),
     Describe(describe::Arguments),
     Status(status::Arguments),
@@ -98,6 +101,7 @@ pub(super) enum Verb {
     Repository(repository::Arguments),
     Exec(exec::Arguments),
     Store(store::Arguments),
+    Schema(schema::Arguments),
     Completion(completion::Arguments),
     Man(man::Arguments),
 }

@@ -11,6 +11,7 @@ use http_body_util::BodyExt;
 use reqwest::Url;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
 use super::arguments::Global;
@@ -98,12 +99,15 @@ impl Client {
         }
         let query = Query { store: Arc::new(SqliteReader::open(&path)?), runtime: None };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
-        let state = ServerState { query, commands: None, access, started_at: SystemClock.now() };
+        let stop = CancellationToken::new();
+        let state = ServerState { query, commands: None, access, started_at: SystemClock.now(), stop };
         Ok(Self::Store { router: router(state) })
     }
 
+    /// Whether somebody answers soon: a daemon that hangs still accepts connections.
     async fn is_alive(&self) -> bool {
-        self.call(Method::GET, "/healthz", &[], None).await.is_ok_and(|(status, _)| status.is_success())
+        let answer = tokio::time::timeout(CONNECT, self.call(Method::GET, "/healthz", &[], None)).await;
+        answer.is_ok_and(|answer| answer.is_ok_and(|(status, _)| status.is_success()))
     }
 
     /// Reads a resource below `/api/v1/`.

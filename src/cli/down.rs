@@ -1,5 +1,7 @@
 //! `launchway down`.
 
+use std::time::{Duration, Instant};
+
 use clap::Args;
 
 use super::arguments::Global;
@@ -8,6 +10,13 @@ use super::daemon;
 use super::output::{Exit, Outcome, Output};
 use super::target;
 use crate::control::command::Done;
+use crate::error::Failure;
+use crate::server::view::{List, PodView, ServiceView};
+
+/// How often is looked whether everything has ended.
+const PERIOD: Duration = Duration::from_millis(100);
+/// How long it may take; pods with a longer grace period end later, without anybody waiting.
+const PATIENCE: Duration = Duration::from_secs(120);
 
 /// Stop what a repository runs here, with or without a daemon; nothing comes back by itself
 #[derive(Debug, Args)]
@@ -25,7 +34,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let done = match &client {
         Client::Daemon { .. } => {
             let client = Client::to_act(global).await?;
-            client.post(&format!("repositories/{}/down", repository.name), &serde_json::json!({})).await?
+            let done = client.post(&format!("repositories/{}/down", repository.name), &serde_json::json!({})).await?;
+            wait_until_gone(&client, &repository.name).await?;
+            done
         }
         Client::Store { .. } => Done {
             message: daemon::take_down(&global.state_folder()?, &repository.name.as_str().into()).await?,
@@ -34,4 +45,24 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     output.show(&done, |done| format!("{}\n", done.message))?;
     Ok(Exit::Good)
+}
+
+/// Waits until no pod of the repository runs and no service of it answers.
+async fn wait_until_gone(client: &Client, repository: &str) -> Outcome<()> {
+    let started = Instant::now();
+    let parameters = [("repository", Some(repository))];
+    loop {
+        let pods: List<PodView> = client.get("pods", &parameters).await?;
+        let services: List<ServiceView> = client.get("services", &parameters).await?;
+        let alive = |pod: &&PodView| matches!(pod.status.as_str(), "Starting" | "Ready" | "Stopping");
+        let running = pods.items.iter().filter(alive).count();
+        if running == 0 && services.items.is_empty() {
+            return Ok(());
+        }
+        if started.elapsed() > PATIENCE {
+            let message = format!("{running} pods and {} services of {repository} still end", services.items.len());
+            return Err(Failure::waiting(message).hint("`launchway get pods` shows them").into());
+        }
+        tokio::time::sleep(PERIOD).await;
+    }
 }

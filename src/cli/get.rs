@@ -165,10 +165,15 @@ pub(super) fn repositories(list: &List<RepositoryView>) -> String {
             repository.applied.as_deref().map(short).unwrap_or_default(),
             repository.looked_at.as_deref().map(|at| format!("{} ago", age(at))).unwrap_or_default(),
             repository.url.clone(),
-            repository.problem.clone().unwrap_or_default(),
+            problems(repository),
         ]);
     }
     table.render("No repository is watched.")
+}
+
+fn problems(repository: &RepositoryView) -> String {
+    let problems = [&repository.problem, &repository.status_problem];
+    problems.into_iter().flatten().map(String::as_str).collect::<Vec<_>>().join("; ")
 }
 
 fn holds(list: &List<HoldView>) -> String {

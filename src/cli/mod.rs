@@ -4,6 +4,7 @@ pub mod arguments;
 mod client;
 mod completion;
 mod daemon;
+mod demo;
 mod describe;
 mod down;
 mod events;
@@ -16,9 +17,11 @@ mod logs;
 mod man;
 mod moment;
 pub mod output;
+mod plan;
 mod repository;
 mod rollout;
 mod scale;
+mod schema;
 mod serve;
 mod status;
 mod store;
@@ -26,7 +29,9 @@ mod sync;
 mod target;
 mod trigger;
 mod up;
+mod validate;
 mod why;
+mod work_tree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -70,9 +75,12 @@ fn refuse(error: &clap::Error) -> ExitCode {
 
 fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
     match verb {
+        Verb::Demo(arguments) => wait(demo::run(arguments, output)),
         Verb::Up(arguments) => serve(up::run(arguments, global, output)),
         Verb::Down(arguments) => serve(down::run(arguments, global, output)),
         Verb::Serve(arguments) => serve(serve::run(arguments, global, output)),
+        Verb::Validate(arguments) => validate::run(arguments, output),
+        Verb::Plan(arguments) => wait(plan::run(arguments, global, output)),
         Verb::Get(arguments) => wait(get::run(arguments, global, output)),
         Verb::Describe(arguments) => wait(describe::run(arguments, global, output)),
         Verb::Status(arguments) => wait(status::run(arguments, global, output)),
@@ -89,6 +97,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),
         Verb::Exec(arguments) => wait(exec::run(arguments, global, output)),
         Verb::Store(arguments) => wait(store::run(arguments, global, output)),
+        Verb::Schema(arguments) => schema::run(arguments, output),
         Verb::Completion(arguments) => completion::run(arguments, output),
         Verb::Man(arguments) => man::run(arguments, output),
     }

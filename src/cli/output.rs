@@ -174,6 +174,16 @@ pub fn heading(text: &str) -> String {
     format!("{HEADING}{text}{HEADING:#}")
 }
 
+/// What may be skipped by the reader.
+pub fn faint(text: &str) -> String {
+    format!("{FAINT}{text}{FAINT:#}")
+}
+
+/// A check mark, or its opposite.
+pub fn mark(good: bool) -> String {
+    if good { format!("{GOOD}✓{GOOD:#}") } else { format!("{BAD}✗{BAD:#}") }
+}
+
 /// A word in the colour of what it means; words that mean neither good nor bad stay as they are.
 pub fn colored(word: &str) -> String {
     let style = style_of(word);

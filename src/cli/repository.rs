@@ -13,6 +13,7 @@ use super::get::repositories;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target;
 use crate::error::{Context, Failure, Result};
+use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head};
 
 /// The line by which our own hook is known again.
 const SIGNATURE: &str = "# Written by `launchway repository install-hook`.";
@@ -29,6 +30,18 @@ enum Verb {
     /// List the watched repositories
     #[command(after_help = "Example:\n  launchway repository list")]
     List,
+    /// Look whether a repository answers, without credentials, and where its branch is
+    #[command(
+        after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main"
+    )]
+    Check {
+        /// A path or an address
+        #[arg(value_name = "PATH or URL")]
+        location: String,
+        /// The branch [default: the one that the repository's HEAD names]
+        #[arg(long, value_name = "NAME")]
+        branch: Option<String>,
+    },
     /// Make pushes to a plain repository on this machine show what becomes of them
     #[command(
         after_help = "Example:\n  launchway repository install-hook /srv/git/shop.git -r shop\n\nThe hook never fails a push, and ends within seconds if no daemon answers."
@@ -44,6 +57,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         Verb::List => {
             let client = Client::to_read(global).await?;
             output.show(&client.get("repositories", &[]).await?, repositories)?;
+        }
+        Verb::Check { location, branch } => {
+            let (location, branch) = (location.clone(), branch.clone());
+            let checked = tokio::task::spawn_blocking(move || check(&location, branch.as_deref()));
+            output.line(checked.await.or_transient(|| "the check broke off".to_owned())??)?;
         }
         Verb::InstallHook { path } => {
             let client = Client::to_read(global).await?;
@@ -61,12 +79,20 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 
 /// Where a repository's post-receive hook is; `path` is a bare repository or a work tree.
 fn hook_path(path: &Path) -> Result<PathBuf> {
-    let folder = [path.to_owned(), path.join(".git")].into_iter().find(|folder| folder.join("objects").is_dir());
-    let folder = folder.ok_or_else(|| {
-        Failure::stalled(format!("`{}` is no Git repository", path.display()))
-            .hint("name the folder of a repository on this machine")
+    Ok(Repository::open_local(path, Limits::default())?.git_dir().join("hooks/post-receive"))
+}
+
+/// Whether a repository answers, and what its branch says.
+fn check(location: &str, branch: Option<&str>) -> Result<String> {
+    let url = RemoteUrl::parse(location, true)?;
+    let mut remote = Remote::new(url, branch.unwrap_or_default());
+    if branch.is_none() {
+        remote.branch = default_branch(&remote)?;
+    }
+    let head = remote_head(&remote)?.ok_or_else(|| {
+        Failure::stalled(format!("`{}` has no branch `{}`", remote.url, remote.branch)).hint("push it, or name another")
     })?;
-    Ok(folder.join("hooks/post-receive"))
+    Ok(format!("{} answers; `{}` is at {}", remote.url, remote.branch, head.short()))
 }
 
 fn hook_text(program: &Path, state: &Path, repository: &str, branch: &str) -> String {
@@ -135,7 +161,6 @@ mod tests {
     fn a_folder_without_a_repository_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(hook_path(folder.path()).is_err());
-        fs::create_dir_all(folder.path().join(".git/objects")).expect("made");
-        assert_eq!(hook_path(folder.path()).ok(), Some(folder.path().join(".git/hooks/post-receive")));
+        assert!(check(&folder.path().display().to_string(), None).is_err());
     }
 }

@@ -1,5 +1,6 @@
 //! `launchway status [REV]`.
 
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -10,7 +11,8 @@ use super::get::short;
 use super::output::{Complaint, Exit, Outcome, Output, Table, heading};
 use super::target;
 use crate::error::Failure;
-use crate::server::view::RevisionView;
+use crate::server::view::{RepositoryView, RevisionView};
+use crate::source::{Limits, Repository};
 
 /// How often `--wait` looks.
 const PERIOD: Duration = Duration::from_millis(300);
@@ -21,7 +23,7 @@ const PERIOD: Duration = Duration::from_millis(300);
     after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed."
 )]
 pub(super) struct Arguments {
-    /// The commit, or its first digits [default: the head that was last looked at]
+    /// The commit: its first digits, or any name that Git has for it here [default: the head that was last looked at]
     #[arg(value_name = "REV")]
     revision: Option<String>,
     /// Wait until nothing more will happen
@@ -35,7 +37,8 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_read(global).await?;
     let repository = target::repository(&client, global.repository.as_deref()).await?;
-    let Some(commit) = arguments.revision.clone().or_else(|| repository.seen.clone()) else {
+    let named = arguments.revision.as_deref().map(resolved);
+    let Some(commit) = named.or_else(|| repository.seen.clone()) else {
         let failure = Failure::transient(format!("`{}` was not looked at yet", repository.name));
         return Err(Complaint::failed(failure));
     };
@@ -44,18 +47,28 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let started = Instant::now();
     while arguments.wait && !revision.is_settled() {
         if started.elapsed() > Duration::from_secs(arguments.timeout) {
-            output.show(&revision, human)?;
+            output.show(&revision, |revision| human(revision, &repository))?;
             return Err(Complaint::failed(Failure::waiting(format!("not at its end after {} s", arguments.timeout))));
         }
         tokio::time::sleep(PERIOD).await;
         revision = client.get(&path, &[]).await?;
     }
-    output.show(&revision, human)?;
+    output.show(&revision, |revision| human(revision, &repository))?;
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
 }
 
-fn human(revision: &RevisionView) -> String {
+/// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.
+fn resolved(revision: &str) -> String {
+    let here = Repository::discover(Path::new(".")).and_then(|path| Repository::open_local(&path, Limits::default()));
+    let commit = here.and_then(|repository| repository.resolve(revision));
+    commit.map_or_else(|_no_such_name| revision.to_owned(), |commit| commit.to_string())
+}
+
+fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     let mut text = format!("{} {}\n", heading(&short(&revision.commit)), revision.subject);
+    if let Some(problem) = &repository.status_problem {
+        text.push_str(&format!("  this cannot be written on the commit: {problem}\n"));
+    }
     for problem in &revision.problems {
         text.push_str(&format!("  {problem}\n"));
     }

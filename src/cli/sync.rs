@@ -43,8 +43,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
     let Arguments { allow_prune, accept_rewrite, .. } = arguments;
-    let request = SyncRequest { allow_prune: allow_prune.clone(), accept_rewrite: accept_rewrite.clone() };
-    let done: Done = client.post(&format!("repositories/{}/sync", repository.name), &request).await?;
+    let request = SyncRequest {
+        repository: Some(repository.name.clone()),
+        allow_prune: allow_prune.clone(),
+        accept_rewrite: accept_rewrite.clone(),
+    };
+    let done: Done = client.post("sync", &request).await?;
     match &arguments.follow {
         Some(commit) => {
             let patience = Patience { first: FIRST_LOOK, whole: Duration::from_secs(arguments.timeout) };

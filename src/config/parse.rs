@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use super::fields::Field;
 use super::{
     AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
-    RepositorySettings, Role, Secret, SecretSource, SequenceSettings, Settings,
+    RepositorySettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
+use crate::secret::{Secret, SecretSource};
 use crate::trigger::schedule::Schedule;
 
 /// Names are parts of paths and of file names.
@@ -272,7 +273,7 @@ fn webhook(field: &Field<'_>, folder: &Path) -> Vec<SecretSource> {
         if text.is_empty() {
             secret.error("invalid", "a secret is not empty", "make one with `openssl rand -hex 32`");
         }
-        Some(SecretSource::Text(Secret::new(text)))
+        Some(SecretSource::Value(Secret::new(text)))
     });
     files.chain(secrets).collect()
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::secret::Secret;
 
 const WHOLE: &str = r#"
 listen: 127.0.0.1:9000
@@ -54,7 +55,7 @@ fn a_whole_configuration_is_read() {
     assert_eq!(shop.credentials.ssh_key, Some("/keys/id".into()));
     let forge = shop.forge.clone().unwrap();
     assert_eq!((forge.kind, forge.url.as_deref()), (ForgeKind::Gitea, Some("https://git.example")));
-    let secrets = [SecretSource::File("/etc/launchway/hook".into()), SecretSource::Text(Secret::new("hunter2"))];
+    let secrets = [SecretSource::File("/etc/launchway/hook".into()), SecretSource::Value(Secret::new("hunter2"))];
     assert_eq!(shop.webhook, secrets);
     assert!(!format!("{settings:?}").contains("hunter2"));
 }

@@ -38,7 +38,6 @@ use crate::server::state::ServerState;
 use crate::server::{router, webhook};
 use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
-use crate::telemetry::Metrics;
 
 /// How many announcements of the runtime a slow listener may miss before it has to look at everything.
 const ANNOUNCEMENTS: usize = 1024;
@@ -75,7 +74,6 @@ pub(super) struct Parts {
     pub(super) runtime: Arc<LocalRuntime>,
     pub(super) reporter: Arc<StatusReporter>,
     pub(super) trees: Arc<MirrorTrees>,
-    pub(super) metrics: Arc<Metrics>,
     pub(super) state: StateFolder,
 }
 
@@ -116,7 +114,7 @@ impl App {
         Ok(Self { driver: parts.driver, watchers, query, url, stop, tasks, state, _ownership: ownership })
     }
 
-    /// Waits until no pod of a repository that was taken down runs any more; each ends within its grace period.
+    /// Waits until nothing of a repository that was taken down runs any more; each pod ends within its grace period.
     ///
     /// # Errors
     /// If the store or the runtime cannot be read.
@@ -136,7 +134,8 @@ impl App {
         let namespaces: BTreeSet<_> = mine.map(|config| config.namespace).collect();
         for namespace in namespaces {
             let pods = runtime.observe(&namespace).await?;
-            if pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+            let alive = pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
+            if alive || !runtime.services(&namespace).await?.is_empty() {
                 return Ok(true);
             }
         }
@@ -181,7 +180,7 @@ fn assemble(
     }
     let reporter = Arc::new(StatusReporter::new(store.clone()));
     let driver = Driver::new(store, clock, ids);
-    Ok(Parts { driver, runtime, reporter, trees, metrics: Arc::new(Metrics::new()), state })
+    Ok(Parts { driver, runtime, reporter, trees, state })
 }
 
 fn local_runtime(
@@ -195,7 +194,12 @@ fn local_runtime(
     let changes = broadcast::channel(ANNOUNCEMENTS).0;
     let hosts = settings.repositories.iter().filter(|repository| repository.allow.host_image);
     let host_allowed: BTreeSet<RepositoryName> = hosts.map(|repository| repository.name.clone()).collect();
-    let launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program.clone()) };
+    // What is fetched from elsewhere is bounded by the largest that any repository allows; what comes from a
+    // repository, by its own limits.
+    let largest = settings.repositories.iter().map(|repository| repository.limits.launchable).max();
+    let mut launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program.clone()) };
+    launchables.limits.bytes = largest.unwrap_or(launchables.limits.bytes);
+    launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
     let images = Launchables::open(&root, launchables, trees, changes.clone())?;
     let services = Services::open(root.clone(), program)?;
@@ -237,19 +241,29 @@ async fn serve(
     for token in &settings.tokens {
         tokens.push(access_token(token)?);
     }
-    let public_host = settings.public_url.as_ref().and_then(|url| url.split("://").nth(1)).map(ToOwned::to_owned);
+    let public_host = settings.public_url.as_deref().and_then(host).map(ToOwned::to_owned);
     let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
-    let state =
-        ServerState { query, commands: Some(commands), access: Arc::new(access), started_at: parts.driver.clock.now() };
-    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone() });
+    let state = ServerState {
+        query,
+        commands: Some(commands),
+        access: Arc::new(access),
+        started_at: parts.driver.clock.now(),
+        stop: stop.clone(),
+    };
+    let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
-    let metrics = parts.metrics.clone();
-    let routes = router::router(state)
+    let metrics = parts.driver.metrics.clone();
+    let routes = router::router(state.clone())
         .merge(webhook::router(hooks, store, clock, timeouts))
-        .merge(router::metrics(move || metrics.encode()));
+        .merge(router::metrics(state, move || metrics.encode()));
     tasks.spawn(listener::serve(listener, routes, timeouts, stop.clone()));
     Ok(())
+}
+
+/// Host and port of an address, as a browser sends them.
+fn host(url: &str) -> Option<&str> {
+    url.split("://").nth(1).and_then(|rest| rest.split('/').next())
 }
 
 fn access_token(token: &AccessToken) -> Result<Token> {

@@ -1,6 +1,7 @@
 //! What people ask the daemon to do.
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
@@ -89,13 +90,14 @@ pub enum Command {
 }
 
 /// A command that was taken.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Done {
     /// What happens now, in a sentence without a period: `rolled out`, `already cancelled`.
     pub message: String,
     /// The runs to follow.
     #[serde(default)]
+    #[schemars(with = "Vec<String>")]
     pub runs: Vec<RunId>,
 }
 

@@ -243,7 +243,10 @@ pub async fn release(driver: &Driver, holds: &[HoldId]) -> Result<()> {
 /// # Errors
 /// If the store fails.
 pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
-    let mut inputs = repository_flag(driver, repository, true).await?;
+    if driver.store.repository(repository).await?.is_none() {
+        return Err(Failure::stalled(format!("nothing is known of repository `{repository}`")));
+    }
+    let mut inputs = vec![Input::Down(repository.clone(), true)];
     let filter = RunFilter {
         repository: Some(repository.clone()),
         sequences: Some(true),
@@ -270,19 +273,10 @@ pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<()> {
     if !known.is_some_and(|state| state.value.down) {
         return Ok(());
     }
-    let mut inputs = repository_flag(driver, repository, false).await?;
+    let mut inputs = vec![Input::Down(repository.clone(), false)];
     let configs = configs_of(driver, repository).await?;
     inputs.extend(configs.into_iter().map(|config| Input::Resume(config.key)));
     driver.commit(&inputs).await
-}
-
-async fn repository_flag(driver: &Driver, repository: &RepositoryName, down: bool) -> Result<Vec<Input>> {
-    let stored = driver.store.repository(repository).await?;
-    let mut stored =
-        stored.ok_or_else(|| Failure::stalled(format!("nothing is known of repository `{repository}`")))?;
-    stored.value.down = down;
-    stored.value.seen = None; // once it is up again, the head is planned anew
-    Ok(vec![Input::Write(Box::new(Write::Repository(Box::new(stored))))])
 }
 
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigState>> {

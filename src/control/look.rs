@@ -3,13 +3,14 @@
 //! Whatever made launchway look, the look is the same: the remote's head is compared with the one that was seen, and
 //! a new head is applied, or refused with a status that says why. Nothing is taken from who rang.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::control::deliver;
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::transition::{Input, REPORT};
-use crate::manifest::{self, FileEntry, FileKind, Files};
+use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::action::Action;
 use crate::model::ids::{CommitId, RepositoryName, RunId};
 use crate::model::project::Project;
@@ -91,9 +92,11 @@ impl Watched {
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
+            self.report_again(driver, &stored.value).await?;
             return Ok(Found::Nothing);
         };
         let commit = head.commit.clone();
+        let stored = self.with_later_status_problem(driver, stored).await?;
         let inputs = self.decide(driver, stored, head).await?;
         driver.commit(&inputs).await?;
         Ok(Found::Revision(commit))
@@ -155,6 +158,7 @@ impl Watched {
             seen: None,
             looked_at: None,
             problem: None,
+            status_problem: None,
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,
@@ -220,13 +224,37 @@ impl Watched {
         state.looked_at = Some(driver.clock.now());
         state.problem = None;
         let revision = self.revision(driver, &head, result);
-        let report = Action::Report { repository: self.name.clone(), commit: head.commit };
-        let now = driver.clock.now();
-        let ask = Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: now, at: now };
+        let ask = self.ask_for_report(driver, head.commit);
         let repository = Versioned { version: stored.version, value: state };
         let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision)), ask];
         inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
         Ok(inputs)
+    }
+
+    fn ask_for_report(&self, driver: &Driver, commit: CommitId) -> Write {
+        let report = Action::Report { repository: self.name.clone(), commit };
+        let now = driver.clock.now();
+        Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: now, at: now }
+    }
+
+    /// Statuses of the head that did not get through are tried again: the token may have been replaced meanwhile.
+    async fn report_again(&self, driver: &Driver, state: &RepositoryState) -> Result<()> {
+        match state.seen.clone().filter(|_| state.status_problem.is_some()) {
+            Some(head) => driver.commit(&[Input::Write(Box::new(self.ask_for_report(driver, head)))]).await,
+            None => Ok(()),
+        }
+    }
+
+    /// What was read before the fetch, unless a report about statuses alone changed it meanwhile: that is no reason to
+    /// fetch again.
+    async fn with_later_status_problem(
+        &self,
+        driver: &Driver,
+        mut stored: Versioned<RepositoryState>,
+    ) -> Result<Versioned<RepositoryState>> {
+        let now = self.state(driver).await?;
+        stored.value.status_problem.clone_from(&now.value.status_problem);
+        Ok(if stored.value == now.value { now } else { stored })
     }
 
     fn revision(&self, driver: &Driver, head: &Head, result: RevisionResult) -> RevisionState {
@@ -253,6 +281,10 @@ impl Watched {
             let problems = head.outcome.problems.iter().map(ToString::to_string).collect();
             return Ok(Err(RevisionResult::Broken { problems }));
         };
+        let unreadable = self.unreadable_but_applied(driver, &project, &head.outcome.problems).await?;
+        if !unreadable.is_empty() {
+            return Ok(Err(RevisionResult::Broken { problems: unreadable }));
+        }
         if let Some(other) = self.same_project(driver, &project).await? {
             let reason = format!(
                 "repository `{other}` declares project `{}` already; rename one in launchway.yaml",
@@ -272,6 +304,31 @@ impl Watched {
             Ok(plan) => Ok((project, plan)),
             Err(refusal) => Err(RevisionResult::Refused { reason: refusal.reason }),
         })
+    }
+
+    /// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
+    /// taken for deleted.
+    async fn unreadable_but_applied(
+        &self,
+        driver: &Driver,
+        project: &Project,
+        problems: &[Problem],
+    ) -> Result<Vec<String>> {
+        let declares = |file: &str| {
+            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.values());
+            objects.any(|object| object.location.file == file)
+        };
+        let suspects: Vec<&Problem> = problems.iter().filter(|problem| !declares(&problem.file)).collect();
+        if suspects.is_empty() {
+            return Ok(Vec::new());
+        }
+        let configs = driver.store.configs(Some(&project.name), None).await?;
+        let objects = driver.store.objects(Some(&project.name), None, None).await?;
+        let of_configs = configs.into_iter().map(|config| config.value.object.location.file);
+        let of_objects = objects.into_iter().map(|object| object.value.object.location.file);
+        let applied: BTreeSet<String> = of_configs.chain(of_objects).collect();
+        let gone = |problem: &&&Problem| applied.contains(&problem.file);
+        Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())
     }
 
     async fn same_project(&self, driver: &Driver, project: &Project) -> Result<Option<RepositoryName>> {
@@ -318,7 +375,7 @@ impl Files for TreeFiles<'_> {
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
-        Ok(self.tree.id_of(path)?.map(|id| id.to_string()))
+        Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
     }
 }
 

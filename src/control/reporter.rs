@@ -44,22 +44,57 @@ impl StatusReporter {
 
 #[async_trait]
 impl Reporter for StatusReporter {
+    /// A forge that refuses for good must not stop deliveries: the refusal is remembered with the repository, and what
+    /// was not written is news again at the next report.
     async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Write>> {
         let posted = self.store.posted(repository, commit).await?;
         let news = ledger::news(&posted, statuses(&*self.store, repository, commit).await?);
+        if news.is_empty() {
+            return Ok(Vec::new());
+        }
+        let refused = match self.write(repository, &news).await {
+            Err(failure) if failure.class() == Class::Stalled => Some(failure.one_line()),
+            written => written.map(|()| None)?,
+        };
+        let mut writes = Vec::new();
+        if refused.is_none() {
+            let entry = |status| Write::Posted { repository: repository.clone(), status: Box::new(status) };
+            writes.extend(news.into_iter().map(entry));
+        }
+        writes.extend(self.remember(repository, refused).await?);
+        Ok(writes)
+    }
+}
+
+impl StatusReporter {
+    /// Writes to every writer, whatever becomes of the others; the first failure comes back.
+    async fn write(&self, repository: &RepositoryName, news: &[CommitStatus]) -> Result<()> {
+        let mut outcome = Ok(());
         for writer in self.writers(repository) {
             for batch in news.chunks(writer.batch().max(1)) {
-                match writer.write(batch).await {
-                    // A forge that refuses for good must not stop deliveries, nor be asked again and again.
-                    Err(failure) if failure.class() == Class::Stalled => {
-                        tracing::error!(%repository, %commit, problem = failure.one_line(), "cannot write statuses");
-                    }
-                    written => written?,
+                let written = writer.write(batch).await;
+                let failed = written.is_err();
+                outcome = outcome.and(written);
+                if failed {
+                    break;
                 }
             }
         }
-        let entry = |status| Write::Posted { repository: repository.clone(), status: Box::new(status) };
-        Ok(news.into_iter().map(entry).collect())
+        outcome
+    }
+
+    /// What is to be remembered about the way to the forge, if that is news.
+    async fn remember(&self, repository: &RepositoryName, refused: Option<String>) -> Result<Option<Write>> {
+        let Some(mut state) = self.store.repository(repository).await? else { return Ok(None) };
+        if state.value.status_problem == refused {
+            return Ok(None);
+        }
+        match &refused {
+            Some(problem) => tracing::error!(%repository, problem, "cannot write statuses"),
+            None => tracing::info!(%repository, "statuses are written again"),
+        }
+        state.value.status_problem = refused;
+        Ok(Some(Write::Repository(Box::new(state))))
     }
 }
 
@@ -77,4 +112,85 @@ pub async fn statuses(
     let runs = store.runs(&RunFilter { repository, commit, ..RunFilter::default() }).await?;
     let runs: Vec<Run> = runs.into_iter().map(|run| run.value).collect();
     Ok(status::render(&revision, &runs))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use super::*;
+    use crate::clock::ManualClock;
+    use crate::error::Failure;
+    use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
+    use crate::model::time::Timestamp;
+    use crate::store::Transaction;
+    use crate::store::sqlite::SqliteStore;
+
+    /// A forge that refuses until it is told otherwise.
+    #[derive(Default)]
+    struct Forge(AtomicBool);
+
+    #[async_trait]
+    impl StatusWriter for Forge {
+        async fn write(&self, _: &[CommitStatus]) -> Result<()> {
+            if self.0.load(Ordering::SeqCst) { Ok(()) } else { Err(Failure::stalled("no such token")) }
+        }
+
+        fn batch(&self) -> usize {
+            1
+        }
+    }
+
+    fn shop() -> RepositoryState {
+        RepositoryState {
+            name: "shop".into(),
+            url: "https://git.example/shop.git".into(),
+            branch: "main".into(),
+            project: None,
+            applied: None,
+            seen: Some("c0ffee".into()),
+            looked_at: None,
+            problem: None,
+            status_problem: None,
+            accepted_rewrite: None,
+            allowed_prune: None,
+            down: false,
+        }
+    }
+
+    fn broken() -> RevisionState {
+        RevisionState {
+            repository: "shop".into(),
+            commit: "c0ffee".into(),
+            subject: "typo".into(),
+            at: Timestamp::default(),
+            result: RevisionResult::Broken { problems: vec!["app.yaml:1:1: error".into()] },
+        }
+    }
+
+    async fn commit(store: &dyn Store, writes: Vec<Write>) {
+        store.commit(Transaction { writes }).await.expect("committed");
+    }
+
+    #[tokio::test]
+    async fn a_refusal_is_remembered_until_the_same_statuses_get_through() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let store = SqliteStore::open(&folder.path().join("store.db"), Arc::new(ManualClock::default()));
+        let store: Arc<dyn Store> = Arc::new(store.expect("a store"));
+        let state = Write::Repository(Box::new(Versioned { version: 0, value: shop() }));
+        commit(&*store, vec![state, Write::Revision(Box::new(broken()))]).await;
+        let (reporter, forge) = (StatusReporter::new(store.clone()), Arc::new(Forge::default()));
+        reporter.write_to("shop".into(), vec![forge.clone()]);
+        let (name, head) = (RepositoryName::from("shop"), CommitId::from("c0ffee"));
+        for (works, problem, posted) in
+            [(false, Some("no such token"), 0), (false, Some("no such token"), 0), (true, None, 1)]
+        {
+            forge.0.store(works, Ordering::SeqCst);
+            let writes = reporter.report(&name, &head).await.expect("never in the way");
+            commit(&*store, writes).await;
+            let state = store.repository(&name).await.expect("read").expect("there").value;
+            assert_eq!(state.status_problem.as_deref(), problem);
+            assert_eq!(store.posted(&name, &head).await.expect("read").len(), posted);
+        }
+    }
 }

@@ -16,7 +16,8 @@ use crate::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use crate::forge::plain::NotesWriter;
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
-use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl, SecretSource};
+use crate::secret::SecretSource;
+use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::coalesce::Bell;
 
 /// A watcher for each repository, its statuses' writers registered.
@@ -56,7 +57,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher
         poll: settings.poll,
         schedule: settings.schedule.clone().map(Arc::new),
         looked: Arc::new(AtomicBool::new(false)),
-        metrics: parts.metrics.clone(),
+        metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
     })
 }
@@ -128,7 +129,7 @@ fn gitea(settings: &Settings, repository: &RepositorySettings) -> Result<Option<
         None => address::ForgeKind::guess(&repository.url) == address::ForgeKind::Gitea,
     };
     let said = forge.is_some();
-    let Some(token_file) = repository.credentials.token.clone().filter(|_| is_gitea) else {
+    let Some(token) = repository.credentials.token.clone().filter(|_| is_gitea) else {
         if is_gitea && said {
             let message = format!("repository `{}`: statuses on Gitea need a token", repository.name);
             return Err(Failure::stalled(message)
@@ -139,7 +140,7 @@ fn gitea(settings: &Settings, repository: &RepositorySettings) -> Result<Option<
     let forge_url = forge.and_then(|forge| forge.url.as_deref());
     Ok(Some(GiteaSettings {
         repository: RepositoryAddress::new(&repository.url, forge_url)?,
-        token_file,
+        token: SecretSource::File(token),
         ca_file: repository.credentials.ca.clone(),
         insecure: repository.insecure,
         public_url: settings.public_url.clone(),

@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::config::SecretSource;
 use crate::control::look::{Found, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::model::time::Timestamp;
+use crate::secret::SecretSource;
 use crate::telemetry::Metrics;
 use crate::trigger::coalesce::Bell;
 use crate::trigger::poll::next_look;

@@ -8,11 +8,12 @@ use crate::clock::Clock;
 use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
 use crate::forge::plain::{NoteLine, Notes};
-use crate::forge::secret::Secret;
 use crate::model::ids::RepositoryName;
 use crate::runtime::local::launchable::TreeExport;
+use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
 use crate::source::{self, Mirror, ObjectId, Remote, Signature};
+use crate::telemetry::Metrics;
 
 /// Who writes notes; the address need not exist.
 const AUTHOR: (&str, &str) = ("launchway", "launchway@localhost");
@@ -70,13 +71,15 @@ impl TreeExport for MirrorTrees {
 pub struct WatchedHooks {
     /// What is watched.
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Counts their answers.
+    pub metrics: Arc<Metrics>,
 }
 
 impl Hooks for WatchedHooks {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
         let watcher = self.watchers.get(name)?;
-        let read = |source: &crate::config::SecretSource| match source.read() {
-            Ok(secret) => Some(Secret::new(secret.reveal())),
+        let read = |source: &SecretSource| match source.read() {
+            Ok(secret) => Some(secret),
             Err(failure) => {
                 tracing::error!(repository = %name, problem = failure.one_line(), "cannot read a webhook's secret");
                 None
@@ -90,5 +93,9 @@ impl Hooks for WatchedHooks {
         if let Some(watcher) = self.watchers.get(name) {
             watcher.bell.ring();
         }
+    }
+
+    fn answered(&self, name: &RepositoryName, answer: &'static str) {
+        self.metrics.webhook(name, answer);
     }
 }

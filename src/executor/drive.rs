@@ -10,6 +10,7 @@ use crate::executor::transition::{Input, Touched, work_out};
 use crate::model::event::Event;
 use crate::model::ids::RunId;
 use crate::store::{CommitError, Store};
+use crate::telemetry::Metrics;
 
 /// How often a transition is worked out anew before giving up; conflicts come from a handful of tasks of one process.
 const TRIES: u32 = 100;
@@ -25,6 +26,8 @@ pub struct Driver {
     pub clock: Arc<dyn Clock>,
     /// New identities.
     pub ids: Arc<dyn Ids>,
+    /// Counts commits and actions.
+    pub metrics: Arc<Metrics>,
     touched: broadcast::Sender<Touched>,
 }
 
@@ -37,7 +40,8 @@ impl std::fmt::Debug for Driver {
 impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
-        Self { store, clock, ids, touched: broadcast::channel(ANNOUNCEMENTS).0 }
+        let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
+        Self { store, clock, ids, metrics, touched }
     }
 
     /// Announcements of what changed, from now on.
@@ -63,8 +67,11 @@ impl Driver {
             if transaction.writes.is_empty() {
                 return Ok(());
             }
-            match self.store.commit(transaction).await {
+            let committed = self.store.commit(transaction).await;
+            self.metrics.commit(&committed);
+            match committed {
                 Ok(()) => {
+                    self.count(&touched);
                     // Nobody listening is fine: whoever starts later looks at everything first.
                     drop(self.touched.send(touched));
                     return Ok(());
@@ -74,5 +81,10 @@ impl Driver {
             }
         }
         Err(Failure::transient("what was decided on kept changing"))
+    }
+
+    fn count(&self, touched: &Touched) {
+        touched.begun.iter().for_each(|kind| self.metrics.run_started(*kind));
+        touched.ended.iter().for_each(|(kind, verdict)| self.metrics.run_ended(*kind, *verdict));
     }
 }

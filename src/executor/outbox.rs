@@ -136,6 +136,7 @@ impl Outbox {
 
     async fn perform(&self, row: &OutboxRow) -> Result<()> {
         let performed = self.performer.perform(&row.run, &row.action).await;
+        self.performer.driver.metrics.action(&row.action, performed.is_ok());
         let inputs = match performed {
             Ok(mut inputs) => {
                 inputs.push(Input::Write(Box::new(Write::Done(row.id))));

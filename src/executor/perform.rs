@@ -57,7 +57,8 @@ impl Performer {
     /// `Transient` and `Waiting` ones are tried again later; what cannot succeed is told to the run instead.
     pub async fn perform(&self, run: &RunId, action: &Action) -> Result<Vec<Input>> {
         match action {
-            Action::Prepare { pod } => self.prepare(run, pod).await,
+            Action::Prepare { pod, again: false } => self.prepare(run, pod).await,
+            Action::Prepare { pod, again: true } => self.prepare_again(run, pod).await,
             Action::RunPod { pod } => self.run_pod(run, pod).await,
             Action::StopPod { pod } => self.stop_pod(run, pod).await,
             Action::RemovePods { pods } => self.remove_pods(pods).await,
@@ -78,6 +79,14 @@ impl Performer {
             Err(failure) => return Err(failure),
         };
         Ok(vec![Input::Tell(run.clone(), event)])
+    }
+
+    /// Forgets that images could not be made runnable, once; the row is replaced by one that prepares them.
+    async fn prepare_again(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
+        self.runtime.forget_failures(pod).await?;
+        let (action, now) = (Action::Prepare { pod: Box::new(pod.clone()), again: false }, self.driver.clock.now());
+        let ask = Write::Ask { run: run.clone(), action: Box::new(action), due: now, at: now };
+        Ok(vec![Input::Write(Box::new(ask))])
     }
 
     async fn run_pod(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {

@@ -17,6 +17,7 @@ use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, 
 use crate::model::time::Timestamp;
 use crate::plan::{build::object_change, config_change};
 use crate::store::{RunFilter, Store, Transaction, Write};
+use crate::telemetry::RunKind;
 
 /// Something that starts a transition.
 #[derive(Clone, Debug)]
@@ -35,6 +36,8 @@ pub enum Input {
     Resume(ConfigKey),
     /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
     Forget(ConfigKey),
+    /// A repository is taken down (true) or brought up again.
+    Down(RepositoryName, bool),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -46,8 +49,12 @@ pub struct Touched {
     pub runs: Vec<RunId>,
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
-    /// Whether objects other than deployment configs changed.
+    /// Whether what services should answer may have changed.
     pub objects: bool,
+    /// What of `runs` is new.
+    pub begun: Vec<RunKind>,
+    /// What of `runs` has ended, and how.
+    pub ended: Vec<(RunKind, Verdict)>,
 }
 
 /// The run in whose name statuses are asked for: they belong to a revision, not to one run.
@@ -127,8 +134,19 @@ impl<'a> Transition<'a> {
                 let key = |state: Versioned<ConfigState>| Versioned { version: state.version, value: config.clone() };
                 self.writes.extend(removed.map(|state| Write::RemoveConfig(key(state))));
             }
+            Input::Down(repository, down) => self.down(repository, *down).await?,
             Input::Write(write) => self.writes.push((**write).clone()),
         }
+        Ok(())
+    }
+
+    /// A look may write the same record at any time, so that it is read here, at every try.
+    async fn down(&mut self, repository: &RepositoryName, down: bool) -> Result<()> {
+        let Some(mut stored) = self.store.repository(repository).await? else { return Ok(()) };
+        stored.value.down = down;
+        stored.value.seen = None; // once it is up again, the head is planned anew
+        self.writes.push(Write::Repository(Box::new(stored)));
+        self.objects = true; // its services go and come with it
         Ok(())
     }
 
@@ -493,8 +511,12 @@ impl<'a> Transition<'a> {
 
     fn finish(mut self) -> (Transaction, Touched) {
         let mut revisions: BTreeSet<(RepositoryName, CommitId)> = BTreeSet::new();
+        let (mut begun, mut ended) = (Vec::new(), Vec::new());
         for id in &self.changed_runs {
             if let Some(run) = self.runs.remove(id) {
+                let (kind, verdict) = kind_and_verdict(&run.value);
+                begun.extend((run.version == 0).then_some(kind));
+                ended.extend(verdict.map(|verdict| (kind, verdict))); // a run changes for the last time when it ends
                 let (repository, commit) = run.value.revision();
                 revisions.insert((repository.clone(), commit.clone()));
                 self.writes.push(Write::Run(Box::new(run)));
@@ -509,8 +531,18 @@ impl<'a> Transition<'a> {
             self.ask(&RunId::new(REPORT), Action::Report { repository, commit });
         }
         let runs = self.changed_runs.into_iter().collect();
-        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects };
+        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects, begun, ended };
         (Transaction { writes: self.writes }, touched)
+    }
+}
+
+fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
+    match run {
+        Run::Sequence(run) => (RunKind::Sequence, run.verdict),
+        Run::Deployment(run) => {
+            let failed = run.failure.as_ref().map_or(Verdict::Success, |failure| failure.verdict);
+            (RunKind::Deployment, run.ended_at.map(|_| failed))
+        }
     }
 }
 

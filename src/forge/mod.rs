@@ -1,7 +1,7 @@
 //! Git hosting: where results are written back to, and how hosts tell us of pushes.
 //!
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
-//! them: [`address`] (which host, and where its API is), [`secret`], [`text`] (what fits on one line),
+//! them: [`address`] (which host, and where its API is), [`text`] (what fits on one line),
 //! [`retry_after`], and [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
@@ -9,7 +9,6 @@ pub mod gitea;
 pub mod github;
 pub mod plain;
 pub mod retry_after;
-pub mod secret;
 pub mod text;
 pub mod webhook;
 

@@ -86,6 +86,8 @@ pub enum Action {
     Prepare {
         /// A pod with the images; it is not started.
         pod: Box<Pod>,
+        /// Whether images that could not be made runnable before are tried again.
+        again: bool,
     },
     /// Start a run-once pod; its end is observed.
     RunPod {

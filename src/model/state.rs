@@ -37,6 +37,9 @@ pub struct RepositoryState {
     pub looked_at: Option<Timestamp>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
+    /// Why statuses do not reach its commits, for people; looks do not clear it.
+    #[serde(default)]
+    pub status_problem: Option<String>,
     /// A revision that may replace history although it is no descendant.
     pub accepted_rewrite: Option<CommitId>,
     /// A revision that may delete more than the rule allows.

@@ -3,6 +3,7 @@
 //! Planning has two phases, so that its work is proportional to what changed: [`build::differing`] compares digests
 //! and names the records that have to be read; [`build::build`] decides about those.
 
+pub mod assumed;
 pub mod build;
 pub mod config_change;
 pub mod diff;

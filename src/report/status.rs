@@ -3,14 +3,16 @@
 use std::collections::BTreeMap;
 
 use crate::engine::lifecycle::policy::describe;
+use crate::engine::sequence::machine::starts_deployment;
 use crate::model::commit_status::{CommitStatus, StatusState};
+use crate::model::deployment_config::HookPoint;
 use crate::model::ids::{RunId, ServiceName, StageName};
 use crate::model::outcome::{PodOutcome, Verdict};
 use crate::model::plan::{Decision, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::StatusDetail;
 use crate::model::run::{DeploymentRun, HookRecord, Run, SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
-use crate::model::state::{RevisionResult, RevisionState};
+use crate::model::state::{RevisionResult, RevisionState, spec_of};
 use crate::model::time::Timestamp;
 
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
@@ -45,21 +47,39 @@ pub fn render(revision: &RevisionState, runs: &[Run]) -> Vec<CommitStatus> {
             );
         }
     }
-    statuses.extend(chosen(plan.statuses, details));
+    statuses.extend(chosen(plan, details));
     statuses
 }
 
-/// Which of the statuses below the stages are written; each comes with whether it is one of a step.
-fn chosen(detail: StatusDetail, details: Vec<(bool, CommitStatus)>) -> Vec<CommitStatus> {
-    let all = details.len() <= DETAILS;
+/// Which of the statuses below the stages are written; each comes with whether it is one of a step. The plan decides
+/// once, so that a status that was written is also written to its end.
+fn chosen(plan: &Plan, details: Vec<(bool, CommitStatus)>) -> Vec<CommitStatus> {
+    let all = expected(plan) <= DETAILS;
     let failed = |status: &CommitStatus| matches!(status.state, StatusState::Failure | StatusState::Error);
-    let keep = |is_step: bool, status: &CommitStatus| match detail {
+    let keep = |is_step: bool, status: &CommitStatus| match plan.statuses {
         StatusDetail::Hooks => true,
         StatusDetail::Services => !is_step,
         StatusDetail::Stages => false,
         StatusDetail::Auto => all || failed(status),
     };
     details.into_iter().filter(|(is_step, status)| keep(*is_step, status)).map(|(_, status)| status).collect()
+}
+
+/// How many statuses below the stages a plan leads to: services, their tasks, and the hooks of their deployments.
+fn expected(plan: &Plan) -> usize {
+    let hooks = |service: &ServicePlan| -> usize {
+        let deployments = service.changes.iter().filter(|change| starts_deployment(change));
+        let specs = deployments.filter_map(|change| spec_of(change.object.as_ref()?).ok());
+        let points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post];
+        specs.map(|spec| points.iter().filter(|point| spec.strategy.hook(**point).is_some()).count()).sum()
+    };
+    let tasks = |stage: &StagePlan| {
+        let tasks = stage.sequence.iter().flat_map(|sequence| &sequence.tasks);
+        tasks.filter(|task| task.name != DEPLOYMENT_TASK).count()
+    };
+    let of_stage =
+        |stage: &StagePlan| -> usize { stage.services.iter().map(|service| 1 + tasks(stage) + hooks(service)).sum() };
+    plan.stages.iter().map(of_stage).sum()
 }
 
 fn status(revision: &RevisionState, context: String, told: Told) -> CommitStatus {

@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
@@ -24,6 +25,9 @@ pub trait Runtime: Send + Sync {
     /// Makes the images of a pod runnable: installed, verified, built. Fails as `Waiting` while that is under way
     /// (a change is announced when it ends), as `Stalled` with the builder's last lines if it cannot be done.
     async fn prepare(&self, pod: &Pod) -> Result<()>;
+
+    /// Forgets that images of a pod could not be made runnable, so that they are tried again.
+    async fn forget_failures(&self, pod: &Pod) -> Result<()>;
 
     /// Starts a pod, unless one of that name is or was there. `objects` holds the ConfigMaps and Secrets that its
     /// template refers to and that exist; claims are folders that the runtime makes.
@@ -130,7 +134,7 @@ pub struct ServiceAddress {
 }
 
 /// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ExecOutput {
     /// 128 + the signal's number if a signal ended it.
     pub code: i32,

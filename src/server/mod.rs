@@ -2,6 +2,7 @@
 
 pub mod access;
 pub mod api;
+pub mod events;
 pub mod listener;
 mod page;
 pub mod presence;

@@ -2,13 +2,14 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::control::command::Refusal;
 use crate::error::{Class, Failure};
 
 /// Why a request was not answered as wished.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Problem {
     /// Always `about:blank`: the status code says what kind of problem it is.
     #[serde(rename = "type")]

@@ -8,10 +8,11 @@ use super::view::{
     ConfigView, EventView, Explanation, Facts, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView,
     RevisionView, RunDetail, RunView, ServiceView, explain,
 };
-use crate::error::Result;
+use crate::control::command::Refusal;
+use crate::error::{Class, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{ServicePlan, StageStart};
-use crate::model::pod::{ObservedPod, PodOwner};
+use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RevisionResult};
 use crate::report::status;
@@ -20,6 +21,8 @@ use crate::store::{ReadStore, RunFilter};
 
 /// The most rows of one answer.
 pub const MOST: u32 = 1000;
+/// The most bytes that are shown of what one try of a hook or task printed: the end of it.
+const OUTPUT_OF_A_TRY: u64 = 64 << 10;
 
 /// Where answers come from: the store, and the runtime if there is one in this process.
 #[derive(Clone)]
@@ -125,7 +128,7 @@ impl Query {
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
-        let state = self.store.revision(&repository, commit).await?;
+        let state = self.store.revision(&repository, commit).await.map_err(unclear)?;
         let state = state.ok_or_else(|| {
             Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
         })?;
@@ -186,7 +189,27 @@ impl Query {
     pub async fn run(&self, id: &str) -> Answer<RunDetail> {
         let run = self.store.run(&RunId::from(id)).await?;
         let run = run.ok_or_else(|| Problem::not_found(format!("there is no run `{id}`")))?;
-        Ok(RunDetail::from(&run.value))
+        let (namespace, parent) = match &run.value {
+            Run::Sequence(run) => (&run.namespace, None),
+            Run::Deployment(run) => (&run.namespace, self.store.run(&run.parent).await?),
+        };
+        let mut detail = RunDetail::new(&run.value, parent.as_ref().map(|parent| &parent.value));
+        self.add_output(namespace, &mut detail).await;
+        Ok(detail)
+    }
+
+    /// What the pods of hooks and tasks have printed, as long as they are kept; what is remembered of them stays else.
+    async fn add_output(&self, namespace: &Namespace, detail: &mut RunDetail) {
+        let Some(runtime) = &self.runtime else { return };
+        for one in detail.steps.iter_mut().flat_map(|step| &mut step.tries) {
+            let pod = PodId { namespace: namespace.clone(), name: one.pod.as_str().into() };
+            match runtime.logs(&pod, None, OUTPUT_OF_A_TRY).await {
+                Ok(output) if !output.is_empty() => {
+                    one.output = String::from_utf8_lossy(&output).trim_end().to_owned();
+                }
+                _ => {}
+            }
+        }
     }
 
     /// Facts that runs were told, oldest first.
@@ -261,7 +284,11 @@ impl Query {
         })
     }
 
-    async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
+    /// The chosen repository, or all.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
         match chosen {
             Some(name) => Ok(vec![name.into()]),
             None => Ok(self.store.repositories().await?.into_iter().map(|state| state.value.name).collect()),
@@ -385,6 +412,14 @@ impl Query {
             pods.extend(seen.into_iter().filter(own));
         }
         Ok(pods)
+    }
+}
+
+/// A commit id that is none, or could be several, is the asker's mistake.
+fn unclear(failure: Failure) -> Problem {
+    match failure.class() {
+        Class::Stalled => Refusal::Invalid(failure).into(),
+        Class::Transient | Class::Waiting => failure.into(),
     }
 }
 

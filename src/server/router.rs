@@ -13,7 +13,8 @@ use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
-use super::api::{act, output, read};
+use super::api::{act, openapi, output, read};
+use super::events;
 use super::page;
 use super::problem::{Answer, Problem};
 use super::state::{ServerState, require_operator, require_reader};
@@ -49,9 +50,11 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/services/{project}/{stage}/{service}/why", get(read::why))
         .route("/api/v1/pods", get(read::pods))
         .route("/api/v1/logs", get(output::logs))
+        .route("/api/v1/watch", get(events::watch))
+        .route("/api/v1/openapi.json", get(openapi::document))
         .route_layer(from_fn_with_state(state.clone(), require_reader));
     let acting = Router::new()
-        .route("/api/v1/repositories/{name}/sync", post(act::sync))
+        .route("/api/v1/sync", post(act::sync))
         .route("/api/v1/repositories/{name}/down", post(act::down))
         .route("/api/v1/deployments/{project}/{stage}/{name}/latest", post(act::latest))
         .route("/api/v1/deployments/{project}/{stage}/{name}/cancel", post(act::cancel))
@@ -83,10 +86,10 @@ pub fn router(state: ServerState) -> Router {
         .with_state(state)
 }
 
-/// Counters, as `encode` writes them.
-pub fn metrics(encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
+/// Counters, as `encode` writes them, for whoever may read.
+pub fn metrics(state: ServerState, encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
-    Router::new().route("/metrics", get(answer))
+    Router::new().route("/metrics", get(answer)).route_layer(from_fn_with_state(state, require_reader))
 }
 
 /// A header that every answer gets, unless it has one of its own.

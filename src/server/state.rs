@@ -7,6 +7,8 @@ use axum::http::StatusCode;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
+use tokio_util::sync::CancellationToken;
+
 use super::access::Access;
 use super::problem::{Answer, Problem};
 use super::query::Query;
@@ -24,6 +26,8 @@ pub struct ServerState {
     pub access: Arc<Access>,
     /// Since when this process serves.
     pub started_at: Timestamp,
+    /// Ends answers that would not end by themselves.
+    pub stop: CancellationToken,
 }
 
 impl std::fmt::Debug for ServerState {

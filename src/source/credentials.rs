@@ -1,70 +1,22 @@
 //! What launchway identifies itself with. Files are read at each use, so that a changed one counts at once.
 
-use std::fmt;
+use std::fs::File;
 use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
 
 use crate::error::{Context as _, Failure, Result};
+use crate::secret::{Secret, SecretSource};
 
-/// More than any token or password; a larger file is a mistake.
-const MAX_SECRET_BYTES: u64 = 64 * 1024;
 /// A bundle of all public authorities is about 250 KiB.
 const MAX_CA_BYTES: u64 = 4 << 20;
-
-/// A value that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Secret(String);
-
-impl Secret {
-    /// Wraps a value.
-    pub fn new(value: impl Into<String>) -> Self {
-        Self(value.into())
-    }
-
-    /// The value itself, for the one who sends it.
-    pub fn reveal(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Secret(***)")
-    }
-}
-
-impl fmt::Display for Secret {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
 
 /// Variables that hold secrets: read once, and not handed on to other programs.
 const TOKEN: &str = "LAUNCHWAY_GIT_TOKEN";
 const USERNAME: &str = "LAUNCHWAY_GIT_USERNAME";
 const PASSWORD: &str = "LAUNCHWAY_GIT_PASSWORD";
 pub(super) const SECRET_VARIABLES: [&str; 3] = [TOKEN, USERNAME, PASSWORD];
-
-/// Where a secret comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum SecretSource {
-    /// A file, read at each use; white space around its content is not part of it.
-    File(PathBuf),
-    /// A known value, such as one from the environment.
-    Value(Secret),
-}
-
-impl SecretSource {
-    /// The secret as it is now. Fails as `Stalled` if the file is missing, empty, too large or not one line.
-    pub fn read(&self) -> Result<Secret> {
-        match self {
-            SecretSource::Value(secret) => Ok(secret.clone()),
-            SecretSource::File(path) => read_secret(path),
-        }
-    }
-}
 
 /// All that one repository may need. Everything is optional.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -114,7 +66,7 @@ impl Credentials {
 
     /// The content of the CA file.
     pub(super) fn ca_bundle(&self) -> Result<Option<Vec<u8>>> {
-        self.ca_file.as_deref().map(|path| read_limited(path, MAX_CA_BYTES)).transpose()
+        self.ca_file.as_deref().map(read_ca_bundle).transpose()
     }
 }
 
@@ -123,30 +75,14 @@ fn token_user(host: &str) -> &'static str {
     if host == "bitbucket.org" { "x-token-auth" } else { "x-access-token" }
 }
 
-fn read_secret(path: &Path) -> Result<Secret> {
-    let bytes = read_limited(path, MAX_SECRET_BYTES)?;
-    let text = String::from_utf8(bytes).map_err(|_binary| unusable(path, "is not text"))?;
-    let text = text.trim();
-    if text.is_empty() {
-        return Err(unusable(path, "is empty"));
-    }
-    if text.chars().any(char::is_control) {
-        return Err(unusable(path, "has more than one line"));
-    }
-    Ok(Secret::new(text))
-}
-
-fn unusable(path: &Path, what: &str) -> Failure {
-    Failure::stalled(format!("the credentials file `{}` {what}", path.display()))
-}
-
-fn read_limited(path: &Path, limit: u64) -> Result<Vec<u8>> {
-    let describe = || format!("cannot read the credentials file `{}`", path.display());
-    let file = std::fs::File::open(path).or_stalled(describe)?;
+fn read_ca_bundle(path: &Path) -> Result<Vec<u8>> {
+    let describe = || format!("cannot read the certificates in `{}`", path.display());
+    let file = File::open(path).or_stalled(describe)?;
     let mut bytes = Vec::new();
-    file.take(limit + 1).read_to_end(&mut bytes).or_stalled(describe)?;
-    if u64::try_from(bytes.len()).unwrap_or(u64::MAX) > limit {
-        return Err(unusable(path, &format!("is larger than {limit} bytes")));
+    let length = file.take(MAX_CA_BYTES + 1).read_to_end(&mut bytes).or_stalled(describe)?;
+    if length as u64 > MAX_CA_BYTES {
+        let message = format!("the certificates in `{}` are larger than {MAX_CA_BYTES} bytes", path.display());
+        return Err(Failure::stalled(message));
     }
     Ok(bytes)
 }
@@ -165,8 +101,7 @@ mod tests {
     fn a_secret_is_never_shown() {
         let credentials =
             Credentials { token: Some(SecretSource::Value(Secret::new("hunter2"))), ..Credentials::default() };
-        let secret = Secret::new("hunter2");
-        assert!(!format!("{credentials:?} {secret} {secret:?}").contains("hunter2"));
+        assert!(!format!("{credentials:?}").contains("hunter2"));
     }
 
     #[test]
@@ -177,28 +112,5 @@ mod tests {
         assert_eq!(header(&credentials, "git.example", Some("bot")), "bot:t");
         credentials.username = Some(SecretSource::Value(Secret::new("ci")));
         assert_eq!(header(&credentials, "git.example", Some("bot")), "ci:t");
-    }
-
-    #[test]
-    fn a_file_is_read_again_when_it_changes() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("token");
-        let source = SecretSource::File(path.clone());
-        for content in ["one\n", "two"] {
-            std::fs::write(&path, content).expect("written");
-            assert_eq!(source.read().expect("readable").reveal(), content.trim());
-        }
-    }
-
-    #[test]
-    fn unusable_files_are_named_and_not_quoted() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let path = folder.path().join("token");
-        let failure = || SecretSource::File(path.clone()).read().expect_err("unusable").one_line();
-        assert!(failure().contains("token"), "missing");
-        for content in [&b"  \n"[..], b"hunter2\nhunter3", b"\xffhunter2", &[b'x'; 70_000]] {
-            std::fs::write(&path, content).expect("written");
-            assert!(failure().contains("token") && !failure().contains("hunter2"), "{}", failure());
-        }
     }
 }

@@ -33,7 +33,7 @@ mod tree;
 mod url;
 
 pub use changes::PathChange;
-pub use credentials::{Credentials, Secret, SecretSource};
+pub use credentials::Credentials;
 pub use export::Exported;
 pub use git::ObjectId;
 pub use history::{CommitInfo, Repository};

@@ -16,6 +16,7 @@ pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.
 
 /// Which kind of run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+
 pub enum RunKind {
     /// A sequence of a stage.
     Sequence,

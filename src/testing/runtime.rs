@@ -164,6 +164,10 @@ impl Runtime for PretendedRuntime {
         held.map_or(Ok(()), |image| Err(Failure::waiting(format!("`{image}` is being built"))))
     }
 
+    async fn forget_failures(&self, _pod: &Pod) -> Result<()> {
+        Ok(())
+    }
+
     async fn start_pod(&self, pod: &Pod, _objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
         let now = self.clock.now();
         let mut state = self.state();

@@ -321,6 +321,7 @@ fn unknown_repository() -> RepositoryState {
         seen: None,
         looked_at: None,
         problem: None,
+        status_problem: None,
         accepted_rewrite: None,
         allowed_prune: None,
         down: false,

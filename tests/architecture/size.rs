@@ -2,10 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use syn::spanned::Spanned;
-use syn::visit::{self, Visit};
-
-use crate::sources::{ALL, only_in_tests};
+use crate::sources::ALL;
 
 /// Lines of production code in a file.
 const FILE: usize = 500;
@@ -53,47 +50,53 @@ fn functions_fit_on_a_screen() {
     }
 }
 
-/// How many lines of a file belong to its test modules.
-pub(crate) fn test_lines(syntax: &syn::File) -> usize {
-    let tests = syntax.items.iter().filter_map(|item| match item {
-        syn::Item::Mod(module) if only_in_tests(&module.attrs) => Some(module.span()),
-        _ => None,
-    });
-    tests.map(|span| 1 + span.end().line - span.start().line).sum()
-}
-
-/// The functions of a file that are no tests.
-pub(crate) fn functions(syntax: &syn::File) -> Vec<Function> {
-    let mut measure = Measure { found: Vec::new() };
-    measure.visit_file(syntax);
-    measure.found
-}
-
-struct Measure {
-    found: Vec<Function>,
-}
-
-impl Measure {
-    fn note(&mut self, signature: &syn::Signature, block: &syn::Block) {
-        let lines = 1 + block.span().end().line - signature.span().start().line;
-        self.found.push(Function { name: signature.ident.to_string(), lines });
-    }
-}
-
-impl<'a> Visit<'a> for Measure {
-    fn visit_item_mod(&mut self, item: &'a syn::ItemMod) {
-        if !only_in_tests(&item.attrs) {
-            visit::visit_item_mod(self, item);
+/// The production lines of a file: those that stand before its tests, or after them.
+pub(crate) fn production(text: &str) -> Vec<&str> {
+    let mut lines = text.lines();
+    let mut found = Vec::new();
+    while let Some(line) = lines.next() {
+        if line == "#[cfg(test)]" {
+            let is_block = lines.next().is_some_and(|next| next.ends_with('{'));
+            // Formatted code ends an item with a brace in the column that it began in.
+            is_block.then(|| lines.by_ref().find(|line| *line == "}"));
+        } else {
+            found.push(line);
         }
     }
+    found
+}
 
-    fn visit_item_fn(&mut self, item: &'a syn::ItemFn) {
-        self.note(&item.sig, &item.block);
-        visit::visit_item_fn(self, item);
-    }
+/// The functions among formatted lines, each from its signature to the brace in the column that it began in.
+pub(crate) fn functions(lines: &[&str]) -> Vec<Function> {
+    let length = |first: usize, indent: usize| {
+        let end = format!("{}}}", " ".repeat(indent));
+        let ends = |line: &&str| **line == end || (line.ends_with('}') && line.trim_start().contains("fn "));
+        lines[first..].iter().position(ends).map_or(1, |last| last + 1)
+    };
+    let function = |(first, line): (usize, &&str)| {
+        let indent = line.len() - line.trim_start().len();
+        let name = function_name(line.trim_start())?;
+        Some(Function { name: name.to_owned(), lines: length(first, indent) })
+    };
+    lines.iter().enumerate().filter_map(function).collect()
+}
 
-    fn visit_impl_item_fn(&mut self, item: &'a syn::ImplItemFn) {
-        self.note(&item.sig, &item.block);
-        visit::visit_impl_item_fn(self, item);
-    }
+/// The name of the function whose signature begins on a line.
+fn function_name(line: &str) -> Option<&str> {
+    let before = line.split("fn ").next()?;
+    let words = ["", "pub", "pub(crate)", "pub(super)", "const", "async", "unsafe", "extern"];
+    let is_signature = line.contains("fn ") && before.split_whitespace().all(|word| words.contains(&word));
+    let name = line.split("fn ").nth(1).filter(|_| is_signature)?;
+    // A signature without a body belongs to a trait.
+    (!line.ends_with(';')).then(|| name.split(['(', '<']).next().unwrap_or(name))
+}
+
+#[test]
+fn functions_are_measured_from_signature_to_end() {
+    let text = "pub fn one() {}\n\nimpl A {\n    async fn two(\n        a: u8,\n    ) -> u8 {\n        a\n    }\n}\n";
+    let text = format!("{text}#[cfg(test)]\nmod tests {{\n    fn three() {{}}\n}}\n");
+    let lines = production(&text);
+    let measured = functions(&lines);
+    let measured: Vec<_> = measured.iter().map(|function| (function.name.as_str(), function.lines)).collect();
+    assert_eq!((lines.len(), measured), (9, vec![("one", 1), ("two", 5)]));
 }

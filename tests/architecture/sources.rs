@@ -68,8 +68,8 @@ pub(crate) fn parse(file: String, module: Vec<String>, text: &str) -> Source {
     let syntax = syn::parse_file(text).expect("a file that compiles");
     let mut finder = Finder { module: module.clone(), found: Vec::new() };
     finder.visit_file(&syntax);
-    let lines = text.lines().count() - size::test_lines(&syntax);
-    Source { file, module, names: finder.found, lines, functions: size::functions(&syntax) }
+    let lines = size::production(text);
+    Source { file, module, names: finder.found, lines: lines.len(), functions: size::functions(&lines) }
 }
 
 /// A folder's tests that stand in a file of their own.

@@ -17,6 +17,7 @@ use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
 use launchway::model::time::Timestamp;
+use launchway::secret::SecretSource;
 use tempfile::TempDir;
 
 const COMMIT: &str = "1111111111111111111111111111111111111111";
@@ -36,7 +37,7 @@ impl Fixture {
         let folder = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)));
         let settings = settings(&format!("http://{}/acme/shop.git", gitea.address), folder.path());
-        std::fs::write(&settings.token_file, TOKEN).unwrap();
+        std::fs::write(folder.path().join("token"), TOKEN).unwrap();
         let writer = GiteaStatusWriter::new(settings, Arc::clone(&clock) as _).await.unwrap();
         Self { gitea, clock, folder, writer }
     }
@@ -57,7 +58,7 @@ impl Fixture {
 fn settings(repository: &str, folder: &Path) -> GiteaSettings {
     GiteaSettings {
         repository: RepositoryAddress::new(repository, None).unwrap(),
-        token_file: folder.join("token"),
+        token: SecretSource::File(folder.join("token")),
         ca_file: None,
         insecure: false,
         public_url: Some("https://deploy.example".to_owned()),

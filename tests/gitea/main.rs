@@ -5,6 +5,7 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
 
+mod daemon;
 mod receiver;
 mod repository;
 mod server;

@@ -8,8 +8,8 @@ use axum::extract::Request;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use launchway::clock::ManualClock;
-use launchway::forge::secret::Secret;
 use launchway::model::ids::RepositoryName;
+use launchway::secret::Secret;
 use launchway::server::listener::{Timeouts, serve};
 use launchway::server::webhook::{HookTarget, Hooks, router};
 use launchway::store::sqlite::SqliteStore;
@@ -56,6 +56,8 @@ impl Hooks for Daemon {
     fn look(&self, _: &RepositoryName) {
         *self.looks.lock().unwrap() += 1;
     }
+
+    fn answered(&self, _: &RepositoryName, _: &'static str) {}
 }
 
 impl Receiver {

@@ -108,7 +108,8 @@ impl GiteaServer {
     }
 }
 
-fn free_ports() -> (u16, u16) {
+/// Two ports that nobody listens on.
+pub(crate) fn free_ports() -> (u16, u16) {
     let listen = || TcpListener::bind("127.0.0.1:0").unwrap();
     let port = |listener: &TcpListener| listener.local_addr().unwrap().port();
     let (http, ssh) = (listen(), listen());

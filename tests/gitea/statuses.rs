@@ -9,6 +9,7 @@ use launchway::forge::address::RepositoryAddress;
 use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
+use launchway::secret::SecretSource;
 use tempfile::TempDir;
 
 use crate::receiver::Receiver;
@@ -25,7 +26,7 @@ impl Writer {
         let folder = tempfile::tempdir().unwrap();
         let settings = GiteaSettings {
             repository: RepositoryAddress::new(&repository.http_url(), None).unwrap(),
-            token_file: folder.path().join("token"),
+            token: SecretSource::File(folder.path().join("token")),
             ca_file: None,
             insecure: false,
             public_url: Some("https://deploy.example".to_owned()),

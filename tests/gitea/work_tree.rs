@@ -1,5 +1,7 @@
 //! A work tree, and the `git` program in an environment of its own.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -40,9 +42,20 @@ impl WorkTree {
 
     /// Commits a file; the commit's id.
     pub(crate) fn commit(&self, file: &str, content: &str) -> String {
-        std::fs::write(self.path().join(file), content).unwrap();
-        self.git(&["add", file]);
-        self.git(&["commit", "--quiet", "--message", file]);
+        self.commit_all(&[(file, content)])
+    }
+
+    /// Commits files, those in a `bin` folder as programs; the commit's id.
+    pub(crate) fn commit_all(&self, files: &[(&str, &str)]) -> String {
+        for (file, content) in files {
+            let path = self.path().join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(&path, content).unwrap();
+            let mode = if file.contains("bin/") { 0o755 } else { 0o644 };
+            std::fs::set_permissions(&path, Permissions::from_mode(mode)).unwrap();
+            self.git(&["add", file]);
+        }
+        self.git(&["commit", "--quiet", "--message", files[0].0]);
         self.head()
     }
 

@@ -73,6 +73,21 @@ async fn a_command_whose_shim_was_killed_never_runs_again() {
 }
 
 #[tokio::test]
+async fn a_shim_is_in_no_group_that_ends_with_the_daemon() {
+    let world = World::new();
+    let pod = serving("exec sleep 1000");
+    world.start(&pod).await;
+    world.ready(&pod).await;
+    let shim = world.shim_pid(&pod);
+    let stat = read(format!("/proc/{shim}/stat"));
+    let fields: Vec<&str> = stat.rsplit_once(')').unwrap().1.split_whitespace().collect();
+    let (group, session) = (fields[2], fields[3]);
+    assert_eq!((group, session), (shim.to_string().as_str(), shim.to_string().as_str()));
+    let open: Vec<_> = std::fs::read_dir(format!("/proc/{shim}/fd")).unwrap().collect();
+    assert!(open.len() < 16, "a shim keeps nothing of the daemon's open: {open:?}");
+}
+
+#[tokio::test]
 async fn a_second_shim_ends_at_once() {
     let world = World::new();
     let pid = world.file("pid");

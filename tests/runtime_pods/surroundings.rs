@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::outcome::{FailureReason, PodOutcome};
@@ -34,8 +35,12 @@ async fn output(world: &World, pod: &Pod) -> String {
 #[tokio::test]
 async fn the_environment_is_kubernetes_and_nothing_of_the_daemons_own() {
     let world = World::new();
-    let port =
-        |name: Option<&str>, port| ServicePort { name: name.map(str::to_owned), port, target_port: Scalar::Number(1) };
+    let port = |name: Option<&str>, port| ServicePort {
+        name: name.map(str::to_owned),
+        port,
+        target_port: Scalar::Number(1),
+        protocol: None,
+    };
     *world.services.addresses.lock().unwrap() = vec![ServiceAddress {
         name: "front-end".into(),
         address: "127.1.2.3".parse().unwrap(),
@@ -81,15 +86,19 @@ async fn the_environment_is_kubernetes_and_nothing_of_the_daemons_own() {
 }
 
 #[tokio::test]
-async fn volumes_are_folders_whose_paths_are_told() {
+async fn volumes_are_where_the_mounts_say_and_their_paths_are_told() {
     let world = World::new();
     let script = "cd $LAUNCHWAY_MOUNT_SETTINGS; echo $(ls) $(cat shade); stat -c %a shade
-        cat $LAUNCHWAY_MOUNT_LOGIN/password; echo
-        echo x > $LAUNCHWAY_MOUNT_SCRATCH/x; echo run >> $LAUNCHWAY_MOUNT_DATA/count; cat $LAUNCHWAY_MOUNT_DATA/count
+        cat /not-there/settings/shade /etc/not-there/password; echo
+        echo x > $LAUNCHWAY_MOUNT_SCRATCH/x; cat /not-there/scratch/x; ls /etc/passwd
+        echo run >> /not-there/data/count; cat $LAUNCHWAY_MOUNT_DATA/count
         cat $1";
-    let mounts = ["settings", "login", "scratch"].map(|name| json!({"name": name, "mountPath": "/x"}));
-    let mut mounts = mounts.to_vec();
-    mounts.push(json!({"name": "data", "mountPath": "/x", "subPath": "a/b"}));
+    let mounts = json!([
+        {"name": "settings", "mountPath": "/not-there/settings"},
+        {"name": "login", "mountPath": "/etc/not-there", "readOnly": true},
+        {"name": "scratch", "mountPath": "/not-there/scratch"},
+        {"name": "data", "mountPath": "/not-there/data", "subPath": "a/b"},
+    ]);
     let container = json!({
         "name": "web", "image": "host", "volumeMounts": mounts,
         "command": ["sh", "-ec", script, "sh", "$(LAUNCHWAY_MOUNT_LOGIN)/password"],
@@ -105,10 +114,41 @@ async fn volumes_are_folders_whose_paths_are_told() {
         ],
     });
     let first = runs_once(spec.clone());
-    assert_eq!(output(&world, &first).await, "shade blue\n440\nhunter2\nrun\nhunter2");
+    assert_eq!(output(&world, &first).await, "shade blue\n440\nbluehunter2\nx\n/etc/passwd\nrun\nhunter2");
+    assert!(!Path::new("/not-there").exists() && !Path::new("/etc/not-there").exists());
     world.runtime().remove_pod(&first.id).await.unwrap();
     let second = runs_once(spec);
-    assert_eq!(output(&world, &second).await, "shade blue\n440\nhunter2\nrun\nrun\nhunter2");
+    assert_eq!(output(&world, &second).await, "shade blue\n440\nbluehunter2\nx\n/etc/passwd\nrun\nrun\nhunter2");
+}
+
+#[tokio::test]
+async fn what_is_mounted_read_only_refuses_writing() {
+    let world = World::new();
+    let mounts = json!([
+        {"name": "data", "mountPath": "/not-there/a"},
+        {"name": "data", "mountPath": "/not-there/b", "readOnly": true},
+    ]);
+    let script = "echo x > /not-there/a/x; cat /not-there/b/x; echo y > /not-there/b/y || echo refused";
+    let container = with(shell(script), json!({"volumeMounts": mounts}));
+    let pod = runs_once(json!({"containers": [container], "volumes": [{"name": "data", "emptyDir": {}}]}));
+    let logs = output(&world, &pod).await;
+    assert!(logs.starts_with("x\n") && logs.ends_with("refused\n"), "{logs}");
+}
+
+#[tokio::test]
+async fn one_key_can_be_mounted_over_a_file_and_a_folder_under_the_launchable() {
+    let world = World::new();
+    std::fs::create_dir_all(world.file("images/app")).unwrap();
+    let mounts = json!([
+        {"name": "settings", "mountPath": "/etc/hostname", "subPath": "colour"},
+        {"name": "data", "mountPath": "data"},
+    ]);
+    let script = "cat /etc/hostname; echo; touch data/x; ls data";
+    let container = with(shell(script), json!({"image": "app", "volumeMounts": mounts}));
+    let volumes = json!([{"name": "settings", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}]);
+    let pod = runs_once(json!({"containers": [container], "volumes": volumes}));
+    assert_eq!(output(&world, &pod).await, "blue\nx\n");
+    assert!(!world.file("images/app/data").exists());
 }
 
 #[tokio::test]
@@ -185,4 +225,17 @@ async fn the_record_of_a_pod_is_private() {
     output(&world, &pod).await;
     let mode = |name: &str| std::fs::metadata(world.dir(&pod).join(name)).unwrap().permissions().mode() & 0o777;
     assert_eq!((mode("pod.json"), mode("status.json"), mode("")), (0o600, 0o600, 0o700));
+}
+
+#[tokio::test]
+async fn memory_is_limited_where_the_machine_lets_it() {
+    let world = World::new();
+    let script = "exec python3 -c 'print(len(bytearray(200 << 20)))'";
+    let container = with(shell(script), json!({"resources": {"limits": {"memory": "50Mi", "cpu": "500m"}}}));
+    let pod = runs_once(json!({"containers": [container]}));
+    world.start(&pod).await;
+    let outcome = world.ended(&pod).await;
+    let logs = world.logs(&pod).await;
+    let enforced = matches!(outcome, PodOutcome::Failed { code: 137, .. });
+    assert!(enforced || logs.contains("resource limits are not enforced"), "{outcome:?} {logs}");
 }

@@ -12,7 +12,8 @@ use launchway::model::object::ObjectKey;
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, SecurityContext};
 use launchway::runtime::local::image::Images;
-use launchway::runtime::local::service_table::{PodEndpoint, ServiceTable};
+use launchway::runtime::local::service::PodEndpoint;
+use launchway::runtime::local::service_table::ServiceTable;
 use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime};
 use launchway::runtime::{ImageUse, Runtime, ServiceAddress, ServiceSpec};
 use serde_json::{Value, json};
@@ -31,6 +32,10 @@ impl Images for FolderImages {
 
     fn path(&self, _: &RepositoryName, image: &str) -> Result<Option<PathBuf>> {
         Ok(Some(self.0.join(image)))
+    }
+
+    fn forget_failure(&self, _repository: &RepositoryName, _image: &str) -> Result<()> {
+        Ok(())
     }
 
     fn collect(&self, _: &[ImageUse]) -> Result<()> {
@@ -92,7 +97,7 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
-            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_launchway"))),
+            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim"))),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             clock: Arc::new(SystemClock),
             images: Arc::new(FolderImages(self.path().join("images"))),

@@ -5,9 +5,8 @@ use std::thread;
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
 use launchway::model::time::Timestamp;
-use launchway::source::{
-    Credentials, Limits, Mirror, NOTES_REF, NoteLine, Remote, RemoteUrl, Repository, Secret, SecretSource, Signature,
-};
+use launchway::secret::{Secret, SecretSource};
+use launchway::source::{Credentials, Limits, Mirror, NOTES_REF, NoteLine, Remote, RemoteUrl, Repository, Signature};
 
 use crate::support::git::GitFixture;
 use crate::support::git_http::GitHttp;

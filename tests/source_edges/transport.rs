@@ -9,9 +9,8 @@ use crate::support::git::GitFixture;
 use crate::support::git_http::{GitHttp, basic};
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
-use launchway::source::{
-    Credentials, Limits, Mirror, Remote, RemoteUrl, Secret, SecretSource, default_branch, remote_head,
-};
+use launchway::secret::{Secret, SecretSource};
+use launchway::source::{Credentials, Limits, Mirror, Remote, RemoteUrl, default_branch, remote_head};
 
 fn remote(url: &str) -> Remote {
     Remote::new(RemoteUrl::parse(url, false).expect(url), "main")

@@ -149,6 +149,7 @@ pub(crate) fn repository_state() -> RepositoryState {
         seen: None,
         looked_at: None,
         problem: None,
+        status_problem: None,
         accepted_rewrite: None,
         allowed_prune: None,
         down: false,

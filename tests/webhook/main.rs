@@ -182,6 +182,18 @@ async fn a_delivery_is_taken_once() {
 }
 
 #[tokio::test]
+async fn every_answer_about_a_known_repository_is_counted() {
+    let receiver = Receiver::start().await;
+    let call = || Call::gitea(&push(), "f7b1c6de");
+    let calls = [call(), call(), call().without("x-gitea-signature"), call().to("unknown"), call().to("closed")];
+    for call in calls {
+        receiver.deliver(call).await;
+    }
+    assert_eq!(receiver.answers(), ["accepted", "duplicate", "refused", "refused"]);
+    receiver.stop().await;
+}
+
+#[tokio::test]
 async fn of_many_equal_calls_at_once_one_is_taken() {
     let receiver = Receiver::start().await;
     let call = Call::github("push", &push(), "72d3162e");

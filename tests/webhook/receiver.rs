@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::hmac;
 use launchway::clock::ManualClock;
-use launchway::forge::secret::Secret;
 use launchway::model::ids::RepositoryName;
+use launchway::secret::Secret;
 use launchway::server::listener::{self, Timeouts};
 use launchway::server::webhook::{HookTarget, Hooks, router};
 use launchway::store::sqlite::SqliteStore;
@@ -34,6 +34,7 @@ pub(crate) struct Receiver {
 #[derive(Default)]
 struct Daemon {
     looks: Mutex<Vec<RepositoryName>>,
+    answers: Mutex<Vec<&'static str>>,
 }
 
 impl Hooks for Daemon {
@@ -48,6 +49,10 @@ impl Hooks for Daemon {
 
     fn look(&self, name: &RepositoryName) {
         self.looks.lock().unwrap().push(name.clone());
+    }
+
+    fn answered(&self, _: &RepositoryName, answer: &'static str) {
+        self.answers.lock().unwrap().push(answer);
     }
 }
 
@@ -70,6 +75,11 @@ impl Receiver {
     /// How often the repository was to be looked at.
     pub(crate) fn looks(&self) -> usize {
         self.daemon.looks.lock().unwrap().len()
+    }
+
+    /// How calls were answered.
+    pub(crate) fn answers(&self) -> Vec<&'static str> {
+        self.daemon.answers.lock().unwrap().clone()
     }
 
     /// Another process takes the store over: from now on nothing more is written by this one.

@@ -108,11 +108,12 @@ def call(service, method, path, value=None):
 
 
 def version(service, code, **more):
-    """What `/version` tells: which code answers, in which pod, of which revision."""
+    """What `/version` tells: which code answers, in which pod and process, of which revision."""
     return {
         "service": service,
         "version": code,
         "pod": os.environ.get("POD_NAME", "by hand"),
+        "process": os.getpid(),
         "revision": os.environ.get("LAUNCHWAY_REVISION", "unknown"),
         **more,
     }

@@ -29,7 +29,7 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     step.run.step = DeploymentStep::Prepare;
     step.run.phase = Phase::New;
     step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
-    step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)) });
+    step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)), again: run.attempt > 1 });
     (step.run, step.decided)
 }
 

@@ -16,11 +16,11 @@ use super::status::{GiteaStatus, Rendering, knows_skipped};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Context, Failure, Result};
 use crate::forge::address::RepositoryAddress;
-use crate::forge::secret::Secret;
 use crate::forge::{StatusWriter, retry_after};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::CommitId;
 use crate::model::time::Timestamp;
+use crate::secret::{Secret, SecretSource};
 
 /// Each status is a request of its own; a call should end within seconds.
 const BATCH: usize = 50;
@@ -45,8 +45,8 @@ const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
 pub struct GiteaSettings {
     /// The repository.
     pub repository: RepositoryAddress,
-    /// A file with a token of the scope `write:repository`, read again for every call.
-    pub token_file: PathBuf,
+    /// A token of the scope `write:repository`, read again for every call.
+    pub token: SecretSource,
     /// A file with certificates (PEM) to trust beside the system's.
     pub ca_file: Option<PathBuf>,
     /// Whether the token may be sent over `http://` to another machine.
@@ -156,6 +156,12 @@ impl GiteaStatusWriter {
         Err(refusal)
     }
 
+    async fn token(&self) -> Result<Secret> {
+        let source = self.settings.token.clone();
+        let read = tokio::task::spawn_blocking(move || source.read());
+        read.await.or_transient(|| "reading the token broke off".to_owned())?
+    }
+
     fn require_no_pause(&self) -> Result<()> {
         let until = *self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner);
         if self.clock.now() < until {
@@ -175,7 +181,7 @@ impl StatusWriter for GiteaStatusWriter {
     /// A commit that the server does not have does not keep the others from being written; its failure comes back.
     async fn write(&self, statuses: &[CommitStatus]) -> Result<()> {
         self.require_no_pause()?;
-        let token = Secret::read(&self.settings.token_file).await?;
+        let token = self.token().await?;
         let any_skipped = statuses.iter().any(|status| status.state == StatusState::Skipped);
         let rendering = Rendering {
             public_url: self.settings.public_url.as_deref(),
@@ -242,7 +248,7 @@ fn require_encryption(settings: &GiteaSettings) -> Result<()> {
 }
 
 fn authorization(token: &Secret) -> Result<HeaderValue> {
-    let value = HeaderValue::from_str(&format!("token {}", token.expose()));
+    let value = HeaderValue::from_str(&format!("token {}", token.reveal()));
     let mut value = value.or_stalled(|| "the token has characters that no token has".to_owned())?;
     value.set_sensitive(true);
     Ok(value)

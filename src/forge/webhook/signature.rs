@@ -4,7 +4,7 @@ use aws_lc_rs::hmac;
 use http::HeaderMap;
 
 use super::{Dialect, Host, single};
-use crate::forge::secret::Secret;
+use crate::secret::Secret;
 
 /// Bytes of a SHA-256 digest.
 const DIGEST_LENGTH: usize = 32;
@@ -32,10 +32,10 @@ pub fn verify(host: Host, secrets: &[Secret], headers: &HeaderMap, body: &[u8]) 
     let missing = BadSignature::Missing { header: dialect.signature, prefix: dialect.signature_prefix };
     let signature = digest(dialect, headers).ok_or(missing)?;
     let is_made_by = |secret: &&Secret| {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.expose().as_bytes());
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
         hmac::verify(&key, body, &signature).is_ok()
     };
-    let usable = secrets.iter().filter(|secret| !secret.expose().is_empty());
+    let usable = secrets.iter().filter(|secret| !secret.reveal().is_empty());
     usable.into_iter().find(is_made_by).map(|_| ()).ok_or(BadSignature::Wrong)
 }
 

@@ -13,11 +13,13 @@ use rustix::process::{
 };
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
+use super::cgroup::{self, Limits};
 use super::environment::{self, Variables};
 use super::expand::expand;
+use super::mount::{self, MountPoint};
 use super::paths::PodDir;
 use super::record::PodRecord;
-use super::volume;
+use super::volume::{self, Mount};
 use crate::model::pod::{Container, SecurityContext};
 
 /// Where the entry point of a launchable is.
@@ -47,35 +49,85 @@ fn start(arguments: &[OsString]) -> String {
     };
     let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
-    let ready = prepare(&PodDir::new(dir), &container.to_string_lossy(), command);
-    match ready.and_then(|invocation| settle(&invocation, parent).map(|()| invocation)) {
-        Ok(invocation) => become_command(&invocation),
-        Err(problem) => problem,
-    }
+    let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|setting| {
+        limit_resources(&setting);
+        show_volumes(&setting);
+        let program = find_program(&setting)?;
+        settle(&setting, parent)?;
+        Ok(become_command(&setting, &program))
+    });
+    started.unwrap_or_else(|problem| problem)
 }
 
 /// What is to run, and how.
-#[derive(Debug, PartialEq, Eq)]
-struct Invocation {
-    program: PathBuf,
+#[derive(Debug)]
+struct Setting {
+    /// Whether it is the container's own command, whose output is its log.
+    has_log: bool,
     words: Vec<String>,
     variables: Variables,
+    search_path: String,
     folder: PathBuf,
     user: SecurityContext,
+    mounts: Vec<Mount>,
+    scratch: PathBuf,
+    limits: Limits,
+    group: (String, String),
 }
 
-fn prepare(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Invocation, String> {
+impl Setting {
+    /// Writes to the container's log. If that is gone, so is whoever would read it.
+    fn note(&self, message: &str) {
+        if self.has_log {
+            std::io::stderr().write_all(format!("launchway: {message}\n").as_bytes()).ok();
+        }
+    }
+}
+
+fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, String> {
     let record = PodRecord::read(dir).map_err(|failure| failure.one_line())?.ok_or("the pod is gone")?;
     let container = record.container(container).ok_or_else(|| format!("there is no container `{container}`"))?;
     let variables = environment::of_container(&record, dir, container)?;
-    let folder = working_folder(&record, dir, container, &variables);
-    if !folder.is_dir() {
-        return Err(format!("the working directory `{}` is not there", folder.display()));
+    Ok(Setting {
+        has_log: command.is_empty(),
+        words: if command.is_empty() { own_command(&record, container, &variables)? } else { command },
+        folder: working_folder(&record, dir, container, &variables),
+        user: volume::effective_user(&record, container),
+        mounts: volume::mounts(&record, dir, container),
+        scratch: dir.scratch(),
+        limits: Limits::of(&container.resources),
+        group: (record.uid.clone(), container.name.clone()),
+        search_path: record.search_path.clone(),
+        variables,
+    })
+}
+
+/// Limits memory and processor time. Where the machine does not let it, the log says so.
+fn limit_resources(setting: &Setting) {
+    let (pod, container) = &setting.group;
+    if let Err(error) = cgroup::join(pod, container, setting.limits) {
+        setting.note(&format!(
+            "resource limits are not enforced: this machine allows no control groups of one's own: {error}"
+        ));
     }
-    let words = if command.is_empty() { own_command(&record, container, &variables)? } else { command };
-    let program = find_program(words.first().map_or("", String::as_str), &record.search_path, &folder)?;
-    let user = volume::effective_user(&record, container);
-    Ok(Invocation { program, words, variables, folder, user })
+}
+
+/// Puts the volumes where the mounts say. Where the machine does not allow that, the log says so, and where they are.
+fn show_volumes(setting: &Setting) {
+    if setting.mounts.is_empty() {
+        return;
+    }
+    let point = |mount: &Mount| MountPoint {
+        target: setting.folder.join(&mount.mount_path),
+        source: mount.path.clone(),
+        read_only: mount.read_only,
+    };
+    let points: Vec<MountPoint> = setting.mounts.iter().map(point).collect();
+    if let Err(problem) = mount::mount_all(&points, &setting.scratch) {
+        let places: Vec<String> =
+            setting.mounts.iter().map(|it| format!("{}={}", it.variable, it.path.display())).collect();
+        setting.note(&format!("volumes are not mounted ({problem}); they are at {}", places.join(" ")));
+    }
 }
 
 /// The launchable's root, unless `workingDir` says otherwise; the pod's home if the image is `host`.
@@ -97,10 +149,12 @@ fn own_command(record: &PodRecord, container: &Container, variables: &Variables)
 }
 
 /// Looks a command up as a shell would: with a slash it is a path, else the search path is gone through.
-fn find_program(command: &str, search_path: &str, folder: &Path) -> Result<PathBuf, String> {
-    if command.is_empty() {
-        return Err("the command is empty".to_owned());
+fn find_program(setting: &Setting) -> Result<PathBuf, String> {
+    let Setting { words, search_path, folder, .. } = setting;
+    if !folder.is_dir() {
+        return Err(format!("the working directory `{}` is not there", folder.display()));
     }
+    let command = words.first().filter(|command| !command.is_empty()).ok_or("the command is empty")?;
     let runs = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     if command.contains('/') {
         let path = folder.join(command);
@@ -117,12 +171,12 @@ fn find_program(command: &str, search_path: &str, folder: &Path) -> Result<PathB
 
 /// Sets limits, user and the bond to whom started it. This process has one thread, so what holds for a thread holds
 /// for all of it.
-fn settle(invocation: &Invocation, parent: Option<Pid>) -> Result<(), String> {
+fn settle(setting: &Setting, parent: Option<Pid>) -> Result<(), String> {
     limit(Resource::Nofile, MAX_FILES);
     limit(Resource::Nproc, MAX_PROCESSES);
     limit(Resource::Core, 0);
     umask(rustix::fs::Mode::from_raw_mode(0o022));
-    change_user(invocation.user)?;
+    change_user(setting.user)?;
     let Some(parent) = parent else { return Ok(()) };
     // Changing the user ends an earlier bond, so it is made last; a parent that died before is noticed here.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
@@ -149,14 +203,14 @@ fn change_user(asked: SecurityContext) -> Result<(), String> {
     set_thread_uid(Uid::from_raw(user)).map_err(|error| format!("cannot become user {user}: {error}"))
 }
 
-fn become_command(invocation: &Invocation) -> String {
-    let mut command = Command::new(&invocation.program);
-    if let [first, rest @ ..] = invocation.words.as_slice() {
+fn become_command(setting: &Setting, program: &Path) -> String {
+    let mut command = Command::new(program);
+    if let [first, rest @ ..] = setting.words.as_slice() {
         command.arg0(first).args(rest);
     }
-    command.env_clear().envs(&invocation.variables).current_dir(&invocation.folder).stdin(Stdio::null());
+    command.env_clear().envs(&setting.variables).current_dir(&setting.folder).stdin(Stdio::null());
     let error = command.exec();
-    format!("cannot run `{}`: {error}", invocation.program.display())
+    format!("cannot run `{}`: {error}", program.display())
 }
 
 #[cfg(test)]
@@ -175,7 +229,20 @@ mod tests {
         file(&folder.path().join("run"), 0o755);
         file(&folder.path().join("data"), 0o644);
         let path = folder.path().display().to_string();
-        let found = |command: &str| find_program(command, &format!("/nowhere:{path}"), folder.path());
+        let found = |command: &str| {
+            find_program(&Setting {
+                has_log: false,
+                words: vec![command.to_owned()],
+                variables: Variables::new(),
+                search_path: format!("/nowhere:{path}"),
+                folder: folder.path().to_owned(),
+                user: SecurityContext::default(),
+                mounts: Vec::new(),
+                scratch: PathBuf::new(),
+                limits: Limits::default(),
+                group: Default::default(),
+            })
+        };
         assert_eq!(found("run").unwrap(), folder.path().join("run"));
         assert_eq!(found("./run").unwrap(), folder.path().join("./run"));
         assert!(found("none").unwrap_err().contains("/nowhere"));

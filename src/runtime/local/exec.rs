@@ -30,9 +30,6 @@ pub(super) async fn run(
     if command.is_empty() {
         return Err(Failure::stalled("there is no command to run"));
     }
-    if !dir.ready().exists() && !dir.status().exists() {
-        return Err(Failure::waiting(format!("pod `{}` does not run yet", record.pod.id)));
-    }
     let mark = record.mark();
     let launch = Launch { program, dir, mark: &mark, container, command: Some(command), dies_with_parent: false };
     let (failure, failure_writer) = failure_pipe().or_transient(|| "cannot make a pipe".to_owned())?;

@@ -18,6 +18,9 @@ pub trait Images: Send + Sync {
     /// it is not installed.
     fn path(&self, repository: &RepositoryName, image: &str) -> Result<Option<PathBuf>>;
 
+    /// Forgets that an image could not be made runnable, so that it is tried again.
+    fn forget_failure(&self, repository: &RepositoryName, image: &str) -> Result<()>;
+
     /// Deletes what is not among `keep`.
     fn collect(&self, keep: &[ImageUse]) -> Result<()>;
 }
@@ -29,6 +32,10 @@ impl Images for Launchables {
 
     fn path(&self, repository: &RepositoryName, image: &str) -> Result<Option<PathBuf>> {
         Launchables::path(self, repository, image)
+    }
+
+    fn forget_failure(&self, repository: &RepositoryName, image: &str) -> Result<()> {
+        Launchables::forget_failure(self, repository, image)
     }
 
     fn collect(&self, keep: &[ImageUse]) -> Result<()> {

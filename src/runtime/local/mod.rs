@@ -10,15 +10,19 @@
 //!      └── <root>/changes/ ◀─┘                                           (watch.rs: one folder tells all)
 //! ```
 
+pub(crate) mod files;
+pub mod launchable;
+pub mod service;
+
 mod address;
+mod cgroup;
 mod container;
 mod data;
 mod environment;
 mod expand;
-pub(crate) mod files;
 mod launch;
-pub mod launchable;
 mod logs;
+mod mount;
 mod paths;
 mod probe;
 mod process;
@@ -31,8 +35,8 @@ mod volume;
 mod allow;
 mod exec;
 pub mod image;
+mod program;
 mod runtime;
-pub mod service;
 pub mod service_table;
 mod shims;
 mod start;
@@ -52,10 +56,17 @@ pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
+    let others = || service::process_entry(arguments).or_else(|| launchable::process_entry(arguments));
+    pod_entry(arguments).or_else(others)
+}
+
+/// Like [`process_entry`], for the processes that pods consist of alone.
+pub fn pod_entry(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(container::run(rest)),
-        _ => service::process_entry(arguments).or_else(|| launchable::process_entry(arguments)),
+        program::BUILD_VERB => Some(program::tell_build()),
+        _ => None,
     }
 }

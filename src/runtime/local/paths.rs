@@ -134,6 +134,11 @@ impl PodDir {
         self.0.join("home")
     }
 
+    /// `scratch/`: an empty folder, on which things are put together before they are mounted elsewhere.
+    pub fn scratch(&self) -> PathBuf {
+        self.0.join("scratch")
+    }
+
     /// `volumes/<volume>`: what its volumes hold.
     pub fn volume(&self, name: &str) -> PathBuf {
         self.0.join("volumes").join(name)

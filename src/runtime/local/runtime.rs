@@ -15,9 +15,9 @@ use super::allow::{Allow, HOST_IMAGE};
 use super::exec;
 use super::files::{self, Durability};
 use super::image::Images;
-use super::launch::OWN_PROGRAM;
 use super::logs;
 use super::paths::{self, PodDir, Root};
+use super::program::Program;
 use super::record::PodRecord;
 use super::service_table::ServiceTable;
 use super::shims;
@@ -37,7 +37,7 @@ use crate::runtime::{ExecOutput, ImageUse, Runtime, RuntimeChange, ServiceAddres
 pub struct LocalOptions {
     /// Its folder.
     pub root: PathBuf,
-    /// The launchway program that shims run; the running one unless given.
+    /// The program that shims run; `launchway-shim` beside the running one unless given, or the running one itself.
     pub program: Option<PathBuf>,
     /// Where pods' commands are looked for (`PATH`).
     pub search_path: String,
@@ -68,7 +68,7 @@ pub struct LocalRuntime {
 #[derive(Debug)]
 pub(super) struct Inner {
     root: Root,
-    program: PathBuf,
+    program: Program,
     options: LocalOptions,
     allow: RwLock<BTreeMap<RepositoryName, Allow>>,
     table: Mutex<Table>,
@@ -84,7 +84,7 @@ impl LocalRuntime {
         for folder in [root.pods(), root.changes(), root.trash()] {
             std::fs::create_dir_all(&folder).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
         }
-        let program = options.program.clone().unwrap_or_else(|| PathBuf::from(OWN_PROGRAM));
+        let program = Program::new(options.program.clone());
         let (allow, table, starting) = Default::default();
         let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);
         let inner = Arc::new(Inner { root, program, options, allow, table, starting, shims: Arc::clone(&shims) });
@@ -131,7 +131,9 @@ impl Inner {
 
     /// Reads all pods that are in the folder, and sees that each has a shim or an end.
     fn take_over(&self) -> Result<()> {
-        files::empty_folder(&self.root.trash()).or_transient(|| "cannot empty the trash".to_owned())?;
+        if let Err(error) = files::empty_folder(&self.root.trash()) {
+            tracing::warn!(%error, "the trash is not empty");
+        }
         for (id, dir) in self.root.all_pods().or_transient(|| "cannot list the pods".to_owned())? {
             match read_entry(&dir) {
                 Ok(Some(entry)) => self.table().insert(id, entry),
@@ -201,7 +203,7 @@ impl Inner {
             Some(shim) => shim,
             None => {
                 entry.shim_started = Some(Instant::now());
-                shims::spawn(&self.program, &entry.dir)?
+                shims::spawn(self.program.path(), &entry.dir)?
             }
         };
         entry.watched = true;
@@ -286,23 +288,29 @@ impl Inner {
             return Ok(());
         };
         files::write_whole(&dir.stop(), dir.path(), b"", Durability::Durable)
-            .or_transient(|| format!("cannot ask pod `{id}` to end"))
+            .or_transient(|| format!("cannot ask pod `{id}` to end"))?;
+        if let Some(entry) = self.table().get_mut(id) {
+            entry.stop_requested = true;
+        }
+        Ok(())
     }
 
     fn remove(&self, id: &PodId) -> Result<()> {
         self.refresh(id);
-        let Some(dir) = self.table().get(id).filter(|entry| entry.ended()).map(|entry| entry.dir.clone()) else {
-            return Ok(());
-        };
+        let ended =
+            self.table().get(id).filter(|entry| entry.ended()).map(|entry| (entry.dir.clone(), entry.created_at));
+        let Some((dir, created_at)) = ended else { return Ok(()) };
         let wrong = || format!("cannot remove pod `{id}`");
-        let trash = self.root.trash().join(format!("{}~{}", id.namespace, id.name));
-        files::remove_folder_if_there(&trash).or_transient(wrong)?;
+        let trash = self.root.trash().join(format!("{}~{}~{}", id.namespace, id.name, created_at.0));
         // A rename, so that nobody ever sees half a pod.
         std::fs::rename(dir.path(), &trash).or_transient(wrong)?;
         self.table().remove(id);
         self.tell_services(&id.namespace);
         files::remove_if_there(&self.root.change(id)).or_transient(wrong)?;
-        files::remove_folder_if_there(&trash).or_transient(wrong)
+        if let Err(error) = files::remove_folder_if_there(&trash) {
+            tracing::warn!(pod = %id, %error, "a part of the pod's folder cannot be removed");
+        }
+        Ok(())
     }
 
     fn pod_dir(&self, id: &PodId) -> Result<PodDir> {
@@ -314,6 +322,16 @@ impl Inner {
         let dir = self.pod_dir(id)?;
         let record = PodRecord::read(&dir)?.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))?;
         Ok((dir, record))
+    }
+
+    /// The record of a pod whose commands were started and did not all end.
+    fn running(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+        let ended = self.table().get(id).and_then(|entry| entry.status.as_ref().map(PodStatus::ended));
+        match ended {
+            Some(true) => Err(Failure::stalled(format!("pod `{id}` has ended"))),
+            None => Err(Failure::waiting(format!("pod `{id}` does not run yet"))),
+            Some(false) => self.record(id),
+        }
     }
 
     fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
@@ -343,6 +361,16 @@ impl Runtime for LocalRuntime {
     async fn prepare(&self, pod: &Pod) -> Result<()> {
         let pod = pod.clone();
         self.blocking(move |inner| inner.prepare(&pod)).await
+    }
+
+    async fn forget_failures(&self, pod: &Pod) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| {
+            let spec = &pod.template.spec;
+            let images = spec.init_containers.iter().chain(&spec.containers).map(|container| &container.image);
+            images.into_iter().try_for_each(|image| inner.options.images.forget_failure(&pod.repository, image))
+        })
+        .await
     }
 
     async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
@@ -392,10 +420,10 @@ impl Runtime for LocalRuntime {
 
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
         let id = pod.clone();
-        let (dir, record) = self.blocking(move |inner| inner.record(&id)).await?;
+        let (dir, record) = self.blocking(move |inner| inner.running(&id)).await?;
         let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
         let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
-        exec::run(&self.inner.program, &dir, &record, existing(&record, name)?, command).await
+        exec::run(self.inner.program.path(), &dir, &record, existing(&record, name)?, command).await
     }
 
     fn changes(&self) -> broadcast::Receiver<RuntimeChange> {

@@ -33,8 +33,11 @@ pub(super) struct Entry {
     pub(super) watched: bool,
     /// When a shim was last started for it.
     pub(super) shim_started: Option<Instant>,
+    /// Whether it was asked to end.
+    pub(super) stop_requested: bool,
+    /// When it was asked for.
+    pub(super) created_at: Timestamp,
     labels: BTreeMap<String, String>,
-    created_at: Timestamp,
     address: Ipv4Addr,
     ports: Vec<u16>,
     images: Vec<ImageUse>,
@@ -44,6 +47,7 @@ impl Entry {
     /// A pod as recorded.
     pub(super) fn new(record: &PodRecord, dir: PodDir, status: Option<PodStatus>) -> Self {
         Self {
+            stop_requested: dir.stop().exists(),
             dir,
             status,
             owner: record.pod.owner.clone(),
@@ -69,7 +73,7 @@ impl Entry {
 
     fn observed(&self, id: &PodId) -> ObservedPod {
         let status = self.status.as_ref();
-        let stopping = !self.ended() && self.dir.stop().exists();
+        let stopping = self.stop_requested && !self.ended();
         let phase = status.map_or(PodPhase::Starting, |status| status.phase.clone());
         ObservedPod {
             id: id.clone(),

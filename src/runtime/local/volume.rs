@@ -1,7 +1,7 @@
-//! Volumes on a machine without containers: folders, whose paths the processes are told.
+//! Volumes on a machine without containers: folders, which [`super::mount`] puts where the mounts say.
 //!
-//! Nothing is mounted: a process sees the machine's own files. A volume's folder is told in the variable
-//! `LAUNCHWAY_MOUNT_<VOLUME>`, which `command`, `args` and `env` can use as `$(LAUNCHWAY_MOUNT_<VOLUME>)`.
+//! Where the machine does not let it, the processes find a volume by the variable `LAUNCHWAY_MOUNT_<VOLUME>`, which
+//! `command`, `args` and `env` can use as `$(LAUNCHWAY_MOUNT_<VOLUME>)`; it is always there.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -26,6 +26,10 @@ pub(crate) struct Mount {
     pub(crate) variable: String,
     /// The folder or file.
     pub(crate) path: PathBuf,
+    /// `mountPath`.
+    pub(crate) mount_path: String,
+    /// Whether writing is refused.
+    pub(crate) read_only: bool,
 }
 
 /// Where a container finds its volumes, in the order of its mounts. A volume's second mount ends in `_2`.
@@ -39,7 +43,13 @@ pub(crate) fn mounts(record: &PodRecord, dir: &PodDir, container: &Container) ->
             let variable = format!("LAUNCHWAY_MOUNT_{}{suffix}", variable_part(&mount.name));
             let base = folder(record, dir, volume);
             let path = mount.sub_path.as_ref().filter(|sub| !sub.is_empty()).map_or(base.clone(), |sub| base.join(sub));
-            Mount { variable, path }
+            let claim_read_only = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.read_only);
+            Mount {
+                variable,
+                path,
+                mount_path: mount.mount_path.clone(),
+                read_only: mount.read_only || claim_read_only,
+            }
         })
         .collect()
 }

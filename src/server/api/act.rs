@@ -2,6 +2,7 @@
 
 use axum::extract::State;
 use axum::{Extension, Json};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Segments};
@@ -16,9 +17,11 @@ type Segment3 = Segments<(String, String, String)>;
 type Acted = Answer<Json<Done>>;
 
 /// What `sync` may allow.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct SyncRequest {
+    /// Which repository; all if absent.
+    pub repository: Option<String>,
     /// This revision may delete more than the rule allows.
     pub allow_prune: Option<String>,
     /// This revision may replace history.
@@ -26,7 +29,7 @@ pub struct SyncRequest {
 }
 
 /// To which version `undo` goes.
-#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct UndoRequest {
     /// The last complete one before the latest if absent.
@@ -34,7 +37,7 @@ pub struct UndoRequest {
 }
 
 /// How many pods.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ScaleRequest {
     /// So many.
@@ -42,7 +45,7 @@ pub struct ScaleRequest {
 }
 
 /// What may not change, and why.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct HoldRequest {
     /// The project.
@@ -58,7 +61,7 @@ pub struct HoldRequest {
 }
 
 /// Which delivery is started.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct DeliveryRequest {
     /// Of which project.
@@ -73,12 +76,19 @@ pub struct DeliveryRequest {
 pub(in crate::server) async fn sync(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,
-    Segments(name): Segments<String>,
     Body(request): Body<SyncRequest>,
 ) -> Acted {
-    let SyncRequest { allow_prune, accept_rewrite } = request;
-    let command = Command::Sync { repository: name.as_str().into(), allow_prune, accept_rewrite };
-    state.act(command, &actor).await.map(Json)
+    let SyncRequest { repository, allow_prune, accept_rewrite } = request;
+    let names = state.query.repository_names(repository.as_deref()).await?;
+    let mut all = Done::default();
+    for repository in names {
+        let (allow_prune, accept_rewrite) = (allow_prune.clone(), accept_rewrite.clone());
+        let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite }, &actor).await?;
+        all.message =
+            [all.message, done.message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
+        all.runs.extend(done.runs);
+    }
+    Ok(Json(all))
 }
 
 pub(in crate::server) async fn down(

@@ -2,5 +2,6 @@
 
 pub mod act;
 pub mod extract;
+pub mod openapi;
 pub mod output;
 pub mod read;

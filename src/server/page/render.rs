@@ -7,10 +7,9 @@ use axum::response::Html;
 use minijinja::{AutoEscape, Environment, UndefinedBehavior};
 use serde::Serialize;
 use serde_json::Value;
-use similar::{ChangeTag, TextDiff};
 
 use crate::server::problem::Problem;
-use crate::server::view::{ChangeView, DifferenceView};
+use crate::server::view::{ChangeView, DiffLine, DifferenceView};
 
 static TEMPLATES: LazyLock<Environment<'static>> = LazyLock::new(|| {
     let mut environment = Environment::new();
@@ -61,60 +60,19 @@ pub(super) struct ChangeLines {
 #[derive(Debug, Serialize)]
 struct DifferenceLines {
     pointer: String,
-    lines: Vec<Line>,
-}
-
-/// A line of a difference; `sign` is `-`, `+` or a space.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-struct Line {
-    sign: char,
-    text: String,
+    lines: Vec<DiffLine>,
 }
 
 /// Changes with what differs, line by line.
 pub(super) fn changes(changes: &[ChangeView]) -> Vec<ChangeLines> {
-    let differences = |change: &ChangeView| change.reasons.iter().map(lines_of).collect();
+    let lines = |reason: &DifferenceView| DifferenceLines { pointer: reason.pointer.clone(), lines: reason.lines() };
+    let differences = |change: &ChangeView| change.reasons.iter().map(lines).collect();
     changes.iter().map(|change| ChangeLines { change: change.clone(), differences: differences(change) }).collect()
-}
-
-fn lines_of(difference: &DifferenceView) -> DifferenceLines {
-    let (old, new) = (text_of(difference.old.as_ref()), text_of(difference.new.as_ref()));
-    let diff = TextDiff::from_lines(&old, &new);
-    let line = |change: similar::Change<&str>| {
-        let sign = match change.tag() {
-            ChangeTag::Delete => '-',
-            ChangeTag::Insert => '+',
-            ChangeTag::Equal => ' ',
-        };
-        Line { sign, text: change.value().trim_end_matches('\n').to_owned() }
-    };
-    DifferenceLines { pointer: difference.pointer.clone(), lines: diff.iter_all_changes().map(line).collect() }
-}
-
-/// A value in lines: a text as it is, anything else as JSON, nothing as nothing.
-fn text_of(value: Option<&Value>) -> String {
-    match value {
-        None => String::new(),
-        Some(Value::String(text)) => format!("{}\n", text.trim_end_matches('\n')),
-        Some(value) => format!("{value:#}\n"),
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn lines(old: Value, new: Value) -> Vec<(char, String)> {
-        let difference = DifferenceView { pointer: "/spec".into(), old: Some(old), new: Some(new) };
-        lines_of(&difference).lines.into_iter().map(|line| (line.sign, line.text)).collect()
-    }
-
-    #[test]
-    fn only_the_lines_that_differ_are_marked() {
-        let found = lines(Value::from("a\nb\n"), Value::from("a\nc\n"));
-        assert_eq!(found, [(' ', "a".into()), ('-', "b".into()), ('+', "c".into())]);
-        assert_eq!(lines(Value::from(1), Value::from(2)), [('-', "1".into()), ('+', "2".into())]);
-    }
 
     #[test]
     fn what_users_wrote_is_never_markup() {

@@ -1,5 +1,6 @@
 //! Deployment configs and their versions.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -9,7 +10,7 @@ use crate::model::run::{DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Version};
 
 /// A deployment config: what serves, what was tried, what is wanted.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ConfigView {
     /// The project that declares it.
@@ -43,7 +44,7 @@ pub struct ConfigView {
 }
 
 /// A version of a deployment config.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct VersionView {
     /// Its number.
@@ -120,7 +121,7 @@ fn triggers(state: &ConfigState) -> String {
 }
 
 /// A version in a config's history: REVISION, STATUS, CAUSE, and what more there is to know.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HistoryRow {
     /// The version.

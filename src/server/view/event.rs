@@ -1,5 +1,6 @@
 //! Facts that runs were told, for people.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -9,7 +10,7 @@ use crate::model::outcome::PodOutcome;
 use crate::store::EventRow;
 
 /// A fact.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct EventView {
     /// Grows over all runs.

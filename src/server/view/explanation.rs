@@ -1,5 +1,6 @@
 //! Why a service is not what was pushed, or that it is.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -34,7 +35,7 @@ pub struct Facts {
 }
 
 /// Why a service is not what was pushed.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Explanation {
     /// `<project>/<stage>/<service>`.
@@ -46,7 +47,7 @@ pub struct Explanation {
 }
 
 /// One thing that stands in the way.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
     /// `repository`, `hold`, `run`, `retry`, `stage`, `plan`, `drift` or `pod`.
@@ -206,6 +207,7 @@ mod tests {
             seen: None,
             looked_at: None,
             problem: Some("cannot reach `/srv/shop.git`".into()),
+            status_problem: None,
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,

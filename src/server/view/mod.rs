@@ -11,13 +11,14 @@ mod repository;
 mod revision;
 mod run;
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use deployment::{ConfigView, HistoryRow};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use placement::{PodView, ServiceView};
-pub use plan::{ChangeView, DifferenceView, PlanView};
+pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};
 pub use revision::{RevisionView, StatusView};
 pub use run::{RunDetail, RunView, StepView, TryView};
@@ -27,7 +28,7 @@ use crate::model::outcome::Verdict;
 use crate::model::time::Timestamp;
 
 /// Several of a kind.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct List<T> {
     /// They.
     pub items: Vec<T>,

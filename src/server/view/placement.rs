@@ -1,5 +1,6 @@
 //! What a runtime sees: pods and services.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -8,7 +9,7 @@ use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
 use crate::runtime::ServiceAddress;
 
 /// A pod.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct PodView {
     /// Where it lives.
@@ -59,7 +60,7 @@ impl From<&ObservedPod> for PodView {
 }
 
 /// A service's address.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct ServiceView {
     /// Where it lives.

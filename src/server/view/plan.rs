@@ -1,13 +1,15 @@
 //! Plans, in the shape that `launchway plan -o json` prints.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
 
 use crate::model::object::Kind;
-use crate::model::plan::{Change, Difference, Plan};
+use crate::model::plan::{Change, Decision, Difference, Plan};
 
 /// What a revision would do, or did.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlanView {
     /// What it was compared with: a commit, or nothing.
     pub from: Option<String>,
@@ -22,7 +24,7 @@ pub struct PlanView {
 }
 
 /// What happens to one object.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChangeView {
     /// The stage.
     pub stage: String,
@@ -43,7 +45,7 @@ pub struct ChangeView {
 }
 
 /// One value that differs.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DifferenceView {
     /// Where.
     pub pointer: String,
@@ -76,6 +78,20 @@ impl PlanView {
 }
 
 impl ChangeView {
+    /// What refuses a revision, where no object can be named.
+    pub fn refused(file: &str, reason: &str) -> Self {
+        Self {
+            stage: String::new(),
+            namespace: String::new(),
+            service: String::new(),
+            kind: String::new(),
+            name: file.to_owned(),
+            decision: Decision::Refuse.as_str().to_owned(),
+            reasons: Vec::new(),
+            cause: reason.to_owned(),
+        }
+    }
+
     /// A change in its place.
     pub fn new(stage: &str, namespace: &str, service: &str, change: &Change) -> Self {
         let hidden = change.key.kind == Kind::Secret;
@@ -92,7 +108,30 @@ impl ChangeView {
     }
 }
 
+/// A line of a difference.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct DiffLine {
+    /// `-`, `+`, or a space if it is the same on both sides.
+    pub sign: char,
+    /// Without the line's end.
+    pub text: String,
+}
+
 impl DifferenceView {
+    /// What differs, line by line.
+    pub fn lines(&self) -> Vec<DiffLine> {
+        let (old, new) = (text_of(self.old.as_ref()), text_of(self.new.as_ref()));
+        let line = |change: similar::Change<&str>| {
+            let sign = match change.tag() {
+                ChangeTag::Delete => '-',
+                ChangeTag::Insert => '+',
+                ChangeTag::Equal => ' ',
+            };
+            DiffLine { sign, text: change.value().trim_end_matches('\n').to_owned() }
+        };
+        TextDiff::from_lines(&old, &new).iter_all_changes().map(line).collect()
+    }
+
     fn new(difference: &Difference, hidden: bool) -> Self {
         let side = |value: &Option<Value>| match value {
             Some(_) if hidden => Some(Value::from("(hidden)")),
@@ -102,11 +141,30 @@ impl DifferenceView {
     }
 }
 
+/// A value in lines: a text as it is, anything else as JSON, nothing as nothing.
+fn text_of(value: Option<&Value>) -> String {
+    match value {
+        None => String::new(),
+        Some(Value::String(text)) => format!("{}\n", text.trim_end_matches('\n')),
+        Some(value) => format!("{value:#}\n"),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::object::ObjectKey;
-    use crate::model::plan::Decision;
+
+    #[test]
+    fn only_the_lines_that_differ_are_marked() {
+        let lines = |old: Value, new: Value| {
+            let difference = DifferenceView { pointer: "/spec".into(), old: Some(old), new: Some(new) };
+            difference.lines().into_iter().map(|line| (line.sign, line.text)).collect::<Vec<_>>()
+        };
+        let found = lines(Value::from("a\nb\n"), Value::from("a\nc\n"));
+        assert_eq!(found, [(' ', "a".into()), ('-', "b".into()), ('+', "c".into())]);
+        assert_eq!(lines(Value::from(1), Value::from(2)), [('-', "1".into()), ('+', "2".into())]);
+    }
 
     #[test]
     fn what_a_secret_holds_is_not_shown() {

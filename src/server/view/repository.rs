@@ -1,5 +1,6 @@
 //! Repositories, and what may not change in them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -7,7 +8,7 @@ use crate::model::hold::Hold;
 use crate::model::state::RepositoryState;
 
 /// A watched repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryView {
     /// Its name.
@@ -28,6 +29,9 @@ pub struct RepositoryView {
     pub looked_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
+    /// Why statuses do not reach its commits; deployments go on.
+    #[serde(default)]
+    pub status_problem: Option<String>,
 }
 
 impl From<&RepositoryState> for RepositoryView {
@@ -42,6 +46,7 @@ impl From<&RepositoryState> for RepositoryView {
             seen: state.seen.as_ref().map(ToString::to_string),
             looked_at: state.looked_at.map(time),
             problem: state.problem.clone(),
+            status_problem: state.status_problem.clone(),
         }
     }
 }
@@ -56,7 +61,7 @@ fn status(state: &RepositoryState) -> &'static str {
 }
 
 /// Why something may not change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {
     /// Its identity, which `release` takes.

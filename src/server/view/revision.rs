@@ -1,5 +1,6 @@
 //! Revisions and what is written on them.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
@@ -7,7 +8,7 @@ use crate::model::commit_status::CommitStatus;
 use crate::model::state::{RevisionResult, RevisionState};
 
 /// A revision that was read.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RevisionView {
     /// The repository.
@@ -30,7 +31,7 @@ pub struct RevisionView {
 }
 
 /// One line on a commit.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StatusView {
     /// Such as `launchway/dev/web`.

@@ -1,5 +1,6 @@
 //! Runs: sequences and deployments, and the steps of each.
 
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::ChangeView;
@@ -11,7 +12,7 @@ use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, Sequenc
 use crate::model::time::Timestamp;
 
 /// A run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunView {
     /// Its identity; its page is at `/runs/<id>`.
@@ -45,7 +46,7 @@ pub struct RunView {
 }
 
 /// A run with all that happened in it.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RunDetail {
     /// The run.
@@ -60,7 +61,7 @@ pub struct RunDetail {
 }
 
 /// A step of a run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct StepView {
     /// Its name, as in status contexts where it has one.
@@ -76,7 +77,7 @@ pub struct StepView {
 }
 
 /// One try of a hook or a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct TryView {
     /// Its pod.
@@ -137,14 +138,25 @@ fn run_status(run: &Run) -> &'static str {
     }
 }
 
-impl From<&Run> for RunDetail {
-    fn from(run: &Run) -> Self {
-        let (parent, steps, changes) = match run {
-            Run::Sequence(run) => (None, sequence_steps(run), sequence_changes(run)),
-            Run::Deployment(run) => (Some(run.parent.to_string()), deployment_steps(run), Vec::new()),
+impl RunDetail {
+    /// A run; a deployment with the sequence that asked for it, as long as that is kept.
+    pub fn new(run: &Run, parent: Option<&Run>) -> Self {
+        let (parent, steps, changes) = match (run, parent) {
+            (Run::Sequence(run), _) => (None, sequence_steps(run), sequence_changes(run)),
+            (Run::Deployment(run), parent) => {
+                (Some(run.parent.to_string()), deployment_steps(run), deployment_changes(run, parent))
+            }
         };
         Self { run: RunView::from(run), parent, steps, changes }
     }
+}
+
+/// Of what a sequence changes, its deployment config.
+fn deployment_changes(run: &DeploymentRun, parent: Option<&Run>) -> Vec<ChangeView> {
+    let Some(Run::Sequence(parent)) = parent else { return Vec::new() };
+    let mut changes = sequence_changes(parent);
+    changes.retain(|change| change.kind == "DeploymentConfig" && change.name == run.config.name);
+    changes
 }
 
 fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {

@@ -20,9 +20,9 @@ use serde::Serialize;
 use super::listener::Timeouts;
 use super::problem::Problem;
 use crate::clock::Clock;
-use crate::forge::secret::Secret;
 use crate::forge::webhook::{Host, Interest, Verdict, interpret, verify};
 use crate::model::ids::RepositoryName;
+use crate::secret::Secret;
 use crate::store::Store;
 use body::BodyReader;
 use delivery::Deliveries;
@@ -34,6 +34,9 @@ pub trait Hooks: Send + Sync {
 
     /// Looks at a repository again, soon. Returns at once; many calls mean one look.
     fn look(&self, name: &RepositoryName);
+
+    /// Counts how a call was answered: `accepted`, `ignored`, `duplicate` or `refused`.
+    fn answered(&self, name: &RepositoryName, answer: &'static str);
 }
 
 /// What a call is checked against.
@@ -68,6 +71,16 @@ enum Outcome {
     Duplicate,
 }
 
+impl Outcome {
+    fn as_str(self) -> &'static str {
+        match self {
+            Outcome::Accepted => "accepted",
+            Outcome::Ignored => "ignored",
+            Outcome::Duplicate => "duplicate",
+        }
+    }
+}
+
 struct Webhooks {
     hooks: Arc<dyn Hooks>,
     deliveries: Deliveries,
@@ -92,21 +105,34 @@ async fn receive(
     let Ok(Path(name)) = name else { return Err(unknown_repository()) };
     let repository = RepositoryName::new(name);
     let target = webhooks.hooks.repository(&repository).ok_or_else(unknown_repository)?;
-    require_json(&headers)?;
-    let host = Host::identify(&headers);
-    let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
-    let body = webhooks.bodies.read(&headers, body, limit).await?;
-    verify(host, &target.secrets, &headers, &body).map_err(|problem| {
-        tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
-        Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
-    })?;
-    let delivery = host.delivery_id(&headers).map_err(bad_request)?;
-    let verdict = interpret(host, &headers, &body, &target.branch).map_err(bad_request)?;
-    let outcome = webhooks.act(&repository, delivery, verdict.interest).await;
-    Ok(Json(answer(repository, outcome, verdict)))
+    let answered = webhooks.answer(&repository, &target, &headers, body).await;
+    let word = answered.as_ref().map_or("refused", |answer| answer.result.as_str());
+    webhooks.hooks.answered(&repository, word);
+    answered.map(Json)
 }
 
 impl Webhooks {
+    async fn answer(
+        &self,
+        repository: &RepositoryName,
+        target: &HookTarget,
+        headers: &HeaderMap,
+        body: axum::body::Body,
+    ) -> Result<Answer, Problem> {
+        require_json(headers)?;
+        let host = Host::identify(headers);
+        let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
+        let body = self.bodies.read(headers, body, limit).await?;
+        verify(host, &target.secrets, headers, &body).map_err(|problem| {
+            tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
+            Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
+        })?;
+        let delivery = host.delivery_id(headers).map_err(bad_request)?;
+        let verdict = interpret(host, headers, &body, &target.branch).map_err(bad_request)?;
+        let outcome = self.act(repository, delivery, verdict.interest).await;
+        Ok(answer(repository.clone(), outcome, verdict))
+    }
+
     /// Looks, unless the call is of no interest or was taken before.
     async fn act(&self, repository: &RepositoryName, delivery: Option<&str>, interest: Interest) -> Outcome {
         if interest == Interest::Ignored {

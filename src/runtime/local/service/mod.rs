@@ -11,9 +11,11 @@
 
 mod address;
 mod backoff;
+mod ports;
 mod proxy;
 mod record;
 mod shim;
+mod signals;
 mod sockets;
 mod spec;
 

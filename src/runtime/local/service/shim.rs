@@ -7,7 +7,6 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::OpenOptionsExt;
-use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::thread;
@@ -15,10 +14,11 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, Signal, kill_process};
-use signal_hook::consts::{SIGHUP, SIGTERM};
 
 use super::backoff::Backoff;
+use super::ports::follow_ports;
 use super::record::{self, ServiceDir, ServiceRecord, ShimStatus};
+use super::signals::Signals;
 use super::sockets::{self, Sockets};
 use crate::runtime::local::files::{self, Durability};
 
@@ -173,13 +173,13 @@ impl Shim {
         let now = Instant::now();
         let pause = if self.proxy.is_none() { self.restart_at.saturating_duration_since(now) } else { LOOK_AGAIN };
         let channel = self.proxy.as_ref().map(|proxy| &proxy.channel);
-        let mut sources = vec![PollFd::new(&self.signals.terminate, PollFlags::IN)];
-        sources.push(PollFd::new(&self.signals.reload, PollFlags::IN));
+        let mut sources = vec![PollFd::new(self.signals.terminate(), PollFlags::IN)];
+        sources.push(PollFd::new(self.signals.reload(), PollFlags::IN));
         sources.extend(channel.map(|channel| PollFd::new(channel, PollFlags::IN)));
         // An interrupted poll is a reason to look again, as any other.
         poll(&mut sources, Timespec::try_from(pause.min(LOOK_AGAIN)).ok().as_ref()).ok();
         let died = sources.get(2).is_some_and(|source| !source.revents().is_empty());
-        self.signals.drain_reload();
+        self.signals.take_reload();
         if died {
             self.bury_proxy();
         }
@@ -228,43 +228,6 @@ fn adopt_sockets() -> io::Result<(Option<OwnedFd>, Sockets)> {
     Ok((Some(channel), received))
 }
 
-/// Closes and opens sockets until they are what is wanted; returns what stands in the way.
-fn follow_ports(sockets: &mut Sockets, record: &ServiceRecord) -> Vec<String> {
-    let wanted: Vec<u16> = record.spec.ports.iter().map(|port| port.port).collect();
-    sockets.retain(|port, _| wanted.contains(port));
-    let mut problems = Vec::new();
-    for port in wanted {
-        if sockets.contains_key(&port) {
-            continue;
-        }
-        match sockets::listen(record.address, port) {
-            Ok(socket) => {
-                sockets.insert(port, socket);
-            }
-            Err(error) => problems.push(explain(record, port, &error)),
-        }
-    }
-    problems
-}
-
-/// Why a port does not answer and what to do, in a sentence.
-fn explain(record: &ServiceRecord, port: u16, error: &io::Error) -> String {
-    let address = record.address;
-    match error.kind() {
-        io::ErrorKind::AddrInUse => {
-            format!("port {port} of {address} is in use by another process: end it or change the service's port")
-        }
-        io::ErrorKind::PermissionDenied => format!(
-            "port {port} needs privileges: use a port above 1023, lower net.ipv4.ip_unprivileged_port_start, or give \
-             launchway CAP_NET_BIND_SERVICE"
-        ),
-        io::ErrorKind::AddrNotAvailable => {
-            format!("{address} is not an address of this machine: its loopback interface must have 127.0.0.0/8")
-        }
-        _ => format!("cannot listen on port {port} of {address}: {error}"),
-    }
-}
-
 struct Proxy {
     process: Child,
     channel: OwnedFd,
@@ -285,98 +248,6 @@ impl Proxy {
         if kill_process(pid, Signal::TERM).is_ok() {
             let patience = Timespec::try_from(RELEASE_PATIENCE).ok();
             poll(&mut [PollFd::new(&self.channel, PollFlags::IN)], patience.as_ref()).ok();
-        }
-    }
-}
-
-/// SIGTERM and SIGHUP, as streams that can be polled.
-struct Signals {
-    terminate: UnixStream,
-    reload: UnixStream,
-}
-
-impl Signals {
-    fn listen() -> io::Result<Self> {
-        Ok(Self { terminate: signal_stream(SIGTERM)?, reload: signal_stream(SIGHUP)? })
-    }
-
-    fn terminated(&self) -> bool {
-        take_byte(&self.terminate)
-    }
-
-    fn drain_reload(&self) {
-        while take_byte(&self.reload) {}
-    }
-}
-
-fn signal_stream(signal: i32) -> io::Result<UnixStream> {
-    let (ours, theirs) = UnixStream::pair()?;
-    ours.set_nonblocking(true)?;
-    signal_hook::low_level::pipe::register(signal, theirs)?;
-    Ok(ours)
-}
-
-fn take_byte(mut stream: &UnixStream) -> bool {
-    matches!(io::Read::read(&mut stream, &mut [0]), Ok(1))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::model::ids::Namespace;
-    use crate::model::pod::Scalar;
-    use crate::runtime::{ServicePort, ServiceSpec};
-    use std::net::Ipv4Addr;
-
-    fn record(ports: &[u16]) -> ServiceRecord {
-        let port = |port: &u16| ServicePort { name: None, port: *port, target_port: Scalar::Number(1), protocol: None };
-        let spec = ServiceSpec {
-            namespace: Namespace::from("ns"),
-            name: "web".into(),
-            ports: ports.iter().map(port).collect(),
-            selector: Default::default(),
-            external: vec![],
-        };
-        ServiceRecord { generation: 1, address: Ipv4Addr::LOCALHOST, spec }
-    }
-
-    fn free_port() -> u16 {
-        sockets::listen(Ipv4Addr::LOCALHOST, 0).unwrap().local_addr().unwrap().port()
-    }
-
-    #[test]
-    fn a_kept_port_keeps_its_socket_while_others_come_and_go() {
-        let (kept, dropped, added) = (free_port(), free_port(), free_port());
-        let mut sockets = Sockets::new();
-        assert!(follow_ports(&mut sockets, &record(&[kept, dropped])).is_empty());
-        let before = std::os::fd::AsRawFd::as_raw_fd(&sockets[&kept]);
-        assert!(follow_ports(&mut sockets, &record(&[kept, added])).is_empty());
-        assert_eq!(std::os::fd::AsRawFd::as_raw_fd(&sockets[&kept]), before);
-        assert!(sockets.contains_key(&added) && !sockets.contains_key(&dropped));
-    }
-
-    #[test]
-    fn a_port_in_use_is_a_problem_that_says_what_to_do_and_the_others_answer() {
-        let taken = sockets::listen(Ipv4Addr::LOCALHOST, 0).unwrap();
-        let (busy, free) = (taken.local_addr().unwrap().port(), free_port());
-        let mut sockets = Sockets::new();
-        let problems = follow_ports(&mut sockets, &record(&[busy, free]));
-        let expected =
-            format!("port {busy} of 127.0.0.1 is in use by another process: end it or change the service's port");
-        assert_eq!(problems, [expected]);
-        assert!(sockets.contains_key(&free));
-    }
-
-    #[test]
-    fn every_reason_says_what_to_do() {
-        let cases = [
-            (io::ErrorKind::PermissionDenied, "use a port above 1023"),
-            (io::ErrorKind::AddrNotAvailable, "must have 127.0.0.0/8"),
-            (io::ErrorKind::OutOfMemory, "cannot listen on port 80"),
-        ];
-        for (kind, expected) in cases {
-            let text = explain(&record(&[80]), 80, &io::Error::from(kind));
-            assert!(text.contains(expected), "{text}");
         }
     }
 }

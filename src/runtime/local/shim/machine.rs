@@ -432,3 +432,6 @@ fn describe(name: &str, exit: &Exit) -> String {
         Some(code) => format!("container `{name}` exited with code {code}: {last}"),
     }
 }
+
+#[cfg(test)]
+mod tests;

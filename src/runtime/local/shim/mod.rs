@@ -21,6 +21,7 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use self::report::Report;
 use self::supervisor::{Supervisor, outcome_message};
+use super::cgroup;
 use super::files;
 use super::paths::PodDir;
 use super::process::{Belonging, ProcessId, boot_id, sweep};
@@ -70,6 +71,7 @@ fn supervise(dir: &PodDir) -> Result<()> {
     report.intend()?;
     let supervisor = Supervisor::new(dir, &record, &SystemClock, report);
     supervisor.or_transient(|| "cannot watch the pod's folder".to_owned())?.run();
+    cgroup::remove(&record.uid);
     Ok(())
 }
 
@@ -83,7 +85,7 @@ fn stand_alone() -> io::Result<()> {
 
 /// Makes all that the containers find when they start.
 fn prepare(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
-    let folders = [dir.path().join("logs"), dir.home()];
+    let folders = [dir.path().join("logs"), dir.home(), dir.scratch()];
     for folder in &folders {
         let made = fs::DirBuilder::new().recursive(true).mode(0o700).create(folder);
         made.map_err(|error| format!("cannot make `{}`: {error}", folder.display()))?;
@@ -97,6 +99,7 @@ fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStat
     let rebooted = before.boot_id != boot_id();
     if !rebooted {
         sweep(&Belonging::of_pod(&record.mark(), None), SWEEP_PATIENCE);
+        cgroup::remove(&record.uid);
     }
     files::remove_if_there(&dir.ready()).ok();
     let what = if rebooted { "the machine was restarted" } else { "its shim was killed" };

@@ -87,15 +87,14 @@ impl<'a> Supervisor<'a> {
 
     /// Until nothing of the pod is left, and that is written down.
     pub(super) fn run(mut self) {
-        self.dispatch([Event::Tick]);
         loop {
+            let events = self.look();
+            self.dispatch(events);
             self.tell();
             if matches!(self.machine.stage(), Stage::Ended(_)) && !self.unreported {
                 return;
             }
             self.pause();
-            let events = self.look();
-            self.dispatch(events);
         }
     }
 
@@ -120,8 +119,7 @@ impl<'a> Supervisor<'a> {
 
     /// Everything that happened since the last look.
     fn look(&mut self) -> Vec<Event> {
-        let mut events = vec![Event::Tick];
-        events.extend(self.stop_requested());
+        let mut events: Vec<Event> = self.stop_requested().into_iter().collect();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let Some(child) = &mut slot.child else { continue };
             if child.news() == News::Started {
@@ -137,6 +135,7 @@ impl<'a> Supervisor<'a> {
             Stage::Sweeping(_) if self.swept() => events.push(Event::Swept),
             _ => {}
         }
+        events.push(Event::Tick);
         events
     }
 
@@ -153,8 +152,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn swept(&self) -> bool {
-        let shim = i32::try_from(std::process::id()).ok();
-        kill_all(&Belonging::of_pod(&self.record.mark(), shim)) == 0
+        kill_all(&self.all_processes()) == 0
     }
 
     /// Waits for all processes that ended, adopted ones included.
@@ -201,8 +199,7 @@ impl<'a> Supervisor<'a> {
             Effect::Handle(key, limit) => self.handle(key, limit),
             Effect::Clean(index) => {
                 self.handlers.abandon(index);
-                let name = self.slots.get(index).map_or("", |slot| &slot.status.name);
-                sweep(&Belonging::of_container(&self.record.mark(), name), CLEAN_PATIENCE);
+                sweep(&self.leftovers(index), CLEAN_PATIENCE);
                 None
             }
             Effect::Terminate(index) => self.signal(index, Signal::TERM),
@@ -213,6 +210,19 @@ impl<'a> Supervisor<'a> {
                 None
             }
         }
+    }
+
+    /// What a container that ended may have left behind: whatever is left of the pod, if no other container lives.
+    fn leftovers(&self, index: usize) -> Belonging {
+        let alone = self.slots.iter().all(|slot| slot.child.is_none());
+        match self.slots.get(index) {
+            Some(slot) if !alone => Belonging::of_container(&self.record.mark(), &slot.status.name),
+            _ => self.all_processes(),
+        }
+    }
+
+    fn all_processes(&self) -> Belonging {
+        Belonging::of_pod(&self.record.mark(), i32::try_from(std::process::id()).ok())
     }
 
     fn start(&mut self, index: usize) -> Option<Event> {

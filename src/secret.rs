@@ -1,4 +1,5 @@
-//! Values that must never be printed.
+//! Values that must never be printed: tokens, passwords, shared secrets. Their files are read at each use, so that a
+//! changed one counts at once.
 
 use std::fmt;
 use std::fs::File;
@@ -7,10 +8,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
 
-/// No token or shared secret is longer; a larger file is something else.
+/// No token, password or shared secret is longer; a larger file is something else.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// A token, password or shared secret.
+/// A value that neither `Debug` nor anything else prints.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -35,35 +36,38 @@ impl fmt::Debug for Secret {
 /// Where a secret comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SecretSource {
-    /// A file of one line, read at each use.
+    /// A file of one line, read at each use; white space around the line is not part of it.
     File(PathBuf),
-    /// The configuration itself.
-    Text(Secret),
+    /// A known value, such as one from the configuration or the environment.
+    Value(Secret),
 }
 
 impl SecretSource {
     /// The secret as it is now.
     ///
     /// # Errors
-    /// If the file cannot be read, is empty, or is no text of one line.
+    /// `Stalled` if the file cannot be read, is empty, too large, or no text of one line; the content is not told.
     pub fn read(&self) -> Result<Secret> {
         match self {
-            SecretSource::File(path) => read(path),
-            SecretSource::Text(secret) => Ok(secret.clone()),
+            SecretSource::File(path) => read_file(path),
+            SecretSource::Value(secret) => Ok(secret.clone()),
         }
     }
 }
 
-fn read(path: &Path) -> Result<Secret> {
+fn read_file(path: &Path) -> Result<Secret> {
     let unusable = |what: &str| Failure::stalled(format!("the secret file `{}` {what}", path.display()));
     let mut content = Vec::new();
-    let opened = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut content));
-    opened.or_stalled(|| format!("cannot read the secret file `{}`", path.display()))?;
+    let read = File::open(path).and_then(|file| file.take(MAX_BYTES + 1).read_to_end(&mut content));
+    let length = read.or_stalled(|| format!("cannot read the secret file `{}`", path.display()))?;
+    if length as u64 > MAX_BYTES {
+        return Err(unusable(&format!("is larger than {MAX_BYTES} bytes")));
+    }
     let text = str::from_utf8(&content).map_err(|_binary| unusable("is not text"))?.trim();
     if text.is_empty() {
         return Err(unusable("is empty"));
     }
-    if content.len() as u64 > MAX_BYTES || text.chars().any(char::is_control) {
+    if text.chars().any(char::is_control) {
         return Err(unusable("is not one line of text"));
     }
     Ok(Secret::new(text))
@@ -75,7 +79,7 @@ mod tests {
 
     #[test]
     fn a_secret_is_not_printed() {
-        assert_eq!(format!("{:?}", SecretSource::Text(Secret::new("hunter2"))), "Text(Secret(…))");
+        assert_eq!(format!("{:?}", SecretSource::Value(Secret::new("hunter2"))), "Value(Secret(…))");
     }
 
     #[test]
@@ -83,8 +87,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
         let source = SecretSource::File(path.clone());
-        assert!(source.read().unwrap_err().to_string().contains("cannot read the secret file"));
-        for (content, value) in [("one\n", "one"), (" two \r\n", "two")] {
+        let missing = source.read().unwrap_err().one_line();
+        assert!(missing.starts_with("cannot read the secret file `"), "{missing}");
+        for (content, value) in [("one\n", "one"), (" two \r\n\n", "two")] {
             std::fs::write(&path, content).unwrap();
             assert_eq!(source.read().unwrap().reveal(), value);
         }
@@ -94,7 +99,7 @@ mod tests {
     fn a_file_that_is_no_secret_is_named_and_not_shown() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("token");
-        for content in [&b" \n"[..], b"hunter2\nhunter3", b"hunter2\xff", &[b'h'; 70_000]] {
+        for content in [&b""[..], b" \n", b"hunter2\nhunter3", b"hunter2\xff", &[b'h'; 70_000]] {
             std::fs::write(&path, content).unwrap();
             let problem = SecretSource::File(path.clone()).read().unwrap_err().one_line();
             assert!(problem.contains("token`") && !problem.contains("hunter"), "{problem}");

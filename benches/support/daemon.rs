@@ -1,0 +1,75 @@
+//! A real daemon: the program itself, watching one repository on its own state folder.
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// The program that is measured.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_launchway");
+
+/// A daemon; with it goes what it runs.
+pub(crate) struct Daemon {
+    /// Its process.
+    pub(crate) process: Child,
+    folder: PathBuf,
+}
+
+impl Daemon {
+    /// Starts it in `folder` on the repository there, which it looks at only when its files say that a push came; until
+    /// it has looked at it once.
+    pub(crate) fn start(folder: &Path, repository: &Path) -> Self {
+        let config = folder.join("launchway.yaml");
+        let text = format!(
+            "listen: 127.0.0.1:0\nstate: {}\nrepositories:\n- {{name: shop, url: {}, branch: main, poll: 0s}}\n",
+            folder.join("state").display(),
+            repository.display()
+        );
+        std::fs::write(&config, text).unwrap();
+        let mut command = Command::new(PROGRAM);
+        command.args(["serve", "--config"]).arg(&config).stdout(Stdio::piped());
+        let mut process = command.stderr(Stdio::null()).spawn().unwrap();
+        let mut said = String::new();
+        BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
+        let address = said.trim().strip_prefix("serving http://").unwrap().to_owned();
+        wait_until("the daemon is ready", || answers(&address));
+        Self { process, folder: folder.to_owned() }
+    }
+
+    /// Kills it; its pods go on.
+    pub(crate) fn kill(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+    }
+
+    /// A command about what it watches; whether it went well.
+    pub(crate) fn ask(&self, arguments: &[&str]) -> bool {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments).arg("--state").arg(self.folder.join("state"));
+        command.stdout(Stdio::null()).stderr(Stdio::null()).status().unwrap().success()
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        self.ask(&["down"]);
+        self.kill();
+    }
+}
+
+fn answers(address: &str) -> bool {
+    let Ok(mut connection) = TcpStream::connect(address) else { return false };
+    let mut answer = String::new();
+    write!(connection, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
+    connection.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
+}
+
+/// Looks every half millisecond.
+pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !holds() {
+        assert!(begin.elapsed() < Duration::from_secs(60), "still not: {what}");
+        std::thread::sleep(Duration::from_micros(500));
+    }
+}

@@ -1,0 +1,182 @@
+//! `launchway plan`.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::STORE_FILE;
+use super::output::{Exit, Outcome, Output, heading};
+use crate::clock::{Clock, SystemClock};
+use crate::control::deliver;
+use crate::control::look::TreeFiles;
+use crate::error::{Failure, Result};
+use crate::manifest::{self, Snapshot};
+use crate::model::ids::{CommitId, RepositoryName, StageName};
+use crate::model::project::Project;
+use crate::plan::assumed::assumed;
+use crate::plan::build::{self, Applied, Revision};
+use crate::server::view::{ChangeView, PlanView};
+use crate::source::{Limits, RemoteUrl, Repository};
+use crate::store::sqlite::SqliteReader;
+
+/// Show what a revision would do and why, from Git alone
+#[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway plan --from HEAD~1\n  launchway plan /srv/git/shop.git --to main -o json\n  launchway plan --from applied --exit-code\n\nExits with 1 if the revision would be refused."
+)]
+pub(super) struct Arguments {
+    /// A work tree or a bare repository
+    #[arg(value_name = "PATH", default_value = ".")]
+    path: PathBuf,
+    /// Compare with this revision as if it were deployed, or with what is `applied` [default: with nothing]
+    #[arg(long, value_name = "REV")]
+    from: Option<String>,
+    /// The revision
+    #[arg(long, value_name = "REV", default_value = "HEAD")]
+    to: String,
+    /// Exit with 10 if there are changes
+    #[arg(long)]
+    exit_code: bool,
+}
+
+pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let mut plan = plan(arguments, global).await?;
+    if let Some(stage) = &global.stage {
+        plan.changes.retain(|change| &change.stage == stage || change.decision == "refuse");
+    }
+    output.show(&plan, human)?;
+    let refused = plan.changes.iter().any(|change| change.decision == "refuse");
+    let changes = plan.changes.iter().any(|change| change.decision != "none");
+    Ok(match (refused, changes && arguments.exit_code) {
+        (true, _) => Exit::Failed,
+        (false, true) => Exit::Changes,
+        (false, false) => Exit::Good,
+    })
+}
+
+async fn plan(arguments: &Arguments, global: &Global) -> Result<PlanView> {
+    let read = Reader::open(&arguments.path, global)?;
+    let to = read.repository.resolve(&arguments.to)?;
+    let (project, problems) = read.project(&to)?;
+    let Some(project) = project else { return refused(&to, problems) };
+    let (from, applied) = match arguments.from.as_deref() {
+        None => (None, BTreeMap::new()),
+        Some("applied") => read.applied(&project, global).await?,
+        Some(from) => read.assumed(from)?,
+    };
+    let revision = Revision {
+        repository: read.name.clone(),
+        commit: to.clone(),
+        subject: read.repository.commit_info(&to)?.subject,
+        at: SystemClock.now(),
+        prune_allowed: false,
+    };
+    let mut view = match build::build(&project, &revision, &applied) {
+        Ok(plan) => PlanView::new(&plan, from),
+        Err(refusal) => PlanView { from, changes: vec![ChangeView::refused("", &refusal.reason)], ..empty(&to) },
+    };
+    view.problems = as_values(&problems)?;
+    Ok(view)
+}
+
+/// The plan of a revision whose files are broken: nothing but what refuses it.
+fn refused(to: &CommitId, problems: Vec<manifest::Problem>) -> Result<PlanView> {
+    let errors = problems.iter().filter(|problem| problem.is_error());
+    let changes = errors.map(|problem| ChangeView::refused(&problem.file, &problem.to_string())).collect();
+    Ok(PlanView { problems: as_values(&problems)?, changes, ..empty(to) })
+}
+
+fn empty(to: &CommitId) -> PlanView {
+    PlanView { from: None, to: to.to_string(), digest: String::new(), problems: Vec::new(), changes: Vec::new() }
+}
+
+fn as_values(problems: &[manifest::Problem]) -> Result<Vec<serde_json::Value>> {
+    let value = |problem| {
+        serde_json::to_value(problem).map_err(|error| Failure::stalled("cannot write a problem").because(error))
+    };
+    problems.iter().map(value).collect()
+}
+
+/// Reads revisions of one repository.
+struct Reader {
+    repository: Repository,
+    name: RepositoryName,
+}
+
+impl Reader {
+    fn open(path: &Path, global: &Global) -> Result<Self> {
+        let repository = Repository::open_local(path, Limits::default())?;
+        let short = || RemoteUrl::parse(&repository.git_dir().to_string_lossy(), false).map(|url| url.short_name());
+        let name = global.repository.clone().map_or_else(short, Ok)?;
+        Ok(Self { name: RepositoryName::new(name), repository })
+    }
+
+    fn project(&self, commit: &CommitId) -> Result<(Option<std::sync::Arc<Project>>, Vec<manifest::Problem>)> {
+        let files = TreeFiles { tree: self.repository.tree(commit)?, limit: Limits::default().manifest };
+        let options = manifest::Options { repository: self.name.clone() };
+        let outcome = Snapshot::read(&files, &options)?.project().clone();
+        Ok((outcome.project, outcome.problems))
+    }
+
+    /// What is applied as if a revision were deployed whole.
+    fn assumed(&self, from: &str) -> Result<(Option<String>, BTreeMap<StageName, Applied>)> {
+        let from = self.repository.resolve(from)?;
+        let (project, problems) = self.project(&from)?;
+        let broken = || {
+            let first = problems.first().map(ToString::to_string).unwrap_or_default();
+            Failure::stalled(format!("`{}` is broken, so nothing can be compared with it: {first}", from.short()))
+        };
+        let project = project.ok_or_else(broken)?;
+        Ok((Some(from.to_string()), assumed(&project, &self.name, &from)))
+    }
+
+    /// What is applied by the state folder's word.
+    async fn applied(
+        &self,
+        project: &Project,
+        global: &Global,
+    ) -> Result<(Option<String>, BTreeMap<StageName, Applied>)> {
+        let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
+        Ok((Some("applied".to_owned()), deliver::applied(&store, project).await?))
+    }
+}
+
+fn human(plan: &PlanView) -> String {
+    let mut text = String::new();
+    let mut place = String::new();
+    for change in &plan.changes {
+        let here = format!("{} {}", change.stage, change.service);
+        if here != place {
+            text.push_str(&format!("{}\n", heading(here.trim())));
+            place = here;
+        }
+        text.push_str(&human_change(change));
+    }
+    if plan.changes.is_empty() {
+        text.push_str("Nothing to do.\n");
+    }
+    let warnings = plan.problems.iter().filter(|problem| problem["severity"] == "warning");
+    for warning in warnings {
+        let part = |name: &str| warning[name].as_str().unwrap_or_default().to_owned();
+        text.push_str(&format!("warning: {}:{}: {}\n", part("file"), warning["line"], part("message")));
+    }
+    text
+}
+
+fn human_change(change: &ChangeView) -> String {
+    let object = format!("{}/{}", change.kind, change.name);
+    let mut text = format!("  {} {}", change.decision, object.trim_matches('/'));
+    if !change.cause.is_empty() {
+        text.push_str(&format!(": {}", change.cause));
+    }
+    text.push('\n');
+    for reason in &change.reasons {
+        text.push_str(&format!("    {}\n", reason.pointer));
+        for line in reason.lines() {
+            text.push_str(&format!("      {} {}\n", line.sign, line.text));
+        }
+    }
+    text
+}

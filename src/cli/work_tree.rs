@@ -1,0 +1,133 @@
+//! A folder on disk as the files that `manifest` reads: what is there now, committed or not.
+
+use std::fs::{self, FileType};
+use std::path::{Path, PathBuf};
+
+use crate::error::{Context, Failure, Result};
+use crate::manifest::{FileEntry, FileKind, Files};
+
+/// The most files of a folder.
+const MOST_ENTRIES: usize = 1_000_000;
+/// The most folders in one another.
+const DEEPEST: usize = 128;
+/// The most bytes of one file; the daemon's own default.
+const LARGEST_FILE: u64 = 4 << 20;
+
+/// A folder on disk.
+#[derive(Clone, Debug)]
+pub(super) struct WorkTree {
+    root: PathBuf,
+}
+
+impl WorkTree {
+    /// The folder that declares what stands at `path`: the nearest one above it with a `launchway.yaml`, a
+    /// `shipyard.yaml` or a `.git`, else itself or, for a file, its own folder.
+    pub(super) fn around(path: &Path) -> Result<Self> {
+        let unreadable = || format!("cannot read `{}`", path.display());
+        let path = path.canonicalize().or_stalled(unreadable)?;
+        let folder = if path.is_dir() { path.as_path() } else { path.parent().unwrap_or(&path) };
+        let marked =
+            |folder: &&Path| ["launchway.yaml", "shipyard.yaml", ".git"].iter().any(|mark| folder.join(mark).exists());
+        let root = folder.ancestors().find(marked).unwrap_or(folder).to_owned();
+        Ok(Self { root })
+    }
+
+    /// Its last name, which names the project unless a file does.
+    pub(super) fn name(&self) -> String {
+        self.root.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned())
+    }
+
+    /// A path from its root, as problems name it.
+    pub(super) fn relative(&self, path: &Path) -> Result<String> {
+        let unreadable = || format!("cannot read `{}`", path.display());
+        let path = path.canonicalize().or_stalled(unreadable)?;
+        Ok(path.strip_prefix(&self.root).unwrap_or(&path).to_string_lossy().into_owned())
+    }
+
+    fn walk(&self, folder: &Path, depth: usize, found: &mut Vec<FileEntry>) -> Result<()> {
+        let unreadable = || format!("cannot read `{}`", folder.display());
+        if depth > DEEPEST {
+            return Err(Failure::stalled(format!(
+                "more than {DEEPEST} folders in one another: `{}`",
+                folder.display()
+            )));
+        }
+        for entry in fs::read_dir(folder).or_stalled(unreadable)? {
+            let entry = entry.or_stalled(unreadable)?;
+            let kind = entry.file_type().or_stalled(unreadable)?;
+            let path = entry.path();
+            if kind.is_dir() {
+                if entry.file_name() != ".git" {
+                    self.walk(&path, depth + 1, found)?;
+                }
+                continue;
+            }
+            found.extend(self.entry(&path, kind));
+            if found.len() > MOST_ENTRIES {
+                let message = format!("`{}` holds more than {MOST_ENTRIES} files", self.root.display());
+                return Err(Failure::stalled(message).hint("name the folder of one repository"));
+            }
+        }
+        Ok(())
+    }
+
+    /// Sockets, devices and names that are no text are nothing that Git would keep.
+    fn entry(&self, path: &Path, kind: FileType) -> Option<FileEntry> {
+        let relative = path.strip_prefix(&self.root).ok()?.to_str()?.to_owned();
+        let kind = match kind {
+            kind if kind.is_symlink() => FileKind::Symlink,
+            kind if kind.is_file() => FileKind::File { executable: false },
+            _ => return None,
+        };
+        Some(FileEntry { id: relative.clone(), path: relative, kind })
+    }
+}
+
+impl Files for WorkTree {
+    fn entries(&self) -> Result<Vec<FileEntry>> {
+        let mut found = Vec::new();
+        self.walk(&self.root, 0, &mut found)?;
+        found.sort_by(|a, b| a.path.cmp(&b.path));
+        Ok(found)
+    }
+
+    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
+        let path = self.root.join(&entry.path);
+        let unreadable = || format!("cannot read `{}`", path.display());
+        let size = fs::symlink_metadata(&path).or_stalled(unreadable)?.len();
+        if size > LARGEST_FILE {
+            return Err(Failure::stalled(format!("it has {size} bytes, more than the {LARGEST_FILE} that are read")));
+        }
+        fs::read(&path).or_stalled(unreadable)
+    }
+
+    /// Any word will do where nothing is deployed: only whether the folder is there matters.
+    fn tree_id(&self, path: &str) -> Result<Option<String>> {
+        Ok(self.root.join(path).is_dir().then(|| "0".repeat(40)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_root_is_where_a_project_begins() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let root = folder.path().canonicalize().expect("there");
+        fs::create_dir_all(root.join("deploy/dev")).expect("made");
+        fs::write(root.join("launchway.yaml"), "").expect("written");
+        fs::write(root.join("deploy/dev/web.yaml"), "").expect("written");
+        let tree = WorkTree::around(&root.join("deploy/dev/web.yaml")).expect("readable");
+        assert_eq!(tree.root, root);
+        assert_eq!(tree.relative(&root.join("deploy/dev")).expect("inside"), "deploy/dev");
+        let paths: Vec<_> = tree.entries().expect("readable").into_iter().map(|entry| entry.path).collect();
+        assert_eq!(paths, ["deploy/dev/web.yaml", "launchway.yaml"]);
+    }
+
+    #[test]
+    fn what_is_not_there_is_named() {
+        let failure = WorkTree::around(Path::new("/nowhere/at/all")).expect_err("not there");
+        assert!(failure.to_string().contains("/nowhere/at/all"));
+    }
+}

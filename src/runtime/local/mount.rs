@@ -1,0 +1,163 @@
+//! Puts volumes where a container's mounts say, for that container alone: in a mount namespace of its own.
+//!
+//! The rest of the machine stays as it is. A mount point that does not exist is never made on the machine: the folder
+//! that lacks it is covered by a small one in memory, which shows everything of the covered folder and the new one.
+
+use std::collections::BTreeSet;
+use std::ffi::CStr;
+use std::fs;
+use std::io;
+use std::os::unix::fs::{MetadataExt, symlink};
+use std::path::{Path, PathBuf};
+
+use rustix::io::Errno;
+use rustix::mount::{
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_move,
+    mount_remount, unmount,
+};
+use rustix::process::{getgid, getuid, pivot_root};
+use rustix::thread::{UnshareFlags, set_no_new_privs};
+
+/// The most entries that a covered folder may have.
+const MAX_ENTRIES: usize = 10_000;
+/// What a covering folder may take of memory: it holds names only.
+const COVER_OPTIONS: &CStr = c"size=8m,mode=0755";
+
+/// A volume, or a part of it, at a place in the file system.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct MountPoint {
+    /// Where it appears.
+    pub(crate) target: PathBuf,
+    /// What appears there.
+    pub(crate) source: PathBuf,
+    /// Whether writing is refused.
+    pub(crate) read_only: bool,
+}
+
+/// Leaves the machine's mount namespace for one of this process' own, as root or as any user where the machine allows
+/// users their own namespaces.
+fn enter_own_namespace() -> io::Result<()> {
+    if leave(UnshareFlags::NEWNS).is_err() {
+        let (user, group) = (getuid().as_raw(), getgid().as_raw());
+        leave(UnshareFlags::NEWUSER | UnshareFlags::NEWNS)?;
+        // It stays the same user; a process without privileges may map a group only if it gives up setting others.
+        fs::write("/proc/self/setgroups", "deny")?;
+        fs::write("/proc/self/uid_map", format!("{user} {user} 1"))?;
+        fs::write("/proc/self/gid_map", format!("{group} {group} 1"))?;
+    }
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC)?;
+    // What it mounts may replace files that programs with more privileges trust: so it never gets more than it has.
+    Ok(set_no_new_privs(true)?)
+}
+
+#[expect(deprecated, reason = "it is unsafe for open files that threads share; these namespaces are something else")]
+fn leave(namespaces: UnshareFlags) -> Result<(), Errno> {
+    rustix::thread::unshare(namespaces)
+}
+
+/// Mounts for this process and those that it becomes or starts, outer mount points first. The process must have one
+/// thread; `scratch` is an empty folder for its own use. Fails with what is wrong.
+pub(crate) fn mount_all(points: &[MountPoint], scratch: &Path) -> Result<(), String> {
+    enter_own_namespace().map_err(|error| format!("this machine allows no mounts of one's own: {error}"))?;
+    let mut space = Space { scratch, covers: BTreeSet::new(), mounted: Vec::new() };
+    let ordered: BTreeSet<&MountPoint> = points.iter().collect();
+    ordered.into_iter().try_for_each(|point| {
+        space.mount(point).map_err(|error| format!("cannot mount a volume at `{}`: {error}", point.target.display()))
+    })
+}
+
+struct Space<'a> {
+    scratch: &'a Path,
+    /// The file systems in memory that cover folders: mount points can be added to them.
+    covers: BTreeSet<u64>,
+    /// Where volumes appear already: a mount point inside a volume is a folder of that volume.
+    mounted: Vec<PathBuf>,
+}
+
+impl Space<'_> {
+    fn mount(&mut self, point: &MountPoint) -> io::Result<()> {
+        let target = self.make_target(&point.target, point.source.is_dir())?;
+        mount_bind(&point.source, &target)?;
+        if point.read_only {
+            make_read_only(&target)?;
+        }
+        self.mounted.push(target);
+        Ok(())
+    }
+
+    /// The place to mount at; it exists afterwards.
+    fn make_target(&mut self, target: &Path, is_folder: bool) -> io::Result<PathBuf> {
+        let existing = target.ancestors().find(|path| path.exists()).unwrap_or(Path::new("/"));
+        let missing = target.strip_prefix(existing).map_err(io::Error::other)?;
+        let base = existing.canonicalize()?;
+        if missing.as_os_str().is_empty() {
+            return Ok(base);
+        }
+        let ours = self.covers.contains(&fs::metadata(&base)?.dev());
+        if !ours && !self.mounted.iter().any(|volume| base.starts_with(volume)) {
+            self.cover(&base)?;
+        }
+        let real = base.join(missing);
+        if is_folder {
+            fs::create_dir_all(&real)?;
+        } else {
+            real.parent().map_or(Ok(()), fs::create_dir_all)?;
+            fs::File::create(&real)?;
+        }
+        Ok(real)
+    }
+
+    /// Puts a folder in memory over one of the machine.
+    fn cover(&mut self, folder: &Path) -> io::Result<()> {
+        mount("launchway", self.scratch, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, COVER_OPTIONS)?;
+        let cover = fs::metadata(self.scratch)?.dev();
+        for (count, entry) in fs::read_dir(folder)?.enumerate() {
+            if count == MAX_ENTRIES {
+                return Err(io::Error::other(format!("`{}` holds too much to add to it", folder.display())));
+            }
+            match show(&entry?, self.scratch) {
+                // It went away meanwhile.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                shown => shown?,
+            }
+        }
+        if folder == Path::new("/") {
+            become_root(self.scratch)?;
+        } else {
+            mount_move(self.scratch, folder)?;
+        }
+        self.covers.insert(cover);
+        Ok(())
+    }
+}
+
+/// Makes an entry of a folder visible in another one.
+fn show(entry: &fs::DirEntry, folder: &Path) -> io::Result<()> {
+    let (from, to, kind) = (entry.path(), folder.join(entry.file_name()), entry.file_type()?);
+    if kind.is_symlink() {
+        return symlink(fs::read_link(from)?, to);
+    }
+    if kind.is_dir() {
+        fs::create_dir(&to)?;
+    } else {
+        fs::File::create(&to)?;
+    }
+    Ok(mount_bind_recursive(from, to)?)
+}
+
+/// Makes a folder the root of the file system, and forgets the old root.
+fn become_root(folder: &Path) -> io::Result<()> {
+    std::env::set_current_dir(folder)?;
+    // Both at the same place: the old root then lies over the new one, and is taken off.
+    pivot_root(".", ".")?;
+    unmount(".", UnmountFlags::DETACH)?;
+    std::env::set_current_dir("/")
+}
+
+/// Refuses writing. Without privileges, what the file system refuses already must be refused again.
+fn make_read_only(target: &Path) -> io::Result<()> {
+    let refuse = MountFlags::BIND | MountFlags::RDONLY;
+    let more = refuse | MountFlags::NOSUID | MountFlags::NODEV;
+    let last = |_: Errno| mount_remount(target, more | MountFlags::NOEXEC, c"");
+    Ok(mount_remount(target, refuse, c"").or_else(|_: Errno| mount_remount(target, more, c"")).or_else(last)?)
+}

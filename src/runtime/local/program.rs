@@ -1,0 +1,56 @@
+//! Which program pods' shims run: the small one beside the running one, if it is of the same build.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode, Stdio};
+
+use super::launch::OWN_PROGRAM;
+
+/// The small program's name; it lies in the same folder as `launchway`.
+const SMALL_PROGRAM: &str = "launchway-shim";
+/// What this build is called.
+const BUILD: &str = env!("LAUNCHWAY_BUILD");
+/// The verb by which a program tells its build.
+pub(super) const BUILD_VERB: &str = "build-name";
+
+/// A program to run, whatever happens to its file.
+#[derive(Debug)]
+pub(super) struct Program {
+    path: PathBuf,
+    /// Keeps `path` valid if it leads through this process' open files.
+    _file: Option<File>,
+}
+
+impl Program {
+    /// The program at `path`, or the best there is.
+    pub(super) fn new(path: Option<PathBuf>) -> Self {
+        match path {
+            Some(path) => Self { path, _file: None },
+            None => small_program().unwrap_or_else(|| Self { path: PathBuf::from(OWN_PROGRAM), _file: None }),
+        }
+    }
+
+    /// What to execute.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+}
+
+/// The small program, held open: an upgrade that replaces its file changes nothing for this process.
+fn small_program() -> Option<Program> {
+    let beside = std::env::current_exe().ok()?.with_file_name(SMALL_PROGRAM);
+    let file = File::open(beside).ok()?;
+    let path = PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()));
+    let output = Command::new(&path).arg(BUILD_VERB).env_clear().stdin(Stdio::null()).output().ok()?;
+    (output.stdout == BUILD.as_bytes()).then_some(Program { path, _file: Some(file) })
+}
+
+/// Runs the verb by which a program tells its build.
+pub(super) fn tell_build() -> ExitCode {
+    match io::stdout().write_all(BUILD.as_bytes()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(_) => ExitCode::FAILURE,
+    }
+}

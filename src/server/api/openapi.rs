@@ -1,0 +1,164 @@
+//! The API's description, at `/api/v1/openapi.json`.
+
+use std::sync::LazyLock;
+
+use axum::Json;
+use schemars::generate::SchemaSettings;
+use schemars::{JsonSchema, Schema, SchemaGenerator};
+use serde_json::{Map, Value, json};
+
+use super::act::{DeliveryRequest, HoldRequest, ScaleRequest, SyncRequest, UndoRequest};
+use super::output::ExecRequest;
+use crate::control::command::Done;
+use crate::runtime::ExecOutput;
+use crate::server::problem::Problem;
+use crate::server::view::{
+    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
+    RunDetail, RunView, ServiceView,
+};
+
+/// A schema by its type.
+type SchemaOf = fn(&mut SchemaGenerator) -> Schema;
+
+/// One thing that the API answers.
+struct Operation {
+    method: &'static str,
+    path: &'static str,
+    summary: &'static str,
+    request: Option<SchemaOf>,
+    answer: SchemaOf,
+}
+
+fn schema<T: JsonSchema>(generator: &mut SchemaGenerator) -> Schema {
+    generator.subschema_for::<T>()
+}
+
+const fn get(path: &'static str, summary: &'static str, answer: SchemaOf) -> Operation {
+    Operation { method: "get", path, summary, request: None, answer }
+}
+
+const fn post(path: &'static str, summary: &'static str, request: Option<SchemaOf>, answer: SchemaOf) -> Operation {
+    Operation { method: "post", path, summary, request, answer }
+}
+
+const OPERATIONS: [Operation; 29] = [
+    get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
+    get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
+    get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
+    get("/revisions/{repository}/{commit}", "A revision with what is written on it", schema::<RevisionView>),
+    get("/plans/{id}", "A plan", schema::<PlanView>),
+    get("/deployments", "Deployment configs", schema::<List<ConfigView>>),
+    get("/deployments/{project}/{stage}/{name}", "A deployment config", schema::<ConfigView>),
+    get("/deployments/{project}/{stage}/{name}/history", "Its versions, oldest first", schema::<List<HistoryRow>>),
+    get("/runs", "Runs, newest first", schema::<List<RunView>>),
+    get("/runs/{id}", "A run with its steps", schema::<RunDetail>),
+    get("/events", "Facts that runs were told, oldest first", schema::<List<EventView>>),
+    get("/watch", "The same as server-sent events, as they happen", schema::<EventView>),
+    get("/holds", "Why something may not change", schema::<List<HoldView>>),
+    get("/services", "Services with their addresses", schema::<List<ServiceView>>),
+    get("/services/{project}/{stage}/{service}/why", "Why a service is not what was pushed", schema::<Explanation>),
+    get("/pods", "Pods", schema::<List<PodView>>),
+    get("/logs", "What pods printed, as text", schema::<String>),
+    get("/openapi.json", "This description", schema::<Value>),
+    post("/sync", "Look at a repository now", Some(schema::<SyncRequest>), schema::<Done>),
+    post("/repositories/{name}/down", "Stop what a repository runs", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/latest", "Deploy what is declared now", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/cancel", "End the deployment under way", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/retry", "Attempt the failed version again", None, schema::<Done>),
+    post(
+        "/deployments/{project}/{stage}/{name}/undo",
+        "Deploy what an earlier version was",
+        Some(schema::<UndoRequest>),
+        schema::<Done>,
+    ),
+    post(
+        "/deployments/{project}/{stage}/{name}/scale",
+        "Change the number of pods",
+        Some(schema::<ScaleRequest>),
+        schema::<Done>,
+    ),
+    post(
+        "/deployments/{project}/{stage}/{name}/exec",
+        "Run a command beside the processes of a pod",
+        Some(schema::<ExecRequest>),
+        schema::<ExecOutput>,
+    ),
+    post("/deliveries", "Start a stage's delivery sequence", Some(schema::<DeliveryRequest>), schema::<Done>),
+    post("/holds", "Let nothing change until released", Some(schema::<HoldRequest>), schema::<Done>),
+    Operation { method: "delete", path: "/holds/{id}", summary: "End a hold", request: None, answer: schema::<Done> },
+];
+
+static DOCUMENT: LazyLock<Value> = LazyLock::new(build);
+
+/// The description, in OpenAPI 3.0.
+pub(in crate::server) async fn document() -> Json<&'static Value> {
+    Json(&DOCUMENT)
+}
+
+fn build() -> Value {
+    let mut generator = SchemaSettings::openapi3().into_generator();
+    let problem = generator.subschema_for::<Problem>();
+    let mut paths: Map<String, Value> = Map::new();
+    for operation in &OPERATIONS {
+        let path = paths.entry(format!("/api/v1{}", operation.path)).or_insert_with(|| json!({}));
+        path[operation.method] = describe(operation, &problem, &mut generator);
+    }
+    json!({
+        "openapi": "3.0.4",
+        "info": {"title": "launchway", "version": env!("CARGO_PKG_VERSION")},
+        "paths": paths,
+        "components": {
+            "schemas": generator.take_definitions(true),
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}],
+    })
+}
+
+fn describe(operation: &Operation, problem: &Schema, generator: &mut SchemaGenerator) -> Value {
+    let content = |schema: Schema| json!({"application/json": {"schema": schema}});
+    let mut described = json!({
+        "summary": operation.summary,
+        "parameters": parameters(operation.path),
+        "responses": {
+            "200": {"description": operation.summary, "content": content((operation.answer)(generator))},
+            "default": {
+                "description": "What is wrong, and what to do",
+                "content": {"application/problem+json": {"schema": problem}},
+            },
+        },
+    });
+    if let Some(request) = operation.request {
+        described["requestBody"] = json!({"required": true, "content": content(request(generator))});
+    }
+    described
+}
+
+/// The names between braces of a path.
+fn parameters(path: &str) -> Vec<Value> {
+    let names = path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}'));
+    names.map(|name| json!({"name": name, "in": "path", "required": true, "schema": {"type": "string"}})).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_reference_leads_somewhere() {
+        let text = build().to_string();
+        let names = text.split("#/components/schemas/").skip(1).filter_map(|rest| rest.split('"').next());
+        let document = build();
+        for name in names {
+            assert!(document["components"]["schemas"].get(name).is_some(), "{name}");
+        }
+    }
+
+    #[test]
+    fn every_operation_is_described_once() {
+        let document = build();
+        let paths = document["paths"].as_object().expect("paths");
+        let described: usize = paths.values().filter_map(Value::as_object).map(Map::len).sum();
+        assert_eq!(described, OPERATIONS.len());
+    }
+}

@@ -1,0 +1,177 @@
+//! A store that kills its process at the n-th record about the outbox.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use async_trait::async_trait;
+use launchway::error::Failure;
+use launchway::model::commit_status::CommitStatus;
+use launchway::model::hold::Hold;
+use launchway::model::ids::{
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+};
+use launchway::model::object::{Kind, ObjectKey};
+use launchway::model::plan::Plan;
+use launchway::model::run::Run;
+use launchway::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use launchway::model::time::Timestamp;
+use launchway::store::{
+    AppliedDigest, CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction, Versioned,
+    Write,
+};
+use rustix::process::{Signal, getpid, kill_process};
+
+/// When the process dies.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Moment {
+    Before,
+    After,
+}
+
+/// Kills its process at one record.
+pub(crate) struct DeadlyStore {
+    pub(crate) inner: Arc<dyn Store>,
+    pub(crate) record: u32,
+    pub(crate) moment: Moment,
+    pub(crate) seen: AtomicU32,
+}
+
+fn about_outbox(write: &Write) -> bool {
+    matches!(write, Write::Ask { .. } | Write::Withdraw { .. } | Write::Done(_) | Write::Postpone { .. })
+}
+
+fn die() {
+    kill_process(getpid(), Signal::KILL).unwrap();
+}
+
+type Answer<T> = Result<T, Failure>;
+
+#[async_trait]
+impl Store for DeadlyStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
+        let counts = transaction.writes.iter().any(about_outbox);
+        let now = counts && self.seen.fetch_add(1, Ordering::SeqCst) + 1 == self.record;
+        if now && self.moment == Moment::Before {
+            die();
+        }
+        let committed = self.inner.commit(transaction).await;
+        if now {
+            die();
+        }
+        committed
+    }
+
+    async fn retain(&self, retention: Retention) -> Answer<u64> {
+        self.inner.retain(retention).await
+    }
+
+    async fn backup(&self, to: &Path) -> Answer<()> {
+        self.inner.backup(to).await
+    }
+}
+
+#[async_trait]
+impl ReadStore for DeadlyStore {
+    async fn run(&self, id: &RunId) -> Answer<Option<Versioned<Run>>> {
+        self.inner.run(id).await
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Answer<Vec<Versioned<Run>>> {
+        self.inner.runs(filter).await
+    }
+
+    async fn slot(&self, service: &ServiceKey) -> Answer<Vec<Versioned<Run>>> {
+        self.inner.slot(service).await
+    }
+
+    async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Answer<Vec<EventRow>> {
+        self.inner.events(run, after, limit).await
+    }
+
+    async fn config(&self, key: &ConfigKey) -> Answer<Option<Versioned<ConfigState>>> {
+        self.inner.config(key).await
+    }
+
+    async fn configs(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+    ) -> Answer<Vec<Versioned<ConfigState>>> {
+        self.inner.configs(project, stage).await
+    }
+
+    async fn objects(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+        kind: Option<&Kind>,
+    ) -> Answer<Vec<Versioned<ObjectState>>> {
+        self.inner.objects(project, stage, kind).await
+    }
+
+    async fn object(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Answer<Option<Versioned<ObjectState>>> {
+        self.inner.object(project, stage, key).await
+    }
+
+    async fn applied(&self, project: &ProjectName, stage: &StageName) -> Answer<Vec<AppliedDigest>> {
+        self.inner.applied(project, stage).await
+    }
+
+    async fn applied_stages(&self, project: &ProjectName) -> Answer<Vec<StageName>> {
+        self.inner.applied_stages(project).await
+    }
+
+    async fn repository(&self, name: &RepositoryName) -> Answer<Option<Versioned<RepositoryState>>> {
+        self.inner.repository(name).await
+    }
+
+    async fn repositories(&self) -> Answer<Vec<Versioned<RepositoryState>>> {
+        self.inner.repositories().await
+    }
+
+    async fn revision(&self, repository: &RepositoryName, commit: &str) -> Answer<Option<RevisionState>> {
+        self.inner.revision(repository, commit).await
+    }
+
+    async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Answer<Vec<RevisionState>> {
+        self.inner.revisions(repository, limit).await
+    }
+
+    async fn plan(&self, id: &PlanId) -> Answer<Option<Plan>> {
+        self.inner.plan(id).await
+    }
+
+    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Answer<bool> {
+        self.inner.has_passed(service, content).await
+    }
+
+    async fn holds(&self) -> Answer<Vec<Hold>> {
+        self.inner.holds().await
+    }
+
+    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Answer<Vec<CommitStatus>> {
+        self.inner.posted(repository, commit).await
+    }
+
+    async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Answer<bool> {
+        self.inner.was_delivered(repository, id).await
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Answer<Vec<OutboxRow>> {
+        self.inner.due(now, limit).await
+    }
+
+    async fn next_due(&self, now: Timestamp) -> Answer<Option<Timestamp>> {
+        self.inner.next_due(now).await
+    }
+
+    async fn outbox(&self, run: Option<&RunId>) -> Answer<Vec<OutboxRow>> {
+        self.inner.outbox(run).await
+    }
+}

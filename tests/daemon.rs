@@ -1,0 +1,17 @@
+//! The daemon as people use it: real processes, real Git, real HTTP.
+
+#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+
+mod support {
+    pub(crate) mod daemon;
+    #[expect(dead_code, reason = "other tests need more of it")]
+    pub(crate) mod git;
+}
+
+mod daemon_edges {
+    mod bad_input;
+    mod rules;
+    mod survival;
+    mod thread;
+    mod triggers;
+}

@@ -1,0 +1,104 @@
+//! What is refused although it can be read, and how a person allows it.
+
+use crate::support::daemon::{World, eventually, repository, sleeper};
+
+fn ready_pods(world: &World) -> usize {
+    let pods = world.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
+    pods.iter().filter(|pod| pod["status"] == "Ready").count()
+}
+
+#[test]
+fn rewritten_history_is_refused_until_a_person_accepts_it() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))], "success");
+    world.git.git(&["reset", "--quiet", "--hard", "HEAD~1"]);
+    let rewritten = world.git.commit_files(&[("web.yaml", &sleeper("web", "type: Recreate", "3"))]);
+    world.git.git(&["push", "--quiet", "--force", "origin", "HEAD"]);
+    let why = world.status(&rewritten, "launchway/plan", "failure");
+    assert!(why.contains("history was rewritten") && why.contains("--accept-rewrite"), "{why}");
+    assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 2);
+    world.tell(&["sync", "--accept-rewrite", &rewritten]);
+    world.status(&rewritten, "launchway/default", "success");
+    assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 3);
+}
+
+#[test]
+fn a_deleted_branch_deletes_nothing() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let pod = world.pod_in("shop-default/web-1-0", "ready");
+    world.git.git(&["push", "--quiet", "origin", "HEAD:refs/heads/other"]);
+    world.git.git_in(&world.git.bare(), &["update-ref", "-d", "refs/heads/main"]);
+    let sync = world.run(&["sync"]);
+    assert!(!sync.status.success());
+    let problem = world.json(&["get", "repositories"])["items"][0]["problem"].to_string();
+    assert!(problem.contains("branch `main`"), "{problem}");
+    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod);
+    world.git.push();
+    let fixed = || world.json(&["get", "repositories"])["items"][0]["problem"].is_null();
+    eventually("the problem is gone", fixed);
+}
+
+#[test]
+fn emptying_a_repository_is_refused_until_a_person_allows_it() {
+    let world = World::new(&[]);
+    world.start();
+    let files: Vec<(String, String)> =
+        (1..5).map(|n| (format!("s{n}.yaml"), sleeper(&format!("s{n}"), "type: Recreate", "1"))).collect();
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (path.as_str(), text.as_str())).collect();
+    world.deploy(&files, "success");
+    eventually("four pods", || ready_pods(&world) == 4);
+    for (path, _) in &files {
+        std::fs::remove_file(world.git.work().join(path)).unwrap();
+    }
+    world.git.write("README.md", "empty\n");
+    let emptied = world.git.commit("Delete everything");
+    world.git.push();
+    let why = world.status(&emptied, "launchway/plan", "failure");
+    assert!(why.contains("--allow-prune"), "{why}");
+    assert_eq!(ready_pods(&world), 4);
+    world.tell(&["sync", "--allow-prune", &emptied]);
+    eventually("no process of a pod", || world.processes().is_empty());
+}
+
+#[test]
+fn a_broken_file_is_an_error_with_its_place_and_what_runs_keeps_running() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let pod = world.pod_in("shop-default/web-1-0", "ready");
+    let broken = world.git.push_files(&[("web.yaml", "kind: DeploymentConfig\napiVersion: v1\nspec: [\n")]);
+    let why = world.status(&broken, "launchway/plan", "error");
+    assert!(why.contains("web.yaml:"), "{why}");
+    let unknown = world.git.push_files(&[
+        ("web.yaml", &sleeper("web", "type: Recreate", "1")),
+        ("launchway.yaml", "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\nspec: {shipyrd: x}\n"),
+    ]);
+    let why = world.status(&unknown, "launchway/plan", "error");
+    assert!(why.contains("launchway.yaml:4") && why.contains("shipyrd"), "{why}");
+    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod);
+}
+
+#[test]
+fn a_second_repository_may_not_declare_the_same_project() {
+    let world = World::new(&[]);
+    let other = world.git.path("other.git").display().to_string();
+    let project = "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n";
+    let first =
+        world.git.push_files(&[("launchway.yaml", project), ("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    world.start();
+    world.status(&first, "launchway/default", "success");
+    world.stop();
+    world.git.git_in(world.git.root(), &["clone", "--quiet", "--bare", "origin.git", "other.git"]);
+    let bare = world.git.bare().display().to_string();
+    world.configure(&(repository("shop", &bare, &[]) + &repository("other", &other, &[])));
+    world.start();
+    eventually("a refusal", || {
+        let status = world.json(&["status", &first, "-r", "other"]);
+        status["statuses"][0]["description"].as_str().is_some_and(|why| why.contains("declares project `shop`"))
+    });
+    assert_eq!(ready_pods(&world), 1);
+}

@@ -1,0 +1,181 @@
+//! Daemons, shims, proxies and machines that die.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::{Value, json};
+
+use crate::support::daemon::{World, config, eventually, hook, send, sleeper};
+
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
+";
+
+/// A service whose pod answers HTTP.
+fn server() -> String {
+    let container = "{name: main, image: host, ports: [{containerPort: 8080}], command: [sh, -c, 'exec python3 -m \
+                     http.server --bind 127.0.0.1 $PORT'], readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}}";
+    config("web", "type: Recreate", container)
+}
+
+fn pid(value: i64) -> i32 {
+    i32::try_from(value).unwrap()
+}
+
+fn shim(world: &World, pod: &str) -> i32 {
+    pid(world.pod(pod)["shim"]["pid"].as_i64().unwrap())
+}
+
+#[test]
+fn pods_survive_the_kill_of_the_daemons_group_and_are_adopted() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &server()), ("service.yaml", SERVICE)], "success");
+    world.pod_in("shop-default/web-1-0", "ready");
+    let address = service_address(&world);
+    eventually("the service answers", || answers(&address));
+    let mut before = world.processes();
+    world.kill_group();
+    assert!(answers(&address), "the service goes on without a daemon");
+    world.start();
+    world.tell(&["sync"]);
+    let mut after = world.processes();
+    before.sort_unstable();
+    after.sort_unstable();
+    assert_eq!(before, after, "the same processes");
+    assert!(answers(&address));
+}
+
+#[test]
+fn a_pod_whose_shim_dies_is_replaced() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let process = pid(world.pod_in("shop-default/web-1-0", "ready"));
+    send(shim(&world, "shop-default/web-1-0"), Signal::KILL);
+    eventually("another pod", || {
+        let ready = world.pod_folders().into_keys().find(|pod| world.pod(pod)["phase"] == "ready");
+        ready.is_some_and(|pod| world.pod(&pod)["containers"][0]["process"]["pid"] != process)
+    });
+    eventually("two processes", || world.processes().len() == 2);
+    assert!(!world.processes().contains(&process));
+}
+
+#[test]
+fn what_a_hook_did_whose_shim_died_is_for_the_policy_to_say() {
+    for (policy, runs, state) in [("Abort", 1, "failure"), ("Retry", 2, "success"), ("Ignore", 1, "success")] {
+        let world = World::new(&[]);
+        let (runs_file, go) = (world.git.path("runs"), world.git.path("go"));
+        let script =
+            format!("echo run >> {}; while [ ! -f {} ]; do sleep 0.05; done", runs_file.display(), go.display());
+        let strategy = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", policy, &script));
+        world.start();
+        let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
+        eventually("the hook runs", || world.lines("runs").len() == 1);
+        let shim = shim(&world, "shop-default/web-1-hook-pre");
+        send(shim, Signal::KILL);
+        if policy == "Retry" {
+            eventually("the hook runs again", || world.lines("runs").len() == 2);
+        }
+        std::fs::write(&go, "").unwrap();
+        world.status(&commit, "launchway/default", state);
+        assert_eq!(world.lines("runs").len(), runs, "{policy}");
+    }
+}
+
+#[test]
+fn no_connection_is_refused_when_a_proxy_dies() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &server()), ("service.yaml", SERVICE)], "success");
+    let address = service_address(&world);
+    eventually("the service answers", || answers(&address));
+    let (stop, refused, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                match TcpStream::connect(&address) {
+                    Ok(_) => served.fetch_add(1, Ordering::SeqCst),
+                    Err(_) => refused.fetch_add(1, Ordering::SeqCst),
+                };
+            }
+        });
+        for _ in 0..3 {
+            let proxy = proxy(&world).expect("a proxy");
+            send(proxy, Signal::KILL);
+            eventually("another proxy", || self::proxy(&world).is_some_and(|next| next != proxy));
+            eventually("the service answers again", || answers(&address));
+        }
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(refused.load(Ordering::SeqCst), 0);
+    assert!(served.load(Ordering::SeqCst) > 0);
+}
+
+#[test]
+fn after_a_reboot_what_served_serves_again_without_network_and_hooks() {
+    let world = World::new(&[]);
+    let count = hook("pre", "Abort", &format!("echo pre >> {}", world.git.path("hooks").display()));
+    let strategy = format!("type: Recreate, recreateParams: {{{count}}}");
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", &strategy, "1"))], "success");
+    let before = world.pod_in("shop-default/web-1-0", "ready");
+    world.kill();
+    world.kill_processes();
+    for folder in world.pod_folders().into_values() {
+        pretend_earlier_boot(&folder.join("status.json"));
+    }
+    std::fs::rename(world.git.bare(), world.git.path("gone.git")).unwrap();
+    world.start();
+    eventually("the last complete version serves", || {
+        let pods = world.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
+        pods.iter().any(|pod| pod["config"] == "web" && pod["status"] == "Ready" && pod["version"] == 1)
+    });
+    assert_eq!(world.lines("hooks"), ["pre"]);
+    assert!(!world.processes().contains(&pid(before)));
+    assert_eq!(world.processes().len(), 2);
+}
+
+fn pretend_earlier_boot(status: &Path) {
+    let mut value: Value = serde_json::from_slice(&std::fs::read(status).unwrap()).unwrap();
+    value["bootId"] = json!("an-earlier-boot");
+    std::fs::write(status, value.to_string()).unwrap();
+}
+
+/// Where the service `web` listens.
+fn service_address(world: &World) -> String {
+    let mut found = None;
+    let known = std::cell::RefCell::new(&mut found);
+    eventually("a service", || {
+        let services = world.json(&["get", "services"]);
+        let address = services["items"][0]["address"].as_str().map(|host| format!("{host}:80"));
+        **known.borrow_mut() = address;
+        known.borrow().is_some()
+    });
+    found.unwrap()
+}
+
+/// Whether HTTP is answered with success.
+fn answers(address: &str) -> bool {
+    let Ok(mut stream) = TcpStream::connect(address) else { return false };
+    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    let mut answer = String::new();
+    stream.write_all(b"GET / HTTP/1.0\r\nhost: web\r\n\r\n").is_ok()
+        && stream.read_to_string(&mut answer).is_ok()
+        && answer.split(' ').nth(1) == Some("200")
+}
+
+/// The proxy's process: the child of the shim that holds the service's socket.
+fn proxy(world: &World) -> Option<i32> {
+    world.processes().into_iter().find(|pid| {
+        let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        String::from_utf8_lossy(&command).split('\0').any(|word| word == "proxy")
+    })
+}

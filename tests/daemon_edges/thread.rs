@@ -1,0 +1,99 @@
+//! From a push to its notes, and down and up again.
+
+use serde_json::Value;
+
+use crate::support::daemon::{World, complaint, eventually, hook, repository, sleeper};
+
+const SHIPYARD: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}
+";
+
+/// A service in two stages with hooks that count.
+fn two_stages(world: &World, version: &str) -> String {
+    let count = |point: &str| {
+        let file = world.git.path("hooks").display().to_string();
+        hook(point, "Abort", &format!("echo {point} >> {file}; echo this is {point}"))
+    };
+    sleeper("web", &format!("type: Recreate, recreateParams: {{{}, {}}}", count("pre"), count("post")), version)
+}
+
+/// What the questions about a delivery are answered, with or without a daemon.
+fn answers(world: &World, commit: &str) {
+    assert_eq!(world.json(&["status", commit])["commit"], commit);
+    assert_eq!(world.json(&["history", "web", "-s", "production"])["items"][0]["status"], "Complete");
+    assert_eq!(world.json(&["get", "deployments"])["items"][1]["serving"]["version"], 1);
+    assert_eq!(world.json(&["get", "repositories"])["items"][0]["applied"], commit);
+    assert!(world.tell(&["why", "web", "-s", "dev"]).contains("waits for nothing"));
+    let plan = world.run(&["plan", "work", "-r", "shop", "--from", "applied", "--exit-code"]);
+    assert_eq!(plan.status.code(), Some(0), "after convergence: {}", complaint(&plan));
+}
+
+#[test]
+fn a_push_runs_through_its_stages_and_is_told_on_the_commit() {
+    let world = World::new(&[]);
+    world.start();
+    let commit = world.git.push_files(&[("shipyard.yaml", SHIPYARD), ("web.yaml", &two_stages(&world, "1"))]);
+    world.status(&commit, "launchway/production", "success");
+    for step in ["dev/web/pre", "dev/web/post", "production/web/pre", "production/web/post"] {
+        world.status(&commit, &format!("launchway/{step}"), "success");
+    }
+    assert_eq!(world.lines("hooks"), ["pre", "post", "pre", "post"]);
+    assert!(world.tell(&["logs", "dc/web", "-s", "dev"]).contains("this is pre"));
+    answers(&world, &commit);
+    world.stop();
+    answers(&world, &commit);
+}
+
+#[test]
+fn what_is_down_stays_down_until_up() {
+    let world = World::new(&[]);
+    world.configure(&repository("origin", &world.git.bare().display().to_string(), &[]));
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    world.tell(&["down"]);
+    eventually("no process of a pod", || world.processes().is_empty());
+    world.stop();
+    world.start();
+    world.tell(&["sync"]);
+    assert!(world.processes().is_empty(), "nothing comes back by itself");
+    world.stop();
+    let up = world.run(&["up", "origin.git", "--once"]);
+    assert_eq!(up.status.code(), Some(0), "{}", complaint(&up));
+    eventually("a shim and its process", || world.processes().len() == 2);
+}
+
+#[test]
+fn a_repository_goes_down_without_a_daemon_and_comes_up_again() {
+    let world = World::new(&[]);
+    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    let up = world.run(&["up", "origin.git", "--once"]);
+    assert_eq!(up.status.code(), Some(0), "{}", complaint(&up));
+    let first = world.pod_in("origin-default/web-1-0", "ready");
+    world.tell(&["down"]);
+    assert!(world.processes().is_empty(), "down waits for the end of everything");
+    assert_eq!(world.run(&["up", "origin.git", "--once"]).status.code(), Some(0));
+    eventually("a shim and its process", || world.processes().len() == 2);
+    assert!(!world.processes().contains(&i32::try_from(first).unwrap()));
+}
+
+#[test]
+fn up_once_says_how_the_head_ended() {
+    let world = World::new(&[]);
+    let failing = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "echo no room; exit 3"));
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &failing, "1"))]);
+    let up = world.run(&["up", "origin.git", "--once"]);
+    assert_eq!(up.status.code(), Some(1), "{}", complaint(&up));
+    let told = world.status(&commit, "launchway/default/web/pre", "failure");
+    assert!(told.contains('3'), "{told}");
+    assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"], Value::Null);
+    let missing = world.run(&["up", "nowhere.git", "--once"]);
+    assert!(matches!(missing.status.code(), Some(2 | 3)), "{}", complaint(&missing));
+}

@@ -1,0 +1,139 @@
+//! Reasons to look at a repository: all mean the same, and many at once mean one.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use aws_lc_rs::hmac;
+use rustix::process::Signal;
+
+use crate::support::daemon::{World, complaint, eventually, hook, http, repository, sleeper};
+
+const SECRET: &str = "a secret of at least some length";
+
+fn sign(body: &[u8]) -> String {
+    let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), body);
+    tag.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// A world whose repository takes webhooks.
+fn world_with_webhooks() -> World {
+    let world = World::new(&["webhook: {secretFiles: [secret]}"]);
+    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    world.start();
+    world
+}
+
+/// Calls the webhook as a push of `after`; gives the answer's status.
+fn call(address: &str, after: &str, id: &str, signature: Option<&str>) -> u16 {
+    let body = serde_json::json!({"ref": "refs/heads/main", "before": "0".repeat(40), "after": after}).to_string();
+    let signed = sign(body.as_bytes());
+    let headers = [
+        ("content-type", "application/json"),
+        ("x-gitea-event", "push"),
+        ("x-gitea-delivery", id),
+        ("x-gitea-signature", signature.unwrap_or(&signed)),
+    ];
+    http(address, "POST", "/webhooks/shop", &headers, body.as_bytes()).0
+}
+
+#[test]
+fn a_push_is_seen_at_once_and_our_own_push_of_notes_is_no_reason_to_look() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let looks = world.looks();
+    let since = Instant::now();
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    eventually("the revision is seen", || world.json(&["status", &commit])["commit"] == commit.as_str());
+    assert!(since.elapsed() < Duration::from_secs(2), "seen after {:?}", since.elapsed());
+    world.status(&commit, "launchway/default", "success");
+    let more = world.looks() - looks;
+    assert!((1.0..=2.0).contains(&more), "one push, {more} looks, and notes caused none");
+}
+
+#[test]
+fn a_schedule_looks_without_any_event() {
+    let world = World::new(&["schedule: {cron: '* * * * *'}"]);
+    world.start();
+    eventually("the first look", || world.looks() >= 1.0);
+    let looks = world.looks();
+    eventually("another look within a minute", || world.looks() > looks);
+}
+
+/// Makes 1,000 signed calls from 50 clients; gives their answers.
+fn call_a_thousand_times(address: &str) -> Vec<u16> {
+    let client = |client: usize| (0..20).map(move |turn| format!("{client}-{turn}"));
+    std::thread::scope(|scope| {
+        let calls = |ids: Vec<String>| ids.iter().map(|id| call(address, &"1".repeat(40), id, None)).collect();
+        let start = |number| scope.spawn(move || -> Vec<u16> { calls(client(number).collect()) });
+        let clients: Vec<_> = (0..50).map(start).collect();
+        clients.into_iter().flat_map(|client| client.join().unwrap()).collect()
+    })
+}
+
+#[test]
+fn a_thousand_calls_during_a_look_are_one_more_and_each_is_answered() {
+    let world = World::new(&[]);
+    // A remote that takes connections and says nothing until it is dropped: the look is under way all the time.
+    let remote = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let url = format!("http://{}/shop.git", remote.local_addr().unwrap());
+    world.configure(&repository("shop", &url, &["webhook: {secretFiles: [secret]}"]));
+    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    world.start();
+    eventually("the first look", || world.looks() >= 1.0);
+    let answers = call_a_thousand_times(&world.address());
+    assert_eq!(answers.len(), 1000);
+    assert!(answers.iter().all(|status| matches!(status, 200 | 202)), "{answers:?}");
+    assert!((world.looks() - 1.0).abs() < 0.5, "one look is in flight");
+    drop(remote);
+    eventually("the queued look", || world.looks() >= 2.0);
+    // A look that a person waits for comes after all that was queued.
+    assert!(!world.run(&["sync"]).status.success());
+    assert!(world.looks() <= 3.0, "{} looks", world.looks());
+}
+
+#[test]
+fn a_webhook_without_its_signature_is_refused_and_no_reason_to_look() {
+    let world = world_with_webhooks();
+    eventually("the first look", || world.looks() >= 1.0);
+    let (address, before) = (world.address(), world.looks());
+    assert_eq!(call(&address, &"1".repeat(40), "1", Some(&"0".repeat(64))), 401);
+    let large = vec![b' '; 2 << 20];
+    let headers = [("content-type", "application/json"), ("x-gitea-event", "push")];
+    assert_eq!(http(&address, "POST", "/webhooks/shop", &headers, &large).0, 413);
+    assert_eq!(http(&address, "POST", "/webhooks/other", &headers, b"{}").0, 404);
+    assert!((world.looks() - before).abs() < 0.5);
+}
+
+#[test]
+fn a_pushers_terminal_shows_progress_and_outcome() {
+    let world = World::new(&[]);
+    world.start();
+    let bare = world.git.bare().display().to_string();
+    world.tell(&["repository", "install-hook", &bare, "-r", "shop"]);
+    let failing = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "exit 3"));
+    world.git.commit_files(&[("web.yaml", &sleeper("web", &failing, "1"))]);
+    let push = world.git.try_git_in(&world.git.work(), &["push", "origin", "HEAD"]);
+    let told = complaint(&push);
+    assert!(push.status.success(), "a push never fails: {told}");
+    assert!(told.contains("remote:") && told.contains("launchway/default/web/pre"), "{told}");
+    assert!(told.contains("failure"), "{told}");
+}
+
+#[test]
+fn a_push_goes_through_without_a_daemon_and_with_one_that_hangs() {
+    let world = World::new(&[]);
+    world.start();
+    let bare = world.git.bare().display().to_string();
+    world.tell(&["repository", "install-hook", &bare, "-r", "shop"]);
+    crate::support::daemon::send(world.pid(), Signal::STOP);
+    for (name, daemon) in [("1", "hangs"), ("2", "is gone")] {
+        world.git.commit_files(&[("note.txt", name)]);
+        let since = Instant::now();
+        let mut push = world.git.command(&world.git.work());
+        let output = push.args(["push", "origin", "HEAD"]).stdin(Stdio::null()).output().unwrap();
+        assert!(output.status.success(), "the daemon {daemon}: {}", complaint(&output));
+        assert!(since.elapsed() < Duration::from_secs(20), "the daemon {daemon}: {:?}", since.elapsed());
+        world.kill();
+    }
+}

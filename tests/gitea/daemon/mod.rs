@@ -1,0 +1,214 @@
+//! The whole daemon against a real Gitea: a push, the webhook, real pods, and statuses read back.
+
+mod process;
+mod recorder;
+mod shop;
+
+use process::{Daemon, Watching, entry, eventually, settled};
+use recorder::Recorder;
+
+use crate::receiver::SECRET;
+use crate::repository::{Repository, ShownStatus};
+use crate::work_tree::WorkTree;
+
+/// The state and the description of a context.
+fn told<'a>(statuses: &'a [ShownStatus], context: &str) -> (&'a str, &'a str) {
+    let status = statuses.iter().find(|status| status.context == context);
+    assert!(status.is_some(), "nothing is told about {context}: {statuses:#?}");
+    let status = status.unwrap();
+    (&status.state, &status.description)
+}
+
+fn contexts(statuses: &[ShownStatus]) -> Vec<&str> {
+    statuses.iter().map(|status| status.context.as_str()).collect()
+}
+
+/// The shop, pushed for the first time.
+async fn pushed_shop(repository: &Repository) -> (WorkTree, String) {
+    let tree = WorkTree::create(repository);
+    let commit = shop::commit(&tree);
+    tree.push_over_http("main").await;
+    (tree, commit)
+}
+
+#[tokio::test]
+async fn a_push_over_http_is_deployed_and_told_on_its_commit() {
+    let repository = Repository::create("daemon-http").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    settled(&repository, &first).await;
+    repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
+
+    let second = shop::commit_change(&tree);
+    tree.push_over_http("main").await;
+    let statuses = settled(&repository, &second).await;
+    let expected = [
+        "launchway/dev",
+        "launchway/dev/web",
+        "launchway/dev/web/pre",
+        "launchway/plan",
+        "launchway/production",
+        "launchway/production/web",
+        "launchway/production/web/pre",
+    ];
+    assert_eq!(contexts(&statuses), expected);
+    assert!(statuses.iter().all(|status| status.state == "success"), "{statuses:#?}");
+    assert_eq!((daemon.serving("dev").await, daemon.serving("production").await), ((2, 1), (2, 1)));
+    for status in &statuses {
+        let page = daemon.page(&status.target_url).await;
+        if status.context.ends_with("/pre") {
+            assert!(page.contains("pre") && page.contains("the tables fit"), "{}: {page}", status.target_url);
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_push_over_ssh_is_deployed_with_a_key_and_told_with_a_token() {
+    let repository = Repository::create_private("daemon-ssh").await;
+    let tree = WorkTree::create(&repository);
+    let (key, public_key) = tree.make_key();
+    repository.add_deploy_key(&public_key).await;
+    let first = shop::commit(&tree);
+    tree.push_over_ssh(&key, "main").await;
+    let files = [("sshKeyFile", &key), ("knownHostsFile", &repository.server.known_hosts())];
+    let credentials = files.map(|(name, file)| entry(name, file)).to_vec();
+    let watching = Watching { url: repository.ssh_url(), credentials, ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+    settled(&repository, &first).await;
+    repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
+
+    let second = shop::commit_change(&tree);
+    tree.push_over_ssh(&key, "main").await;
+    let statuses = settled(&repository, &second).await;
+    assert!(statuses.iter().all(|status| status.state == "success"), "{statuses:#?}");
+    assert_eq!(daemon.serving("production").await, (2, 1));
+}
+
+#[tokio::test]
+async fn a_host_key_is_never_trusted_because_it_is_the_first() {
+    let repository = Repository::create("daemon-unknown-host").await;
+    let tree = WorkTree::create(&repository);
+    let (key, public_key) = tree.make_key();
+    repository.add_deploy_key(&public_key).await;
+    shop::commit(&tree);
+    tree.push_over_ssh(&key, "main").await;
+    let known_hosts = key.with_file_name("known_hosts");
+    std::fs::write(&known_hosts, "").unwrap();
+    let credentials = vec![entry("sshKeyFile", &key), entry("knownHostsFile", &known_hosts)];
+    let watching = Watching { url: repository.ssh_url(), credentials, ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+
+    let listed = daemon.command(&["get", "repositories"]);
+    assert!(listed.contains("Failed") && listed.contains("host key"), "{listed}");
+    assert_eq!(std::fs::read_to_string(&known_hosts).unwrap(), "");
+}
+
+#[tokio::test]
+async fn a_failing_hook_is_told_with_its_last_lines_and_changes_nothing() {
+    let repository = Repository::create("daemon-failing-hook").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    settled(&repository, &first).await;
+    repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
+
+    let second = shop::commit_failure(&tree);
+    tree.push_over_http("main").await;
+    let statuses = settled(&repository, &second).await;
+    let (state, description) = told(&statuses, "launchway/dev/web/pre");
+    assert_eq!(state, "failure");
+    assert!(description.contains("exit code 3") && description.contains("no table orders"), "{description}");
+    assert_eq!(told(&statuses, "launchway/dev").0, "failure");
+    let (state, description) = told(&statuses, "launchway/production");
+    assert!(state == "skipped" && description.contains("dev stopped it"), "{state}: {description}");
+    assert_eq!((daemon.serving("dev").await, daemon.serving("production").await), ((1, 1), (1, 1)));
+    let of_hook = statuses.iter().find(|status| status.context.ends_with("/pre")).unwrap();
+    let page = daemon.page(&of_hook.target_url).await;
+    assert!(page.contains("looking for tables\nthere is no table orders"), "{page}");
+    assert!(page.contains(r#"<span class="added">+ git:web@"#), "{page}");
+}
+
+#[tokio::test]
+async fn what_no_webhook_tells_is_found_by_the_poll() {
+    let repository = Repository::create("daemon-poll").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let watching = Watching { poll: "1s", ..Watching::over_http(&repository) };
+    let mut daemon = Daemon::start(&repository, &watching).await;
+    settled(&repository, &first).await;
+    repository.add_hook(&daemon.webhook_url(), "known to nobody", "json").await;
+
+    let second = shop::commit_change(&tree);
+    tree.push_over_http("main").await;
+    assert_eq!(told(&settled(&repository, &second).await, "launchway/production").0, "success");
+    eventually("the webhook is refused", async || {
+        let refused = r#"launchway_webhooks_total{repository="shop",result="refused"}"#;
+        daemon.page("/metrics").await.contains(refused).then_some(())
+    })
+    .await;
+
+    daemon.stop();
+    let third = shop::commit_failure(&tree);
+    tree.push_over_http("main").await;
+    daemon.resume().await;
+    assert_eq!(told(&settled(&repository, &third).await, "launchway/dev").0, "failure");
+}
+
+#[tokio::test]
+async fn a_token_without_rights_is_named_and_stops_no_deployment() {
+    let repository = Repository::create("daemon-rights").await;
+    let (_tree, commit) = pushed_shop(&repository).await;
+    let token = repository.server.user_token("daemon-reader", &["read:repository"]).await;
+    let watching = Watching { poll: "1s", token: token.clone(), ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+    eventually("both stages serve", async || (daemon.serving("production").await == (1, 1)).then_some(())).await;
+    assert!(repository.statuses(&commit).await.is_empty());
+    let problem = "the token may not write commit statuses";
+    let shown = [
+        daemon.command(&["get", "repositories"]),
+        daemon.command(&["status"]),
+        daemon.page("/").await,
+        daemon.api("repositories/shop").await["statusProblem"].to_string(),
+        daemon.log(),
+    ];
+    for text in shown {
+        assert!(text.contains(problem) && !text.contains(&token), "{text}");
+    }
+
+    daemon.set_token(repository.server.admin_token());
+    let statuses = settled(&repository, &commit).await;
+    assert_eq!(told(&statuses, "launchway/production").0, "success");
+    eventually("the problem is gone", async || {
+        daemon.api("repositories/shop").await["statusProblem"].is_null().then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_webhook_that_is_told_again_deploys_nothing_again() {
+    let repository = Repository::create("daemon-replay").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    settled(&repository, &first).await;
+    let (recorder, url) = Recorder::before(daemon.webhook_url()).await;
+    let hook = repository.add_hook(&url, SECRET, "json").await;
+    let second = shop::commit_change(&tree);
+    tree.push_over_http("main").await;
+    settled(&repository, &second).await;
+    let runs = daemon.api("runs").await;
+    let (posted, looks) = (repository.posted(&second).await, looks(&daemon).await);
+
+    assert_eq!(recorder.replay().await["result"], "duplicate");
+    // A new delivery about the same commit is a look that finds nothing.
+    repository.test_hook(hook).await;
+    eventually("the repository is looked at", async || (self::looks(&daemon).await > looks).then_some(())).await;
+    assert_eq!(recorder.replay().await["result"], "duplicate");
+    assert_eq!(daemon.api("runs").await, runs);
+    assert_eq!(repository.posted(&second).await, posted);
+}
+
+/// How often the daemon looked at the repository.
+async fn looks(daemon: &Daemon) -> u64 {
+    let metrics = daemon.page("/metrics").await;
+    let line =
+        metrics.lines().find_map(|line| line.strip_prefix("launchway_repository_looks_total{repository=\"shop\"} "));
+    line.unwrap().parse().unwrap()
+}

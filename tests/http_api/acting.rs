@@ -1,0 +1,74 @@
+use launchway::control::command::Command;
+use launchway::testing::world::config_key;
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+
+use crate::support::{OPERATOR, READER, shop};
+
+#[tokio::test]
+async fn an_operators_request_becomes_a_command_with_their_name() {
+    let server = shop().await;
+    let post =
+        |path: &'static str, body: Value| server.request(Method::POST, path).bearer_auth(OPERATOR).json(&body).send();
+    for (path, body) in [
+        ("/api/v1/deployments/shop/dev/web/latest", json!({})),
+        ("/api/v1/deployments/shop/dev/web/undo", json!({"toVersion": 1})),
+        ("/api/v1/deployments/shop/dev/web/scale", json!({"replicas": 3})),
+        ("/api/v1/sync", json!({"allowPrune": "1a2b"})),
+        ("/api/v1/holds", json!({"project": "shop", "stage": "dev", "reason": "sale"})),
+        ("/api/v1/deliveries", json!({"project": "shop", "stage": "dev"})),
+    ] {
+        let response = post(path, body).await.unwrap();
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        assert_eq!(response.json::<Value>().await.unwrap()["message"], "rolled out");
+    }
+    let released = server.request(Method::DELETE, "/api/v1/holds/h1").bearer_auth(OPERATOR).send().await.unwrap();
+    assert_eq!(released.status(), StatusCode::OK);
+    let asked = server.asked.all();
+    let config = config_key("dev", "web");
+    assert_eq!(asked.len(), 7);
+    assert!(asked.iter().all(|(_, by)| by == "ann"));
+    assert_eq!(asked[0].0, Command::Latest { config: config.clone() });
+    assert_eq!(asked[1].0, Command::Undo { config: config.clone(), to_version: Some(1) });
+    assert_eq!(asked[2].0, Command::Scale { config, replicas: 3 });
+}
+
+#[tokio::test]
+async fn who_may_not_act_does_not() {
+    let server = shop().await;
+    let path = "/api/v1/deployments/shop/dev/web/latest";
+    let nobody = server.request(Method::POST, path).send().await.unwrap();
+    assert_eq!(nobody.status(), StatusCode::UNAUTHORIZED);
+    let reader = server.request(Method::POST, path).bearer_auth(READER).send().await.unwrap();
+    assert_eq!(reader.status(), StatusCode::FORBIDDEN);
+    let lured = server.request(Method::POST, path).bearer_auth(OPERATOR).header("origin", "https://evil.example");
+    assert_eq!(lured.send().await.unwrap().status(), StatusCode::FORBIDDEN);
+    assert!(server.asked.all().is_empty());
+}
+
+#[tokio::test]
+async fn a_refusal_says_what_to_do() {
+    let server = shop().await;
+    let path = "/api/v1/deployments/shop/dev/web/retry";
+    let response = server.request(Method::POST, path).bearer_auth(OPERATOR).send().await.unwrap();
+    assert_eq!(response.status(), StatusCode::CONFLICT);
+    let problem: Value = response.json().await.unwrap();
+    assert_eq!(problem["detail"], "rollout #1 is complete");
+    assert_eq!(problem["hint"], "use `rollout latest`");
+}
+
+#[tokio::test]
+async fn a_body_that_makes_no_sense_is_refused() {
+    let server = shop().await;
+    let post = |body: &'static str| {
+        let request = server.request(Method::POST, "/api/v1/deployments/shop/dev/web/scale").bearer_auth(OPERATOR);
+        request.header("content-type", "application/json").body(body).send()
+    };
+    for body in ["{", "{}", r#"{"replicas": -1}"#, r#"{"replicas": 1, "more": 2}"#] {
+        let response = post(body).await.unwrap();
+        assert!(response.status().is_client_error(), "{body}: {}", response.status());
+        assert_eq!(response.headers()["content-type"], "application/problem+json", "{body}");
+    }
+    let get = server.request(Method::PUT, "/api/v1/holds").bearer_auth(OPERATOR).send().await.unwrap();
+    assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
+}

@@ -1,0 +1,118 @@
+//! A server over a simulated world.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use launchway::control::command::{Command, Commands, Done, Refusal};
+use launchway::error::Failure;
+use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::model::time::Timestamp;
+use launchway::server::access::{Access, Role, Token};
+use launchway::server::listener::{self, Timeouts};
+use launchway::server::query::Query;
+use launchway::server::router::router;
+use launchway::server::state::ServerState;
+use launchway::store::sqlite::SqliteReader;
+use launchway::testing::runtime::Behaviour;
+use launchway::testing::world::{World, deployment_config, hook, project};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::{Value, json};
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// A token that may act.
+pub(crate) const OPERATOR: &str = "an-operators-secret";
+/// A token that may read.
+pub(crate) const READER: &str = "a-readers-secret";
+
+/// A server that answers until it is dropped.
+pub(crate) struct Server {
+    pub(crate) url: String,
+    pub(crate) asked: Arc<Recorder>,
+    pub(crate) folder: tempfile::TempDir,
+    http: reqwest::Client,
+    _running: DropGuard,
+}
+
+/// Remembers commands instead of carrying them out.
+#[derive(Default)]
+pub(crate) struct Recorder(Mutex<Vec<(Command, String)>>);
+
+#[async_trait]
+impl Commands for Recorder {
+    async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
+        if let Command::Retry { .. } = command {
+            return Err(Refusal::Conflict(Failure::stalled("rollout #1 is complete").hint("use `rollout latest`")));
+        }
+        self.0.lock().unwrap().push((command, by.to_owned()));
+        Ok(Done { message: "rolled out".into(), runs: vec![] })
+    }
+}
+
+impl Recorder {
+    pub(crate) fn all(&self) -> Vec<(Command, String)> {
+        self.0.lock().unwrap().clone()
+    }
+}
+
+/// A shop with two stages, of which `web` was pushed twice; the second time its pre hook failed.
+pub(crate) async fn shop() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    let params = json!({"maxSurge": 1, "maxUnavailable": 0, "pre": hook("Abort")});
+    let spec = json!({"strategy": {"type": "Rolling", "rollingParams": params}});
+    let shop = |image: &str| project(two_stages(), &[deployment_config("web", image, 2, spec.clone())]);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    world.runtime.behave("web-2-hook-pre", Behaviour::fails(3));
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    serve(folder, &world).await
+}
+
+fn two_stages() -> Shipyard {
+    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let delivery = || Sequence { name: "delivery".into(), triggered_on: vec![], tasks: vec![task("deployment")] };
+    let stage = |name: &str| Stage { name: name.into(), sequences: vec![delivery()] };
+    Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
+}
+
+async fn serve(folder: tempfile::TempDir, world: &World) -> Server {
+    let asked = Arc::new(Recorder::default());
+    let store = Arc::new(SqliteReader::open(&folder.path().join("store.db")).unwrap());
+    let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
+    let shutdown = CancellationToken::new();
+    let state = ServerState {
+        query: Query { store, runtime: Some(world.runtime.clone()) },
+        commands: Some(asked.clone()),
+        access: Arc::new(Access { tokens, loopback: true, public_host: None }),
+        started_at: Timestamp(0),
+        stop: shutdown.clone(),
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(listener::serve(listener, router(state), Timeouts::default(), shutdown.clone()));
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    Server { url, asked, folder, http, _running: shutdown.drop_guard() }
+}
+
+impl Server {
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        self.http.request(method, format!("{}{path}", self.url))
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Response {
+        self.request(Method::GET, path).send().await.unwrap()
+    }
+
+    pub(crate) async fn json(&self, path: &str) -> Value {
+        let response = self.get(path).await;
+        assert_eq!(response.status(), StatusCode::OK, "{path}");
+        response.json().await.unwrap()
+    }
+
+    pub(crate) async fn page(&self, path: &str) -> String {
+        let response = self.get(path).await;
+        assert_eq!(response.headers()["content-type"], "text/html; charset=utf-8", "{path}");
+        response.text().await.unwrap()
+    }
+}
