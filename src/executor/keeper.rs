@@ -22,7 +22,6 @@ use crate::model::run::Run;
 use crate::model::state::{ConfigState, Versioned};
 use crate::model::time::Timestamp;
 use crate::runtime::{Runtime, RuntimeChange};
-use crate::store::Write;
 
 /// How often everything is compared although nothing is announced.
 const FULL_LOOK: Duration = Duration::from_secs(60);
@@ -170,7 +169,7 @@ impl Keeper {
         self.remember(&state.key, started.as_ref().err());
         self.tell_owner(state, &serving, &mine).await?;
         if state.removed && mine.iter().all(|pod| matches!(pod.phase, PodPhase::Ended { .. })) {
-            self.forget(config, &mine).await?;
+            self.forget(&state.key, &mine).await?;
         }
         let retry = started.is_err().then(|| now + START_PAUSE);
         Ok(serving.look_again.into_iter().chain(retry).min())
@@ -222,12 +221,11 @@ impl Keeper {
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.
-    async fn forget(&self, config: &Versioned<ConfigState>, pods: &[ObservedPod]) -> Result<()> {
+    async fn forget(&self, config: &ConfigKey, pods: &[ObservedPod]) -> Result<()> {
         for pod in pods {
             self.runtime.remove_pod(&pod.id).await?;
         }
-        let key = Versioned { version: config.version, value: config.value.key.clone() };
-        self.driver.commit(&[Input::Write(Box::new(Write::RemoveConfig(key)))]).await
+        self.driver.commit(&[Input::Forget(config.clone())]).await
     }
 }
 

@@ -34,6 +34,8 @@ pub enum Input {
     Quiesce(ConfigKey),
     /// What served is to serve again.
     Resume(ConfigKey),
+    /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
+    Forget(ConfigKey),
     /// A repository is taken down (true) or brought up again.
     Down(RepositoryName, bool),
     /// Written as it is, in the same transaction.
@@ -127,10 +129,13 @@ impl<'a> Transition<'a> {
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
-            Input::Down(repository, down) => self.down(repository, *down).await?,
-            Input::Write(write) => {
-                self.writes.push((**write).clone());
+            Input::Forget(config) => {
+                let removed = self.store.config(config).await?.filter(|state| state.value.removed);
+                let key = |state: Versioned<ConfigState>| Versioned { version: state.version, value: config.clone() };
+                self.writes.extend(removed.map(|state| Write::RemoveConfig(key(state))));
             }
+            Input::Down(repository, down) => self.down(repository, *down).await?,
+            Input::Write(write) => self.writes.push((**write).clone()),
         }
         Ok(())
     }

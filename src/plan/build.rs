@@ -91,10 +91,11 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
         let here = carried_out(stage, seen, |service| {
-            nearest(&before, service)
+            nearest(&before, &stages, service)
                 .is_some_and(|before| carried.get(&before.name).is_some_and(|it| it.contains(service)))
         });
-        stages.push(plan_stage(stage, start, sequence, &before, seen, &here));
+        let planned = plan_stage(stage, start, sequence, |service| nearest(&before, &stages, service), seen, &here);
+        stages.push(planned);
         carried.insert(&stage.name, here);
     }
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
@@ -159,9 +160,13 @@ fn predecessors<'a>(
     found
 }
 
-/// The nearest stage before that has a service: those without it let everything pass.
-fn nearest<'a>(before: &[&'a StageContent], service: &ServiceName) -> Option<&'a StageContent> {
-    before.iter().copied().find(|stage| stage.objects.values().any(|object| &object.service == service))
+/// The nearest stage before that has a service, or had it until now: those without it let everything pass.
+fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &ServiceName) -> Option<&'a StageContent> {
+    let declares = |stage: &StageContent| stage.objects.values().any(|object| &object.service == service);
+    let changes = |stage: &StageContent| {
+        planned.iter().any(|planned| planned.stage == stage.name && planned.service(service).is_some())
+    };
+    before.iter().copied().find(|stage| declares(stage) || changes(stage))
 }
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
@@ -173,11 +178,11 @@ fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName
     seen.under_way.iter().filter(whole).map(|(service, _)| service.clone()).collect()
 }
 
-fn plan_stage(
+fn plan_stage<'a>(
     stage: &StageContent,
     start: StageStart,
     sequence: Option<Sequence>,
-    before: &[&StageContent],
+    before: impl Fn(&ServiceName) -> Option<&'a StageContent>,
     applied: &Applied,
     carried: &BTreeSet<ServiceName>,
 ) -> StagePlan {
@@ -198,7 +203,7 @@ fn plan_stage(
         if changes.is_empty() || carried.contains(&service) {
             continue;
         }
-        let previous_stage = nearest(before, &service)
+        let previous_stage = before(&service)
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
         let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
         let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
@@ -292,7 +297,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         tasks: BTreeMap::new(),
         prune: true,
     };
-    plan_stage(&empty, StageStart::Push, sequence, &[], applied, &BTreeSet::new())
+    plan_stage(&empty, StageStart::Push, sequence, |_| None, applied, &BTreeSet::new())
 }
 
 /// Where a stage's objects live unless the project says otherwise.
