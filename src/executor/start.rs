@@ -7,7 +7,8 @@ use crate::model::ids::{ConfigKey, RunId, ServiceKey};
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun, SequenceState};
-use crate::plan::build::object_change;
+use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::plan::build::{is_nothing, object_change};
 use crate::plan::config_change;
 use crate::store::RunFilter;
 
@@ -40,7 +41,10 @@ pub async fn queued_run(
     service: &ServicePlan,
     cause: String,
 ) -> Result<Option<SequenceRun>> {
-    let Some(sequence) = stage.sequence.clone() else { return Ok(None) };
+    let Some(mut sequence) = stage.sequence.clone() else { return Ok(None) };
+    if is_nothing(&service.content) {
+        sequence.tasks.retain(|task| task.name == DEPLOYMENT_TASK); // nothing is left to be tested
+    }
     let key =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: service.service.clone() };
     let mut changes = Vec::new();

@@ -332,6 +332,11 @@ pub fn content_of(stage: &StageContent, service: &ServiceName) -> Digest {
     Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))
 }
 
+/// Whether content is that of a service which declares nothing any more.
+pub fn is_nothing(content: &Digest) -> bool {
+    *content == Digest::new(format!("sha256:{}", hex(Context::new(&SHA256).finish().as_ref())))
+}
+
 /// A plan is named after what it says, so that the same plan is the same row.
 fn identity(plan: &Plan) -> PlanId {
     let mut context = Context::new(&SHA256);

@@ -36,7 +36,7 @@ const ROOMS: [(&str, Layer); 30] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("model", Nouns),
-    ("secret", Nouns),
+    ("secret", Ports),
     ("manifest", Pure),
     ("plan", Pure),
     ("engine", Pure),

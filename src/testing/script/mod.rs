@@ -11,6 +11,7 @@
 //! push, sync, allow-prune                      a new revision; the last one again, perhaps with more rights
 //! fail|unknown|hang|refuse|linger|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
 //! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
+//! finish                                       all that hang end well or become ready, all that linger are gone
 //! hold-image PART, free-image PART             images that are being prepared
 //! settle, pass 11m                             everything happens; time passes
 //! crash, reboot, lose POD                      the daemon, the machine, a pod dies
@@ -18,6 +19,7 @@
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
 //! down, up                                     the whole repository
 //! show pods|configs|runs|holds|plan|statuses N
+//! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
 mod declared;
@@ -26,16 +28,18 @@ mod show;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::clock::Clock;
 use crate::control::commands;
-use crate::error::{Failure, Result};
+use crate::error::{Context, Failure, Result};
 use crate::executor::transition::Input;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
+use crate::model::object::{Kind, Object};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{PodId, PodPhase};
-use crate::model::state::RevisionResult;
+use crate::model::pod::{PodId, PodOwner, PodPhase};
+use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::testing::runtime::Behaviour;
 use crate::testing::script::declared::Declared;
 use crate::testing::world::{World, config_key};
@@ -102,6 +106,7 @@ impl Play<'_> {
             ["settle"] => self.world.settle().await.map(|_| ()),
             ["pass", time] => self.world.pass(duration(time)?).await,
             ["show", what @ ..] => self.show(what).await,
+            ["check"] => self.check().await,
             ["crash"] => self.crash(),
             ["hold" | "release" | "cancel" | "retry" | "latest" | "undo" | "scale" | "down" | "up", ..] => {
                 match self.by_hand(words).await {
@@ -139,9 +144,59 @@ impl Play<'_> {
             }
             ["hold-image", part] => runtime.hold_image(part, true),
             ["free-image", part] => runtime.hold_image(part, false),
+            ["finish"] => self.finish(),
             ["reboot"] => runtime.reboot(),
             ["lose", pod] => runtime.lose(&pod_id(pod)?),
             _ => return Err(Failure::stalled("this is no command")),
+        }
+        Ok(())
+    }
+
+    /// Whatever hangs or lingers comes to its end.
+    fn finish(&self) {
+        let runtime = &self.world.runtime;
+        for pod in runtime.pods() {
+            let succeeded = PodPhase::Ended { outcome: PodOutcome::Succeeded };
+            match (&pod.phase, &pod.owner) {
+                (PodPhase::Starting, PodOwner::Run { .. }) => runtime.set_phase(&pod.id, succeeded),
+                (PodPhase::Starting, PodOwner::Version { .. }) => {
+                    runtime.set_phase(&pod.id, PodPhase::Ready { since: self.world.clock.now() });
+                }
+                (PodPhase::Stopping, _) => runtime.set_phase(&pod.id, succeeded),
+                (PodPhase::Ready { .. } | PodPhase::Ended { .. }, _) => {}
+            }
+        }
+    }
+
+    /// In the first stage, every deployment config serves what is declared, unless that was attempted and failed or must
+    /// not start; and as many pods of it are ready as are wanted.
+    async fn check(&mut self) -> Result<()> {
+        let project = self.declared.project()?;
+        let Some(stage) = project.stages.first() else { return Ok(()) };
+        for declared in stage.objects.values().filter(|object| object.key.kind == Kind::DeploymentConfig) {
+            let spec = spec_of(declared).or_stalled(|| format!("cannot read {}", declared.key))?;
+            if spec.paused {
+                continue;
+            }
+            let state = self.world.config(stage.name.as_str(), &declared.key.name).await?;
+            let template = |object: &Object| object.content.pointer("/spec/template").cloned();
+            let serves = state.serving.as_ref().is_some_and(|it| template(&it.object) == template(declared));
+            let failed =
+                |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
+            let ready = self.world.runtime.pods().into_iter().filter(|pod| {
+                let PodOwner::Version { config, version } = &pod.owner else { return false };
+                let wanted = config == &state.key && Some(*version) == state.wanted.version;
+                wanted && matches!(pod.phase, PodPhase::Ready { .. })
+            });
+            let complete =
+                ready.count() == if state.wanted.version.is_some() { state.wanted.replicas as usize } else { 0 };
+            if !complete || !(serves || state.attempted.as_ref().is_some_and(failed)) {
+                let told = show::config(&state);
+                return Err(Failure::stalled(format!(
+                    "{} is not brought up: {told}\nafter\n{}",
+                    declared.key, self.out
+                )));
+            }
         }
         Ok(())
     }
