@@ -75,7 +75,7 @@ conformance! { sqlite, crate::SqliteFile::new(),
         a_slot_is_its_open_sequences_oldest_first
         events_are_read_in_order_of_one_run_or_all
         applied_content_is_listed_without_records
-        an_attempt_that_is_open_or_superseded_leaves_a_config_unsettled
+        an_attempt_that_did_not_complete_leaves_a_config_unsettled
         revisions_are_found_by_prefix_and_come_with_their_plans
         passed_content_holds_statuses_and_deliveries_are_remembered
         retention_spares_what_is_still_needed

@@ -129,15 +129,15 @@ pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Back
     assert_eq!(store.configs(None, Some(&"prod".into())).await.unwrap(), []);
 }
 
-pub(crate) async fn an_attempt_that_is_open_or_superseded_leaves_a_config_unsettled(backend: &dyn Backend) {
+pub(crate) async fn an_attempt_that_did_not_complete_leaves_a_config_unsettled(backend: &dyn Backend) {
     let store = backend.open().await;
     let key = config_key("dev", "web");
     let cases = [
         (None, true),
         (Some(attempt(None)), false),
         (Some(attempt(Some(Verdict::Superseded))), false),
-        (Some(attempt(Some(Verdict::Failure))), true),
-        (Some(attempt(Some(Verdict::Cancelled))), true),
+        (Some(attempt(Some(Verdict::Failure))), false),
+        (Some(attempt(Some(Verdict::Cancelled))), false),
     ];
     for (version, (attempted, settled)) in (0..).zip(cases) {
         let state = launchway::model::state::ConfigState { attempted, ..config_state(&key, "sha256:new") };
