@@ -7,7 +7,7 @@ use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::executor::start::{does_something, sequence_run};
 use crate::executor::transition::Input;
-use crate::model::ids::{ConfigKey, Digest, ProjectName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{ConfigKey, Digest, PlanId, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
@@ -65,9 +65,14 @@ async fn under_way(
     let filter =
         RunFilter { project: Some(project.clone()), sequences: Some(true), open: Some(true), ..RunFilter::default() };
     let mut found: BTreeMap<StageName, BTreeMap<ServiceName, UnderWay>> = BTreeMap::new();
+    // The deliveries of one push share its plan, which may be large: it is read once.
+    let mut plans: BTreeMap<PlanId, Option<Plan>> = BTreeMap::new();
     for run in store.runs(&filter).await? {
         let Run::Sequence(run) = run.value else { continue };
-        let Some(plan) = store.plan(&run.plan).await? else { continue };
+        if !plans.contains_key(&run.plan) {
+            plans.insert(run.plan.clone(), store.plan(&run.plan).await?);
+        }
+        let Some(plan) = plans.get(&run.plan).and_then(Option::as_ref) else { continue };
         let service = &run.service.service;
         let brought = |content: &Digest, here: bool, changes: &[Change]| {
             let keys = changes.iter().map(|change| change.key.clone()).collect();
