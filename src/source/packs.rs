@@ -38,7 +38,8 @@ pub(super) fn write(source: &git2::Repository, target: &git2::Repository, object
 
 /// What there is to consolidate.
 struct Small {
-    indexes: Vec<PathBuf>,
+    /// With the size of each one's pack in bytes, smallest first.
+    indexes: Vec<(u64, PathBuf)>,
     loose: Vec<(Oid, PathBuf)>,
 }
 
@@ -51,14 +52,30 @@ pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
     } else if small.indexes.len() <= MAX_SMALL_PACKS {
         return Ok(());
     }
+    let smallest = worth_writing_again(&small.indexes.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>());
+    small.indexes.truncate(smallest);
     let mut ids: Vec<Oid> = small.loose.iter().map(|(id, _)| *id).collect();
-    for index in &small.indexes {
+    for (_, index) in &small.indexes {
         ids.extend(read_index(index)?);
     }
     ids.sort_unstable();
     ids.dedup();
     let kept = write_consolidated(repository, &ids)?;
     remove(&small, &kept)
+}
+
+/// How many of the smallest packs are made one, given the sizes of all, smallest first. Those that are at least twice
+/// as large as all smaller ones together stay, so that an object is written again only a logarithmic number of times
+/// (`git repack --geometric=2`).
+fn worth_writing_again(sizes: &[u64]) -> usize {
+    let mut smaller: u64 = sizes.iter().sum();
+    for (index, size) in sizes.iter().enumerate().rev() {
+        smaller -= size;
+        if *size < 2 * smaller {
+            return index + 1;
+        }
+    }
+    0
 }
 
 /// Writes the new pack and gives the path of its index.
@@ -78,7 +95,7 @@ fn write_consolidated(repository: &git2::Repository, ids: &[Oid]) -> Result<Path
 
 /// An index goes before its pack: without it, the pack is not seen.
 fn remove(small: &Small, kept: &Path) -> Result<()> {
-    let indexes = small.indexes.iter().filter(|index| *index != kept);
+    let indexes = small.indexes.iter().map(|(_, index)| index).filter(|index| *index != kept);
     let packs = indexes.clone().map(|index| index.with_extension("pack"));
     let loose = small.loose.iter().map(|(_, path)| path.clone());
     for path in indexes.cloned().chain(packs).chain(loose) {
@@ -87,8 +104,15 @@ fn remove(small: &Small, kept: &Path) -> Result<()> {
     Ok(())
 }
 
-fn small_packs(objects: &Path) -> Result<Vec<PathBuf>> {
-    Ok(list(&objects.join("pack"))?.into_iter().filter(|path| is_small_index(path)).collect())
+/// The indexes of small packs, the smallest pack first.
+fn small_packs(objects: &Path) -> Result<Vec<(u64, PathBuf)>> {
+    let indexes = list(&objects.join("pack"))?.into_iter().filter(|path| path.extension() == Some("idx".as_ref()));
+    let mut small: Vec<_> = indexes
+        .filter_map(|path| Some((fs::metadata(path.with_extension("pack")).ok()?.len(), path)))
+        .filter(|(bytes, _)| *bytes < LARGE_PACK_BYTES)
+        .collect();
+    small.sort();
+    Ok(small)
 }
 
 fn all_loose(objects: &Path) -> Result<Vec<(Oid, PathBuf)>> {
@@ -116,11 +140,6 @@ fn loose_id(folder: &str, path: &Path) -> Option<Oid> {
     (rest.len() == 38).then(|| Oid::from_str(&format!("{folder}{rest}")).ok()).flatten()
 }
 
-fn is_small_index(path: &Path) -> bool {
-    let is_index = path.extension().is_some_and(|extension| extension == "idx");
-    is_index && fs::metadata(path.with_extension("pack")).is_ok_and(|pack| pack.len() < LARGE_PACK_BYTES)
-}
-
 fn list(folder: &Path) -> Result<Vec<PathBuf>> {
     let describe = || format!("cannot read the folder `{}`", folder.display());
     let entries = fs::read_dir(folder).or_transient(describe)?;
@@ -144,4 +163,34 @@ fn read_index(path: &Path) -> Result<Vec<Oid>> {
     file.take(u64::from(total) * 20).read_to_end(&mut ids).or_transient(describe)?;
     let ids: Vec<Oid> = ids.chunks_exact(20).filter_map(|bytes| Oid::from_bytes(bytes).ok()).collect();
     if u32::try_from(ids.len()) == Ok(total) { Ok(ids) } else { Err(damaged()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::worth_writing_again;
+
+    #[test]
+    fn a_pack_is_written_again_once_as_much_has_come_after_it() {
+        assert_eq!(worth_writing_again(&[]), 0);
+        assert_eq!(worth_writing_again(&[1, 1, 1, 1, 1_000_000]), 4, "the large one stays");
+        assert_eq!(worth_writing_again(&[1, 1, 1, 1, 7]), 5, "it is not twice as large as all others");
+        assert_eq!(worth_writing_again(&[1, 2, 6, 18]), 0, "nothing is worth it");
+    }
+
+    #[test]
+    fn each_object_is_written_again_a_logarithmic_number_of_times() {
+        let (mut packs, mut written) = (Vec::new(), 0);
+        for _ in 0..10_000 {
+            packs.push(1_u64);
+            packs.sort_unstable();
+            if packs.len() > super::MAX_SMALL_PACKS {
+                let smallest = worth_writing_again(&packs);
+                let one: u64 = packs.drain(..smallest).sum();
+                written += one;
+                packs.push(one);
+            }
+            assert!(packs.len() <= super::MAX_SMALL_PACKS);
+        }
+        assert!(written < 10 * 10_000, "{written}");
+    }
 }
