@@ -132,6 +132,27 @@ impl Client {
         accepted(answer)
     }
 
+    /// Reads a resource below `/api/v1/` piece by piece as it comes, for as long as it takes.
+    pub(super) async fn stream(
+        &self,
+        path: &str,
+        parameters: Parameters<'_>,
+        mut take: impl FnMut(&[u8]) -> Outcome<()>,
+    ) -> Outcome<()> {
+        let Self::Daemon { base, token, http } = self else { return take(&self.text(path, parameters).await?) };
+        let request = http.get(address(base, &format!("/api/v1/{path}"), parameters)).timeout(Duration::MAX);
+        let request = token.iter().fold(request, |request, token| request.bearer_auth(token));
+        let mut response = request.send().await.map_err(|error| unreachable(base, error))?;
+        if !response.status().is_success() {
+            let status = response.status();
+            return accepted((status, response.bytes().await.map_err(|error| unreachable(base, error))?)).map(drop);
+        }
+        while let Some(piece) = response.chunk().await.map_err(|error| unreachable(base, error))? {
+            take(&piece)?;
+        }
+        Ok(())
+    }
+
     /// Has an action performed below `/api/v1/`.
     pub(super) async fn post<T: DeserializeOwned>(&self, path: &str, request: &impl Serialize) -> Outcome<T> {
         let body = serde_json::to_vec(request).or_stalled(|| "cannot write the request".to_owned())?;
@@ -174,14 +195,15 @@ impl Client {
 }
 
 async fn over_http(base: &Url, request: reqwest::RequestBuilder) -> Result<(StatusCode, Bytes)> {
-    let unreachable = |error: reqwest::Error| {
-        Failure::transient(format!("cannot reach `{base}`"))
-            .because(error.without_url())
-            .hint("is the daemon running? `launchway up` starts one")
-    };
-    let response = request.send().await.map_err(unreachable)?;
+    let response = request.send().await.map_err(|error| unreachable(base, error))?;
     let status = response.status();
-    Ok((status, response.bytes().await.map_err(unreachable)?))
+    Ok((status, response.bytes().await.map_err(|error| unreachable(base, error))?))
+}
+
+fn unreachable(base: &Url, error: reqwest::Error) -> Failure {
+    Failure::transient(format!("cannot reach `{base}`"))
+        .because(error.without_url())
+        .hint("is the daemon running? `launchway up` starts one")
 }
 
 async fn in_process(router: &Router, request: Request<Body>) -> Result<(StatusCode, Bytes)> {

@@ -11,7 +11,7 @@ use crate::error::Failure;
 /// Show what pods, hooks and tasks printed
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway logs dc/web -s dev\n  launchway logs pod/web-3-1 --bytes 2000\n  launchway logs run/shop/dev/web-3"
+    after_help = "Examples:\n  launchway logs dc/web -s dev\n  launchway logs dc/web -s dev -f\n  launchway logs pod/web-3-1 --bytes 2000\n  launchway logs run/shop/dev/web-3"
 )]
 pub(super) struct Arguments {
     /// Whose: dc/NAME, pod/NAME or run/ID
@@ -20,6 +20,9 @@ pub(super) struct Arguments {
     /// Only this container's
     #[arg(short, long, value_name = "NAME")]
     container: Option<String>,
+    /// Go on with what they print, until they end
+    #[arg(short, long)]
+    follow: bool,
     /// The last so many bytes of each pod
     #[arg(long, value_name = "N")]
     bytes: Option<u64>,
@@ -43,7 +46,8 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ("stage", global.stage.as_deref()),
         ("container", arguments.container.as_deref()),
         ("bytes", bytes.as_deref()),
+        ("follow", arguments.follow.then_some("true")),
     ];
-    output.bytes(&client.text("logs", &parameters).await?)?;
+    client.stream("logs", &parameters, |piece| output.bytes(piece)).await?;
     Ok(Exit::Good)
 }

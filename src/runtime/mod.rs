@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
+use futures::stream::BoxStream;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -59,6 +60,9 @@ pub trait Runtime: Send + Sync {
     /// then with the container's name before it where the pod has several.
     async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>>;
 
+    /// The output as [`Runtime::logs`] gives it, and what follows as it comes, in whole lines, until the pod ends.
+    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream>;
+
     /// Runs a command beside the processes of a running pod, in its environment; output and exit code come back.
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput>;
 
@@ -68,6 +72,9 @@ pub trait Runtime: Send + Sync {
     /// Deletes installed images that no pod uses and that are not among `keep`.
     async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()>;
 }
+
+/// Output as it comes.
+pub type LogStream = BoxStream<'static, Result<Vec<u8>>>;
 
 /// Something changed: look again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
+use futures::StreamExt as _;
 use serde_json::Value;
 use tokio::sync::broadcast;
 
@@ -12,8 +13,8 @@ use crate::error::{Failure, Result};
 use crate::model::ids::Namespace;
 use crate::model::object::ObjectKey;
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase};
-use crate::runtime::{ExecOutput, ImageUse, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodPhase};
+use crate::runtime::{ExecOutput, ImageUse, LogStream, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 
 /// How pods whose name begins in some way behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,6 +258,10 @@ impl Runtime for PretendedRuntime {
         Ok(Vec::new())
     }
 
+    async fn follow_logs(&self, _pod: &PodId, _container: Option<&str>, _limit: u64) -> Result<LogStream> {
+        Ok(futures::stream::empty().boxed())
+    }
+
     async fn exec(&self, pod: &PodId, _container: Option<&str>, _command: &[String]) -> Result<ExecOutput> {
         Err(Failure::stalled(format!("`{pod}` only pretends to run")))
     }
@@ -278,9 +283,4 @@ fn address(service: &ServiceSpec) -> ServiceAddress {
         ready: 0,
         problem: None,
     }
-}
-
-/// Whether a pod is a run-once one, for counting hooks.
-pub fn is_run_once(owner: &PodOwner) -> bool {
-    matches!(owner, PodOwner::Run { .. })
 }

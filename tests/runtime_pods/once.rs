@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
+use futures::{StreamExt as _, TryStreamExt as _};
 use launchway::error::Class;
 use launchway::model::outcome::{FailureReason, PodOutcome};
 use launchway::runtime::Runtime;
@@ -17,6 +18,26 @@ async fn a_command_that_succeeds_is_a_success() {
     world.start(&pod).await;
     assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
     assert_eq!(world.logs(&pod).await, "done\n");
+}
+
+#[tokio::test]
+async fn output_is_followed_until_the_pod_ends() {
+    let world = World::new();
+    let go = world.file("go");
+    let pod = once(&format!("echo first; until [ -e {} ]; do sleep 0.02; done; seq 1 1000; printf end", go.display()));
+    world.start(&pod).await;
+    let mut output = loop {
+        match world.runtime().follow_logs(&pod.id, None, 100).await {
+            Ok(output) => break output,
+            Err(_) => tokio::task::yield_now().await,
+        }
+    };
+    assert_eq!(output.next().await.unwrap().unwrap(), b"first\n");
+    std::fs::write(go, "").unwrap();
+    let rest: Vec<Vec<u8>> = output.try_collect().await.unwrap();
+    let numbers: String = (1..=1000).map(|number| format!("{number}\n")).collect();
+    assert_eq!(String::from_utf8(rest.concat()).unwrap(), numbers + "end");
+    assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
 }
 
 #[tokio::test]

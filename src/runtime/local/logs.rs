@@ -1,9 +1,9 @@
 //! What containers print: kept in files of bounded size, and read from their end.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 /// The size at which a file is set aside.
@@ -27,6 +27,12 @@ impl LogWriter {
     /// Goes on with the file at `path`.
     pub(crate) fn new(path: PathBuf) -> Self {
         Self { path, file: None, size: 0, part_bytes: PART_BYTES, tail: VecDeque::new() }
+    }
+
+    /// One that sets a file aside at `part_bytes`.
+    #[cfg(test)]
+    pub(super) fn with_parts_of(path: PathBuf, part_bytes: u64) -> Self {
+        Self { part_bytes, ..Self::new(path) }
     }
 
     /// Takes some output.
@@ -91,16 +97,28 @@ fn part(path: &Path, number: u32) -> PathBuf {
     if number == 0 { path.to_owned() } else { path.with_extension(format!("log.{number}")) }
 }
 
+/// The files that hold a container's output, newest first, each once although one may be set aside meanwhile.
+pub(super) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
+    let (mut files, mut known) = (Vec::new(), BTreeSet::new());
+    for number in 0..PARTS {
+        let file = match File::open(part(path, number)) {
+            Ok(file) => file,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) => return Err(error),
+        };
+        if known.insert(file.metadata()?.ino()) {
+            files.push(file);
+        }
+    }
+    Ok(files)
+}
+
 /// The last `limit` bytes of a container's output, oldest first.
 pub(crate) fn read_end(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
     let mut parts = Vec::new();
     let mut left = limit;
-    for number in 0..PARTS {
-        let end = match File::open(part(path, number)) {
-            Ok(file) => end_of(file, left)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
-            Err(error) => return Err(error),
-        };
+    for file in open_parts(path)? {
+        let end = end_of(file, left)?;
         left = left.saturating_sub(end.len() as u64);
         parts.push(end);
     }
@@ -109,23 +127,28 @@ pub(crate) fn read_end(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
 
 /// The last `limit` bytes of several containers' output, in their order; with more than one, each line has the
 /// container's name before it.
-pub(crate) fn read_all(containers: &[(&str, PathBuf)], limit: u64) -> io::Result<Vec<u8>> {
+pub(crate) fn read_all(containers: &[(String, PathBuf)], limit: u64) -> io::Result<Vec<u8>> {
     if let [(_, path)] = containers {
         return read_end(path, limit);
     }
     let share = limit / containers.len().max(1) as u64;
     let mut all = Vec::new();
     for (name, path) in containers {
-        for line in read_end(path, share)?.split_inclusive(|byte| *byte == b'\n') {
-            all.extend_from_slice(name.as_bytes());
-            all.push(b' ');
-            all.extend_from_slice(line);
-            if !line.ends_with(b"\n") {
-                all.push(b'\n');
-            }
-        }
+        append_named(&mut all, name, &read_end(path, share)?);
     }
     Ok(all)
+}
+
+/// Appends output with a name before each line.
+pub(super) fn append_named(all: &mut Vec<u8>, name: &str, output: &[u8]) {
+    for line in output.split_inclusive(|byte| *byte == b'\n') {
+        all.extend_from_slice(name.as_bytes());
+        all.push(b' ');
+        all.extend_from_slice(line);
+        if !line.ends_with(b"\n") {
+            all.push(b'\n');
+        }
+    }
 }
 
 fn end_of(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
@@ -141,7 +164,7 @@ mod tests {
     use super::*;
 
     fn writer(folder: &Path) -> LogWriter {
-        LogWriter { part_bytes: 100, ..LogWriter::new(folder.join("web.log")) }
+        LogWriter::with_parts_of(folder.join("web.log"), 100)
     }
 
     #[test]

@@ -11,6 +11,7 @@
 //! ```
 
 pub(crate) mod files;
+mod follow;
 pub mod launchable;
 pub mod service;
 
@@ -23,6 +24,7 @@ mod expand;
 mod launch;
 mod logs;
 mod mount;
+mod output;
 mod paths;
 mod probe;
 mod process;

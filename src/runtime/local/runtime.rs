@@ -15,7 +15,7 @@ use super::allow::{Allow, HOST_IMAGE};
 use super::exec;
 use super::files::{self, Durability};
 use super::image::Images;
-use super::logs;
+use super::output;
 use super::paths::{self, PodDir, Root};
 use super::program::Program;
 use super::record::PodRecord;
@@ -31,7 +31,7 @@ use crate::error::{Context, Failure, Result};
 use crate::model::ids::{Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
 use crate::model::pod::{ObservedPod, Pod, PodId};
-use crate::runtime::{ExecOutput, ImageUse, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::runtime::{ExecOutput, ImageUse, LogStream, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 
 /// What the local runtime is made of.
 pub struct LocalOptions {
@@ -120,7 +120,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -318,7 +318,7 @@ impl Inner {
         dir.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))
     }
 
-    fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+    pub(super) fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
         let dir = self.pod_dir(id)?;
         let record = PodRecord::read(&dir)?.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))?;
         Ok((dir, record))
@@ -333,19 +333,9 @@ impl Inner {
             Some(false) => self.record(id),
         }
     }
-
-    fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
-        let (dir, record) = self.record(id)?;
-        let names: Vec<&str> = match container {
-            Some(name) => vec![existing(&record, name)?],
-            None => record.containers().map(|container| container.name.as_str()).collect(),
-        };
-        logs::read_all(&names.iter().map(|name| (*name, dir.log(name))).collect::<Vec<_>>(), limit)
-            .or_transient(|| format!("cannot read the logs of pod `{id}`"))
-    }
 }
 
-fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
+pub(super) fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
     paths::component(name)?;
     let there = record.container(name).is_some();
     if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", record.pod.id))) }
@@ -416,6 +406,12 @@ impl Runtime for LocalRuntime {
     async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
         let (pod, container) = (pod.clone(), container.map(str::to_owned));
         self.blocking(move |inner| inner.logs(&pod, container.as_deref(), limit)).await
+    }
+
+    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream> {
+        let (id, container) = (pod.clone(), container.map(str::to_owned));
+        let followers = self.blocking(move |inner| inner.follow_logs(&id, container.as_deref(), limit)).await?;
+        Ok(output::stream(Arc::clone(&self.inner), pod.clone(), followers))
     }
 
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {

@@ -58,7 +58,7 @@ const OPERATIONS: [Operation; 29] = [
     get("/services", "Services with their addresses", schema::<List<ServiceView>>),
     get("/services/{project}/{stage}/{service}/why", "Why a service is not what was pushed", schema::<Explanation>),
     get("/pods", "Pods", schema::<List<PodView>>),
-    get("/logs", "What pods printed, as text", schema::<String>),
+    get("/logs", "What pods printed, as text; with `follow=true` also what they print from now on", schema::<String>),
     get("/openapi.json", "This description", schema::<Value>),
     post("/sync", "Look at a repository now", Some(schema::<SyncRequest>), schema::<Done>),
     post("/repositories/{name}/down", "Stop what a repository runs", None, schema::<Done>),

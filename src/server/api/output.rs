@@ -1,15 +1,19 @@
 //! What pods print, and commands run beside them.
 
+use std::future::ready;
+
 use axum::Json;
+use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
+use futures::stream::{StreamExt as _, TryStreamExt as _, iter, once, select_all};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::extract::{Body, Parameters, Segments};
+use super::extract::{self, Parameters, Segments};
 use super::read::config_key;
-use crate::model::pod::{ObservedPod, PodPhase};
+use crate::model::pod::{ObservedPod, PodId, PodPhase};
 use crate::runtime::ExecOutput;
 use crate::server::problem::{Answer, Problem};
 use crate::server::query::Selection;
@@ -28,6 +32,8 @@ pub struct LogParameters {
     pub container: Option<String>,
     /// The last so many bytes of each pod.
     pub bytes: Option<u64>,
+    /// Whether to go on with what comes, until the pods end.
+    pub follow: bool,
 }
 
 /// A command to run beside the processes of a pod.
@@ -44,7 +50,8 @@ pub struct ExecRequest {
     pub container: Option<String>,
 }
 
-/// The last output of the chosen pods, each line with its pod's name before it where there are several.
+/// The last output of the chosen pods, each line with its pod's name before it where there are several; on request
+/// also what follows, until the pods end.
 pub(in crate::server) async fn logs(
     State(state): State<ServerState>,
     Parameters(selection): Parameters<Selection>,
@@ -55,20 +62,28 @@ pub(in crate::server) async fn logs(
     if pods.is_empty() {
         return Err(Problem::not_found("there is no such pod"));
     }
+    let runtime = state.query.runtime()?;
     let limit = which.bytes.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT);
-    let mut text = Vec::new();
-    for pod in &pods {
-        let output = state.query.runtime()?.logs(&pod.id, which.container.as_deref(), limit).await?;
-        if pods.len() == 1 {
-            text = output;
-        } else {
-            append_prefixed(&mut text, pod.id.name.as_str(), &output);
-        }
+    let (several, mut outputs) = (pods.len() > 1, Vec::new());
+    for PodId { namespace, name } in pods.into_iter().map(|pod| pod.id) {
+        let id = PodId { namespace, name: name.clone() };
+        let container = which.container.as_deref();
+        let output = match which.follow {
+            true => runtime.follow_logs(&id, container, limit).await?,
+            false => once(ready(Ok(runtime.logs(&id, container, limit).await?))).boxed(),
+        };
+        outputs.push(output.map_ok(move |text| if several { prefixed(name.as_str(), &text) } else { text }));
     }
-    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], text))
+    let ends = state.stop.clone().cancelled_owned();
+    let body = match which.follow {
+        true => Body::from_stream(select_all(outputs).take_until(ends)),
+        false => Body::from_stream(iter(outputs).flatten()),
+    };
+    Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body))
 }
 
-fn append_prefixed(text: &mut Vec<u8>, pod: &str, output: &[u8]) {
+fn prefixed(pod: &str, output: &[u8]) -> Vec<u8> {
+    let mut text = Vec::new();
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         text.extend_from_slice(format!("[{pod}] ").as_bytes());
         text.extend_from_slice(line);
@@ -76,13 +91,14 @@ fn append_prefixed(text: &mut Vec<u8>, pod: &str, output: &[u8]) {
     if text.last().is_some_and(|last| *last != b'\n') {
         text.push(b'\n');
     }
+    text
 }
 
 /// Runs a command in a pod of a deployment config.
 pub(in crate::server) async fn exec(
     State(state): State<ServerState>,
     Segments((project, stage, name)): Segments<(String, String, String)>,
-    Body(request): Body<ExecRequest>,
+    extract::Body(request): extract::Body<ExecRequest>,
 ) -> Answer<Json<ExecOutput>> {
     let key = config_key((project, stage, name));
     if request.command.is_empty() {
@@ -108,10 +124,8 @@ mod tests {
 
     #[test]
     fn lines_of_several_pods_name_their_pod() {
-        let mut text = Vec::new();
-        append_prefixed(&mut text, "web-1-0", b"one\ntwo");
-        append_prefixed(&mut text, "web-1-1", b"");
-        append_prefixed(&mut text, "web-1-2", b"three\n");
-        assert_eq!(String::from_utf8(text).expect("text"), "[web-1-0] one\n[web-1-0] two\n[web-1-2] three\n");
+        let text = |output: &[u8]| String::from_utf8(prefixed("web-1-0", output)).expect("text");
+        assert_eq!(text(b"one\ntwo"), "[web-1-0] one\n[web-1-0] two\n");
+        assert_eq!(text(b""), "");
     }
 }
