@@ -6,6 +6,8 @@ mod support {
     pub(crate) mod daemon;
     #[expect(dead_code, reason = "other tests need more of it")]
     pub(crate) mod git;
+    #[expect(dead_code, reason = "other tests need more of it")]
+    pub(crate) mod git_http;
 }
 
 mod daemon_edges {

@@ -6,13 +6,18 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
+use serde::Serialize;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::get::repositories;
+use super::get::{repositories, short};
 use super::output::{Complaint, Exit, Outcome, Output};
+use super::serve::load;
 use super::target;
+use crate::config::{RepositorySettings, Settings};
+use crate::control::repository;
 use crate::error::{Context, Failure, Result};
+use crate::model::ids::CommitId;
 use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head};
 
 /// The line by which our own hook is known again.
@@ -30,17 +35,20 @@ enum Verb {
     /// List the watched repositories
     #[command(after_help = "Example:\n  launchway repository list")]
     List,
-    /// Look whether a repository answers, without credentials, and where its branch is
+    /// Look whether a repository answers, and where its branch is
     #[command(
-        after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main"
+        after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main\n  launchway repository check --config /etc/launchway.yaml\n  launchway repository check shop --config /etc/launchway.yaml\n\nWithout --config no credentials are used."
     )]
     Check {
-        /// A path or an address
-        #[arg(value_name = "PATH or URL")]
-        location: String,
+        /// A path or an address; with --config the name of a repository there [default: all of them]
+        #[arg(value_name = "PATH, URL or NAME", required_unless_present = "config")]
+        which: Option<String>,
         /// The branch [default: the one that the repository's HEAD names]
-        #[arg(long, value_name = "NAME")]
+        #[arg(long, value_name = "NAME", conflicts_with = "config")]
         branch: Option<String>,
+        /// The daemon's configuration: its repositories are checked, with their credentials
+        #[arg(long, value_name = "FILE")]
+        config: Option<PathBuf>,
     },
     /// Make pushes to a plain repository on this machine show what becomes of them
     #[command(
@@ -58,10 +66,17 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             let client = Client::to_read(global).await?;
             output.show(&client.get("repositories", &[]).await?, repositories)?;
         }
-        Verb::Check { location, branch } => {
-            let (location, branch) = (location.clone(), branch.clone());
-            let checked = tokio::task::spawn_blocking(move || check(&location, branch.as_deref()));
-            output.line(checked.await.or_transient(|| "the check broke off".to_owned())??)?;
+        Verb::Check { which, branch, config } => {
+            let remotes = match config {
+                Some(config) => configured(&load(config)?, which.as_deref())?,
+                None => vec![without_credentials(which.as_deref().unwrap_or_default(), branch.as_deref())?],
+            };
+            let check = move || remotes.into_iter().map(check).collect::<Vec<Checked>>();
+            let checked = tokio::task::spawn_blocking(check).await.or_transient(|| "the check broke off".to_owned())?;
+            output.show(&checked, |checked| checked.iter().map(human).collect())?;
+            if checked.iter().any(|checked| checked.problem.is_some()) {
+                return Ok(Exit::Failed);
+            }
         }
         Verb::InstallHook { path } => {
             let client = Client::to_read(global).await?;
@@ -82,17 +97,65 @@ fn hook_path(path: &Path) -> Result<PathBuf> {
     Ok(Repository::open_local(path, Limits::default())?.git_dir().join("hooks/post-receive"))
 }
 
-/// Whether a repository answers, and what its branch says.
-fn check(location: &str, branch: Option<&str>) -> Result<String> {
-    let url = RemoteUrl::parse(location, true)?;
-    let mut remote = Remote::new(url, branch.unwrap_or_default());
-    if branch.is_none() {
-        remote.branch = default_branch(&remote)?;
+/// What a check found.
+#[derive(Debug, Serialize)]
+struct Checked {
+    url: String,
+    branch: String,
+    /// Where the branch is.
+    head: Option<String>,
+    problem: Option<String>,
+    hint: Option<String>,
+}
+
+fn without_credentials(location: &str, branch: Option<&str>) -> Result<Remote> {
+    Ok(Remote::new(RemoteUrl::parse(location, true)?, branch.unwrap_or_default()))
+}
+
+/// The repositories of a configuration, or the one that is named.
+fn configured(settings: &Settings, name: Option<&str>) -> Outcome<Vec<Remote>> {
+    let named = |settings: &&RepositorySettings| name.is_none_or(|name| settings.name.as_str() == name);
+    let remotes: Vec<Remote> =
+        settings.repositories.iter().filter(named).map(repository::remote).collect::<Result<_>>()?;
+    if remotes.is_empty() {
+        let names: Vec<&str> = settings.repositories.iter().map(|settings| settings.name.as_str()).collect();
+        let failure = Failure::stalled(format!("the configuration has no repository `{}`", name.unwrap_or_default()));
+        return Err(Complaint::usage(failure.hint(format!("it has {}", names.join(", ")))));
     }
-    let head = remote_head(&remote)?.ok_or_else(|| {
-        Failure::stalled(format!("`{}` has no branch `{}`", remote.url, remote.branch)).hint("push it, or name another")
-    })?;
-    Ok(format!("{} answers; `{}` is at {}", remote.url, remote.branch, head.short()))
+    Ok(remotes)
+}
+
+/// Whether a repository answers, and what its branch says.
+fn check(mut remote: Remote) -> Checked {
+    let found = head(&mut remote);
+    let (head, failure) = (found.as_ref().ok().map(ToString::to_string), found.as_ref().err());
+    Checked {
+        url: remote.url.to_string(),
+        branch: remote.branch,
+        head,
+        problem: failure.map(Failure::one_line),
+        hint: failure.and_then(Failure::hint_text).map(str::to_owned),
+    }
+}
+
+fn head(remote: &mut Remote) -> Result<CommitId> {
+    if remote.branch.is_empty() {
+        remote.branch = default_branch(remote)?;
+    }
+    remote_head(remote)?.ok_or_else(|| {
+        Failure::stalled(format!("it has no branch `{}`", remote.branch)).hint("push it, or name another")
+    })
+}
+
+fn human(checked: &Checked) -> String {
+    let Checked { url, branch, head, problem, hint } = checked;
+    match (head, problem) {
+        (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n", short(head)),
+        (None, problem) => {
+            let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
+            format!("{url}: {}\n{hint}", problem.as_deref().unwrap_or_default())
+        }
+    }
 }
 
 fn hook_text(program: &Path, state: &Path, repository: &str, branch: &str) -> String {
@@ -161,6 +224,7 @@ mod tests {
     fn a_folder_without_a_repository_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(hook_path(folder.path()).is_err());
-        assert!(check(&folder.path().display().to_string(), None).is_err());
+        let remote = without_credentials(&folder.path().display().to_string(), None).expect("a path");
+        assert!(check(remote).problem.is_some());
     }
 }

@@ -1,6 +1,6 @@
 //! `launchway serve`.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 
@@ -21,10 +21,7 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
-    let settings = Settings::load(&arguments.config).map_err(|problems| {
-        let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
-        Complaint::usage(Failure::stalled(format!("the configuration cannot be used:\n{told}")))
-    })?;
+    let settings = load(&arguments.config)?;
     let state = match (&global.state, &settings.state) {
         (None, Some(state)) => state.clone(),
         _ => global.state_folder()?,
@@ -34,4 +31,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     daemon::stop_signal()?.await;
     app.stop().await;
     Ok(Exit::Good)
+}
+
+/// Reads a configuration; all that is wrong with it is told at once.
+pub(super) fn load(config: &Path) -> Outcome<Settings> {
+    Settings::load(config).map_err(|problems| {
+        let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");
+        Complaint::usage(Failure::stalled(format!("the configuration cannot be used:\n{told}")))
+    })
 }

@@ -8,7 +8,7 @@ pub mod deliver;
 pub mod housekeeping;
 pub mod look;
 pub mod reporter;
-mod repository;
+pub mod repository;
 pub mod state_folder;
 pub mod watcher;
 pub mod wiring;

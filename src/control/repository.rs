@@ -74,7 +74,10 @@ fn limits(settings: &RepositorySettings) -> Limits {
 }
 
 /// Where a repository is and what opens it. The branch may still be missing.
-fn remote(settings: &RepositorySettings) -> Result<Remote> {
+///
+/// # Errors
+/// If its address is none.
+pub fn remote(settings: &RepositorySettings) -> Result<Remote> {
     let url = RemoteUrl::parse(&settings.url, settings.insecure)?;
     let mut remote = Remote::new(url, settings.branch.clone().unwrap_or_default());
     let files = &settings.credentials;

@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
+use crate::support::git_http::GitHttp;
 
 fn problem(world: &World) -> String {
     world.json(&["get", "repositories"])["items"][0]["problem"].as_str().unwrap_or_default().to_owned()
@@ -139,4 +140,50 @@ fn a_full_disk_loses_nothing() {
     world.start();
     assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod, "what runs keeps running");
     world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))], "success");
+}
+
+#[test]
+fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_right() {
+    let world = World::new(&[]);
+    let server = GitHttp::start(world.git.root());
+    let (user, password) = (world.git.path("user"), world.git.path("password"));
+    std::fs::write(&user, "bot\n").unwrap();
+    std::fs::write(&password, "wrong\n").unwrap();
+    let files = format!("credentials: {{usernameFile: {}, passwordFile: {}}}", user.display(), password.display());
+    world.configure(&repository("shop", &server.url("auth/origin.git"), &[&files, "poll: 100ms", "insecure: true"]));
+    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    let config = world.config().display().to_string();
+    let check = world.run(&["repository", "check", "--config", &config]);
+    assert_eq!(check.status.code(), Some(1));
+    assert!(String::from_utf8_lossy(&check.stdout).contains("credentials"), "{check:?}");
+    world.start();
+    eventually("a problem", || problem(&world).contains("credentials"));
+    assert!(!problem(&world).contains("wrong"), "a secret is never told");
+    std::fs::write(&password, "secret\n").unwrap();
+    let check = world.json(&["repository", "check", "shop", "--config", &config]);
+    assert_eq!(check[0]["head"], world.git.head());
+    eventually("no problem", || problem(&world).is_empty());
+    let commit = world.git.head();
+    eventually("the deployment", || world.json(&["status", &commit])["statuses"][0]["state"] == "success");
+    let unknown = world.run(&["repository", "check", "shoe", "--config", &config]);
+    assert_eq!(unknown.status.code(), Some(2));
+    assert!(complaint(&unknown).contains("it has shop"), "{}", complaint(&unknown));
+}
+
+#[test]
+fn a_service_whose_port_is_taken_says_so_until_it_is_free() {
+    let world = World::new(&[]);
+    world.start();
+    let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let service = format!(
+        "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec:\n  selector: {{app: web}}\n  ports: [{{port: {port}}}]\n"
+    );
+    let files = [("web.yaml", sleeper("web", "type: Recreate", "1")), ("service.yaml", service)];
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    world.deploy(&files, "success");
+    let told = || world.json(&["get", "services"])["items"][0]["problem"].as_str().unwrap_or_default().to_owned();
+    eventually("the service's problem", || told().contains(&port.to_string()));
+    drop(taken);
+    eventually("the service has its port", || told().is_empty());
 }
