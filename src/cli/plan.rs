@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::arguments::Global;
-use super::client::STORE_FILE;
+use super::client::{Client, STORE_FILE};
 use super::output::{Exit, Outcome, Output, heading};
+use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::deliver;
 use crate::control::look::TreeFiles;
@@ -56,11 +57,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     })
 }
 
-async fn plan(arguments: &Arguments, global: &Global) -> Result<PlanView> {
-    let read = Reader::open(&arguments.path, global)?;
+async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
+    let read = Reader::open(&arguments.path, name(arguments, global).await?)?;
     let to = read.repository.resolve(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
-    let Some(project) = project else { return refused(&to, problems) };
+    let Some(project) = project else { return Ok(refused(&to, problems)?) };
     let (from, applied) = match arguments.from.as_deref() {
         None => (None, BTreeMap::new()),
         Some("applied") => read.applied(&project, global).await?,
@@ -79,6 +80,14 @@ async fn plan(arguments: &Arguments, global: &Global) -> Result<PlanView> {
     };
     view.problems = as_values(&problems)?;
     Ok(view)
+}
+
+/// The name that the repository is or would be watched by, if anything says so: projects without a name have it.
+async fn name(arguments: &Arguments, global: &Global) -> Outcome<Option<String>> {
+    Ok(match (&global.repository, arguments.from.as_deref()) {
+        (None, Some("applied")) => Some(target::repository(&Client::to_read(global).await?, None).await?.name),
+        (said, _) => said.clone(),
+    })
 }
 
 /// The plan of a revision whose files are broken: nothing but what refuses it.
@@ -106,10 +115,10 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(path: &Path, global: &Global) -> Result<Self> {
+    fn open(path: &Path, name: Option<String>) -> Result<Self> {
         let repository = Repository::open_local(path, Limits::default())?;
         let short = || RemoteUrl::parse(&repository.git_dir().to_string_lossy(), false).map(|url| url.short_name());
-        let name = global.repository.clone().map_or_else(short, Ok)?;
+        let name = name.map_or_else(short, Ok)?;
         Ok(Self { name: RepositoryName::new(name), repository })
     }
 

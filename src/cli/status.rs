@@ -43,18 +43,38 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         return Err(Complaint::failed(failure));
     };
     let path = format!("revisions/{}/{commit}", repository.name);
-    let mut revision: RevisionView = client.get(&path, &[]).await?;
-    let started = Instant::now();
-    while arguments.wait && !revision.is_settled() {
-        if started.elapsed() > Duration::from_secs(arguments.timeout) {
-            output.show(&revision, |revision| human(revision, &repository))?;
-            return Err(Complaint::failed(Failure::waiting(format!("not at its end after {} s", arguments.timeout))));
-        }
-        tokio::time::sleep(PERIOD).await;
-        revision = client.get(&path, &[]).await?;
-    }
+    let revision: RevisionView = match arguments.wait {
+        false => client.get(&path, &[]).await?,
+        true => settled(&client, &path, arguments.timeout, &repository, output).await?,
+    };
     output.show(&revision, |revision| human(revision, &repository))?;
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
+}
+
+/// The revision once nothing more will happen to it. It may be so new that it was not looked at yet.
+async fn settled(
+    client: &Client,
+    path: &str,
+    timeout: u64,
+    repository: &RepositoryView,
+    output: &mut Output,
+) -> Outcome<RevisionView> {
+    let started = Instant::now();
+    loop {
+        let found: Option<RevisionView> = client.find(path).await?;
+        match found {
+            Some(revision) if revision.is_settled() => return Ok(revision),
+            found if started.elapsed() > Duration::from_secs(timeout) => {
+                let revision = found.ok_or_else(|| {
+                    let failure = Failure::waiting(format!("this commit was not looked at within {timeout} s"));
+                    Complaint::failed(failure.hint("is it pushed to the branch that is watched?"))
+                })?;
+                output.show(&revision, |revision| human(revision, repository))?;
+                return Err(Complaint::failed(Failure::waiting(format!("not at its end after {timeout} s"))));
+            }
+            _ => tokio::time::sleep(PERIOD).await,
+        }
+    }
 }
 
 /// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.

@@ -13,7 +13,7 @@ use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::Shipyard;
-use crate::model::state::ConfigState;
+use crate::model::state::{ConfigState, RevisionResult};
 use crate::store::{RunFilter, Write};
 
 /// The sequence of one task that carries out what a person asked for a single deployment config.
@@ -128,7 +128,7 @@ async fn rerun(driver: &Driver, delivery: SequenceRun, cause: String) -> Result<
 /// Deploys what is declared now as a new version, although nothing changed; says which.
 ///
 /// # Errors
-/// If it is paused, or a rollout is in progress.
+/// If it is paused, or what is declared now waits for something, or a rollout is in progress.
 pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
     let state = config_state(driver, config).await?;
     refuse_if_down(driver, &state).await?;
@@ -137,11 +137,29 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled("cannot deploy a paused deployment config").hint("set `paused: false` and push"));
     }
+    refuse_if_waiting(driver, &state).await?;
     let object = state.object.clone();
     let cause = format!("manual change by {by}");
     let run = by_hand(driver, &state, object, cause).await?;
     driver.commit(&[Input::Start(Box::new(run))]).await?;
     Ok(state.latest_version + 1)
+}
+
+/// What is declared now and may not be deployed yet must not be passed over for what was declared before.
+async fn refuse_if_waiting(driver: &Driver, state: &ConfigState) -> Result<()> {
+    let repository = driver.store.repository(&state.repository).await?;
+    let Some(applied) = repository.and_then(|repository| repository.value.applied) else { return Ok(()) };
+    let revision = driver.store.revision(&state.repository, applied.as_str()).await?;
+    let Some(RevisionResult::Planned(plan)) = revision.map(|revision| revision.result) else { return Ok(()) };
+    let services = plan.stage(&state.key.stage).into_iter().flat_map(|stage| &stage.services);
+    let mut changes = services.flat_map(|service| &service.changes);
+    match changes.find(|change| change.key == state.object.key && change.decision == Decision::Wait) {
+        None => Ok(()),
+        Some(waiting) => {
+            Err(Failure::stalled(format!("cannot deploy what {} declares: {}", applied.short(), waiting.cause))
+                .hint(format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name)))
+        }
+    }
 }
 
 /// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo

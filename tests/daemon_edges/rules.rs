@@ -1,6 +1,6 @@
 //! What is refused although it can be read, and how a person allows it.
 
-use crate::support::daemon::{World, eventually, repository, sleeper};
+use crate::support::daemon::{World, complaint, eventually, repository, sleeper};
 
 fn ready_pods(world: &World) -> usize {
     let pods = world.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
@@ -101,4 +101,20 @@ fn a_second_repository_may_not_declare_the_same_project() {
         status["statuses"][0]["description"].as_str().is_some_and(|why| why.contains("declares project `shop`"))
     });
     assert_eq!(ready_pods(&world), 1);
+}
+
+#[test]
+fn what_is_paused_together_with_a_change_is_not_passed_over_for_what_was_before() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let paused = sleeper("web", "type: Recreate", "2").replace("replicas: 1", "replicas: 1\n  paused: true");
+    let commit = world.git.push_files(&[("web.yaml", &paused)]);
+    let plan = world.status(&commit, "launchway/plan", "success");
+    let refused = world.run(&["rollout", "latest", "dc/web"]);
+    let told = complaint(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{plan}: {told}");
+    assert!(told.contains("paused") && told.contains(&commit[..7]), "{told}");
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))], "success");
+    assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 2);
 }

@@ -1,8 +1,11 @@
 //! From a push to its notes, and down and up again.
 
+use std::io::{BufRead as _, BufReader};
+use std::process::Stdio;
+
 use serde_json::Value;
 
-use crate::support::daemon::{World, complaint, eventually, hook, repository, sleeper};
+use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
 
 const SHIPYARD: &str = "\
 apiVersion: spec.keptn.sh/0.2.3
@@ -32,7 +35,7 @@ fn answers(world: &World, commit: &str) {
     assert_eq!(world.json(&["get", "deployments"])["items"][1]["serving"]["version"], 1);
     assert_eq!(world.json(&["get", "repositories"])["items"][0]["applied"], commit);
     assert!(world.tell(&["why", "web", "-s", "dev"]).contains("waits for nothing"));
-    let plan = world.run(&["plan", "work", "-r", "shop", "--from", "applied", "--exit-code"]);
+    let plan = world.run(&["plan", "work", "--from", "applied", "--exit-code"]);
     assert_eq!(plan.status.code(), Some(0), "after convergence: {}", complaint(&plan));
 }
 
@@ -96,4 +99,40 @@ fn up_once_says_how_the_head_ended() {
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"], Value::Null);
     let missing = world.run(&["up", "nowhere.git", "--once"]);
     assert!(matches!(missing.status.code(), Some(2 | 3)), "{}", complaint(&missing));
+}
+
+#[test]
+fn output_is_followed_while_it_comes_and_until_its_pods_end() {
+    let world = World::new(&[]);
+    world.start();
+    let script = "n=0; while :; do n=$((n + 1)); echo line $n; sleep 0.02; done";
+    let container = format!("{{name: main, image: host, command: [sh, -c, '{script}']}}");
+    world.deploy(&[("web.yaml", &config("web", "type: Recreate", &container))], "success");
+    let follow = world.launchway().args(["logs", "-f", "dc/web", "--bytes", "20"]).stdout(Stdio::piped()).spawn();
+    let mut follow = follow.unwrap();
+    let mut lines = BufReader::new(follow.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let number = |line: &str| line.strip_prefix("line ").and_then(|number| number.parse::<u32>().ok());
+    let first = lines.find_map(|line| number(&line)).unwrap();
+    let next: Vec<u32> = lines.by_ref().take(50).map(|line| number(&line).unwrap()).collect();
+    assert_eq!(next, (first + 1..=first + 50).collect::<Vec<_>>());
+    world.tell(&["scale", "dc/web", "--replicas", "0"]);
+    assert!(lines.count() < 1000);
+    assert!(follow.wait().unwrap().success());
+}
+
+#[test]
+fn a_status_can_be_waited_for_before_the_push() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let commit = world.git.commit_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    let late = world.run(&["status", &commit, "--wait", "--timeout", "0"]);
+    assert_eq!(late.status.code(), Some(1));
+    assert!(complaint(&late).contains("is it pushed"), "{}", complaint(&late));
+    let wait = world.launchway().args(["status", &commit, "--wait", "-o", "json"]).stdout(Stdio::piped()).spawn();
+    world.git.push();
+    let told = wait.unwrap().wait_with_output().unwrap();
+    assert!(told.status.success());
+    let told: Value = serde_json::from_slice(&told.stdout).unwrap();
+    assert!(told["statuses"].as_array().unwrap().iter().all(|status| status["state"] == "success"), "{told:#}");
 }
