@@ -151,26 +151,10 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
 
 async fn set_down(driver: &Driver, watched: &Watched, down: bool) {
     let stored = driver.store.repository(&name()).await.unwrap();
-    let mut stored = stored.unwrap_or_else(|| Versioned { version: 0, value: unseen(watched) });
+    let unseen = || RepositoryState::new(name(), watched.remote.url.to_string(), "main");
+    let mut stored = stored.unwrap_or_else(|| Versioned { version: 0, value: unseen() });
     stored.value.down = down;
     driver.commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await.unwrap();
-}
-
-fn unseen(watched: &Watched) -> RepositoryState {
-    RepositoryState {
-        name: name(),
-        url: watched.remote.url.to_string(),
-        branch: "main".to_owned(),
-        project: None,
-        applied: None,
-        seen: None,
-        looked_at: None,
-        problem: None,
-        status_problem: None,
-        accepted_rewrite: None,
-        allowed_prune: None,
-        down: false,
-    }
 }
 
 async fn newest_plan(driver: &Driver) -> Plan {

@@ -64,7 +64,7 @@ fn problems(snapshot: &Snapshot) -> Vec<String> {
 
 fn object(snapshot: &Snapshot, kind: Kind, name: &str) -> Arc<Object> {
     let project = snapshot.project().project.as_ref().expect("no errors");
-    Arc::clone(&project.stages[0].objects[&ObjectKey { kind, name: name.to_owned() }])
+    Arc::clone(project.stages[0].objects.get(&ObjectKey { kind, name: name.to_owned() }).expect("declared"))
 }
 
 #[test]

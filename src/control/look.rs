@@ -149,20 +149,7 @@ impl Watched {
     }
 
     async fn state(&self, driver: &Driver) -> Result<Versioned<RepositoryState>> {
-        let fresh = || RepositoryState {
-            name: self.name.clone(),
-            url: self.remote.url.to_string(),
-            branch: self.remote.branch.clone(),
-            project: None,
-            applied: None,
-            seen: None,
-            looked_at: None,
-            problem: None,
-            status_problem: None,
-            accepted_rewrite: None,
-            allowed_prune: None,
-            down: false,
-        };
+        let fresh = || RepositoryState::new(self.name.clone(), self.remote.url.to_string(), &self.remote.branch);
         let stored = driver.store.repository(&self.name).await?;
         Ok(stored.unwrap_or_else(|| Versioned { version: 0, value: fresh() }))
     }
@@ -315,7 +302,7 @@ impl Watched {
         problems: &[Problem],
     ) -> Result<Vec<String>> {
         let declares = |file: &str| {
-            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.values());
+            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.iter());
             objects.any(|object| object.location.file == file)
         };
         let suspects: Vec<&Problem> = problems.iter().filter(|problem| !declares(&problem.file)).collect();

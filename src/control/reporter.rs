@@ -142,20 +142,8 @@ mod tests {
     }
 
     fn shop() -> RepositoryState {
-        RepositoryState {
-            name: "shop".into(),
-            url: "https://git.example/shop.git".into(),
-            branch: "main".into(),
-            project: None,
-            applied: None,
-            seen: Some("c0ffee".into()),
-            looked_at: None,
-            problem: None,
-            status_problem: None,
-            accepted_rewrite: None,
-            allowed_prune: None,
-            down: false,
-        }
+        let state = RepositoryState::new("shop".into(), "https://git.example/shop.git", "main");
+        RepositoryState { seen: Some("c0ffee".into()), ..state }
     }
 
     fn broken() -> RevisionState {

@@ -2,7 +2,7 @@
 //! difference is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
@@ -123,7 +123,7 @@ impl Keeper {
         }
         for (namespace, configs) in namespaces {
             let pods = self.runtime.observe(&namespace).await?;
-            self.tell_ended(&pods).await?;
+            self.tell_ended(&namespace, &pods).await?;
             for config in configs {
                 let again = self.keep(&config, &pods).await?;
                 agenda.later.extend(again.map(|at| (config.value.key, at)));
@@ -143,18 +143,24 @@ impl Keeper {
         Ok(configs)
     }
 
-    /// Tells runs that their run-once pods ended.
-    async fn tell_ended(&self, pods: &[ObservedPod]) -> Result<()> {
+    /// Tells runs that their run-once pods ended. `pods` are all of a namespace: others of it are gone for good.
+    async fn tell_ended(&self, namespace: &Namespace, pods: &[ObservedPod]) -> Result<()> {
+        let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
+        self.told().retain(|pod| &pod.namespace != namespace || there.contains(pod));
         for pod in pods {
             let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { continue };
-            if self.told.lock().unwrap_or_else(PoisonError::into_inner).contains(&pod.id) {
+            if self.told().contains(&pod.id) {
                 continue;
             }
             let event = Event::PodEnded { pod: pod.id.name.clone(), outcome: outcome.clone() };
             self.driver.tell(run, event).await?;
-            self.told.lock().unwrap_or_else(PoisonError::into_inner).insert(pod.id.clone());
+            self.told().insert(pod.id.clone());
         }
         Ok(())
+    }
+
+    fn told(&self) -> MutexGuard<'_, BTreeSet<PodId>> {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Acts on the difference for one deployment config; says when to look again.

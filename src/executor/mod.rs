@@ -6,6 +6,7 @@
 pub mod drive;
 pub mod keeper;
 pub mod outbox;
+mod pending;
 pub mod perform;
 pub mod services;
 pub mod start;

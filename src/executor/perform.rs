@@ -61,7 +61,6 @@ impl Performer {
             Action::Prepare { pod, again: true } => self.prepare_again(run, pod).await,
             Action::RunPod { pod } => self.run_pod(run, pod).await,
             Action::StopPod { pod } => self.stop_pod(run, pod).await,
-            Action::RemovePods { pods } => self.remove_pods(pods).await,
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
             Action::Advance { plan, after, sequence, verdict } => self.advance(plan, after, sequence, *verdict).await,
@@ -113,13 +112,6 @@ impl Performer {
         let withdraw = Write::Withdraw { run: run.clone(), key: format!("run-pod/{}", pod.name) };
         let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
         Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
-    }
-
-    async fn remove_pods(&self, pods: &[PodId]) -> Result<Vec<Input>> {
-        for pod in pods {
-            self.runtime.remove_pod(pod).await?;
-        }
-        Ok(Vec::new())
     }
 
     /// Starts the stages whose turn it is after a sequence. Newer revisions that waited for the same content to pass

@@ -3,13 +3,12 @@
 use crate::engine::sequence::machine::task_records;
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::ids::{ConfigKey, RunId, ServiceKey};
-use crate::model::object::Kind;
-use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
+use crate::executor::pending::Pending;
+use crate::model::ids::{RunId, ServiceKey};
+use crate::model::plan::{Decision, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
-use crate::plan::build::{is_nothing, object_change};
-use crate::plan::config_change;
+use crate::plan::build::is_nothing;
 use crate::store::RunFilter;
 
 /// The run for a service's part of a plan; nothing, if its stage has no delivery sequence or the part does nothing.
@@ -47,9 +46,9 @@ pub async fn queued_run(
     }
     let key =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: service.service.clone() };
-    let mut changes = Vec::new();
+    let (mut now_applied, mut changes) = (Pending::new(&*driver.store), Vec::new());
     for change in &service.changes {
-        changes.push(current(driver, &key, change).await?);
+        changes.push(now_applied.decide_again(&key, change).await?);
     }
     let now = driver.clock.now();
     Ok(Some(SequenceRun {
@@ -91,17 +90,6 @@ async fn overtakes(driver: &Driver, newer: &SequenceRun) -> Result<bool> {
 /// Whether a decision has an effect.
 pub fn does_something(decision: Decision) -> bool {
     !matches!(decision, Decision::None | Decision::Wait | Decision::Refuse)
-}
-
-async fn current(driver: &Driver, service: &ServiceKey, change: &Change) -> Result<Change> {
-    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
-    let ServiceKey { project, stage, .. } = service.clone();
-    if change.key.kind == Kind::DeploymentConfig {
-        let state = driver.store.config(&ConfigKey { project, stage, name: change.key.name.clone() }).await?;
-        return Ok(config_change::decide(object, state.as_ref().map(|state| &state.value)));
-    }
-    let state = driver.store.object(&project, &stage, &change.key).await?;
-    Ok(object_change(object, state.as_ref().map(|state| &state.value)))
 }
 
 /// How many runs this revision had for the service already.

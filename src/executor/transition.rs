@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::engine::{self, deployment::machine, sequence::slot};
 use crate::error::{Context, Result};
+use crate::executor::pending::Pending;
 use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
-use crate::model::object::{Kind, ObjectKey};
+use crate::model::object::Kind;
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, Versioned, Wanted, spec_of};
 use crate::model::time::Timestamp;
-use crate::plan::{build::object_change, config_change};
 use crate::store::{RunFilter, Store, Transaction, Write};
 use crate::telemetry::RunKind;
 
@@ -45,40 +45,30 @@ pub enum Input {
 /// What a committed transition touched: who has to look again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Runs that changed.
-    pub runs: Vec<RunId>,
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
     /// Whether what services should answer may have changed.
     pub objects: bool,
-    /// What of `runs` is new.
+    /// What runs are new.
     pub begun: Vec<RunKind>,
-    /// What of `runs` has ended, and how.
+    /// What runs have ended, and how.
     pub ended: Vec<(RunKind, Verdict)>,
 }
 
 /// The run in whose name statuses are asked for: they belong to a revision, not to one run.
 pub const REPORT: &str = "report";
 
-/// A transition being worked out: what was read, and what it has become.
-pub struct Transition<'a> {
+/// A transition being worked out.
+struct Transition<'a> {
     store: &'a dyn Store,
     now: Timestamp,
-    runs: BTreeMap<RunId, Versioned<Run>>,
-    configs: BTreeMap<ConfigKey, Versioned<ConfigState>>,
-    changed_runs: BTreeSet<RunId>,
-    changed_configs: BTreeSet<ConfigKey>,
+    pending: Pending<'a>,
     slots: BTreeSet<ServiceKey>,
     told: VecDeque<(RunId, Event)>,
     holds: Option<Vec<Hold>>,
     writes: Vec<Write>,
-    objects: bool,
-}
-
-impl std::fmt::Debug for Transition<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Transition").field("runs", &self.changed_runs).finish_non_exhaustive()
-    }
+    /// Whether a repository went down or came up, and its services with it.
+    services: bool,
 }
 
 /// Works out the transaction for some inputs.
@@ -99,15 +89,12 @@ impl<'a> Transition<'a> {
         Self {
             store,
             now,
-            runs: BTreeMap::new(),
-            configs: BTreeMap::new(),
-            changed_runs: BTreeSet::new(),
-            changed_configs: BTreeSet::new(),
+            pending: Pending::new(store),
             slots: BTreeSet::new(),
             told: VecDeque::new(),
             holds: None,
             writes: Vec::new(),
-            objects: false,
+            services: false,
         }
     }
 
@@ -119,12 +106,12 @@ impl<'a> Transition<'a> {
                 self.slots.insert(service.clone());
             }
             Input::Scale(config, replicas) => {
-                if let Some(state) = self.config(config).await? {
+                if let Some(state) = self.pending.config_mut(config).await? {
                     state.wanted.replicas = *replicas;
                 }
             }
             Input::Quiesce(config) => {
-                if let Some(state) = self.config(config).await? {
+                if let Some(state) = self.pending.config_mut(config).await? {
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
@@ -146,12 +133,12 @@ impl<'a> Transition<'a> {
         stored.value.down = down;
         stored.value.seen = None; // once it is up again, the head is planned anew
         self.writes.push(Write::Repository(Box::new(stored)));
-        self.objects = true; // its services go and come with it
+        self.services = true; // its services go and come with it
         Ok(())
     }
 
     async fn resume(&mut self, config: &ConfigKey) -> Result<()> {
-        let Some(state) = self.config(config).await? else { return Ok(()) };
+        let Some(state) = self.pending.config_mut(config).await? else { return Ok(()) };
         let Some(serving) = state.serving.clone().filter(|_| !state.removed) else { return Ok(()) };
         let spec = spec_of(&serving.object).or_stalled(|| format!("cannot read the stored config `{config}`"))?;
         state.wanted = Wanted {
@@ -176,48 +163,31 @@ impl<'a> Transition<'a> {
     }
 
     async fn tell(&mut self, id: &RunId, event: &Event) -> Result<()> {
-        let Some(mut run) = self.run(id).await? else { return Ok(()) };
+        let Some(mut run) = self.pending.run(id).await? else { return Ok(()) };
         if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
-            self.decide_again(sequence).await?;
+            for change in &mut sequence.changes {
+                *change = self.pending.decide_again(&sequence.service, change).await?;
+            }
         }
         let (next, decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
             return Ok(());
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
-        self.change(next);
+        self.insert(next);
         self.apply(id, decided).await
-    }
-
-    /// What a run was to do when it was queued is decided on what is applied now that its turn has come.
-    async fn decide_again(&mut self, run: &mut SequenceRun) -> Result<()> {
-        for index in 0..run.changes.len() {
-            let change = &run.changes[index];
-            let Some(object) = change.object.clone().filter(|_| !change.is_by_hand()) else { continue };
-            run.changes[index] = if object.key.kind == Kind::DeploymentConfig {
-                let key = config_key(run, &object.key);
-                let stored = self.store.config(&key).await?;
-                let state = self.configs.get(&key).or(stored.as_ref());
-                config_change::decide(&object, state.map(|state| &state.value))
-            } else {
-                let ServiceKey { project, stage, .. } = &run.service;
-                let stored = self.store.object(project, stage, &object.key).await?;
-                object_change(&object, stored.as_ref().map(|state| &state.value))
-            };
-        }
-        Ok(())
     }
 
     /// Whose turn it is in a slot.
     async fn examine(&mut self, service: &ServiceKey) -> Result<()> {
         let mut open: BTreeMap<RunId, SequenceRun> = BTreeMap::new();
         for stored in self.store.slot(service).await? {
-            if let Some(Run::Sequence(run)) = self.run(stored.value.id()).await? {
+            if let Some(Run::Sequence(run)) = self.pending.run(stored.value.id()).await? {
                 open.insert(run.id.clone(), *run);
             }
         }
-        for Versioned { value, .. } in self.runs.values() {
-            if let Run::Sequence(run) = value
+        for run in self.pending.runs() {
+            if let Run::Sequence(run) = run
                 && &run.service == service
             {
                 open.insert(run.id.clone(), (**run).clone());
@@ -233,19 +203,8 @@ impl<'a> Transition<'a> {
         for record in decided.records {
             self.record(record).await?;
         }
-        for action in decided.actions {
-            self.ask(by, action);
-        }
+        self.writes.extend(decided.actions.into_iter().map(|action| asked(by, action, self.now)));
         Ok(())
-    }
-
-    fn ask(&mut self, run: &RunId, action: Action) {
-        let (run, at) = (run.clone(), self.now);
-        self.writes.push(match action {
-            Action::ClearTimer { .. } => Write::Withdraw { run, key: action.key() },
-            Action::SetTimer { due, .. } => Write::Ask { run, action: Box::new(action), due, at },
-            _ => Write::Ask { run, action: Box::new(action), due: at, at },
-        });
     }
 
     async fn record(&mut self, record: Record) -> Result<()> {
@@ -255,7 +214,7 @@ impl<'a> Transition<'a> {
             Record::StartDeployment { by, change } => self.start_deployment(&by, &change).await?,
             Record::Want { config, owner, generation, version, replicas, pace } => {
                 let down = self.is_down(&config).await?;
-                if let Some(state) = self.config(&config).await? {
+                if let Some(state) = self.pending.config_mut(&config).await? {
                     let spec = state.spec().or_stalled(|| format!("cannot read the stored config `{config}`"))?;
                     let version = version.filter(|_| !down);
                     let replicas = replicas.unwrap_or(spec.replicas);
@@ -273,7 +232,7 @@ impl<'a> Transition<'a> {
 
     /// Whether a person took the repository down that declares a deployment config.
     async fn is_down(&mut self, config: &ConfigKey) -> Result<bool> {
-        let Some(repository) = self.config(config).await?.map(|state| state.repository.clone()) else {
+        let Some(repository) = self.pending.config(config).await?.map(|state| state.repository.clone()) else {
             return Ok(false);
         };
         let now = self.writes.iter().find_map(|write| match write {
@@ -288,7 +247,7 @@ impl<'a> Transition<'a> {
 
     /// A change that needs no deployment.
     async fn apply_change(&mut self, by: &RunId, change: &Change) -> Result<()> {
-        let Some(Run::Sequence(run)) = self.run(by).await? else { return Ok(()) };
+        let Some(Run::Sequence(run)) = self.pending.run(by).await? else { return Ok(()) };
         if change.key.kind == Kind::DeploymentConfig {
             self.apply_config_change(&run, change).await
         } else {
@@ -297,10 +256,10 @@ impl<'a> Transition<'a> {
     }
 
     async fn apply_config_change(&mut self, run: &SequenceRun, change: &Change) -> Result<()> {
-        let key = config_key(run, &change.key);
+        let key = run.service.config(&change.key.name);
         match (change.decision, &change.object) {
             (Decision::Delete, _) => {
-                if let Some(state) = self.config(&key).await? {
+                if let Some(state) = self.pending.config_mut(&key).await? {
                     state.removed = true;
                     state.serving = None;
                     state.attempted = None;
@@ -308,7 +267,7 @@ impl<'a> Transition<'a> {
                 }
             }
             (Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
-                let state = self.config_or_new(&key, run, change).await?;
+                let state = self.pending.config_or_new(&key, run, change).await?;
                 let spec = spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?;
                 if state.wanted.version.is_some() {
                     state.wanted.replicas = spec.replicas;
@@ -325,38 +284,24 @@ impl<'a> Transition<'a> {
     }
 
     async fn apply_object_change(&mut self, run: &SequenceRun, change: &Change) -> Result<()> {
-        let (project, stage) = (&run.service.project, &run.service.stage);
-        let stored = self.store.object(project, stage, &change.key).await?;
-        let version = stored.as_ref().map_or(0, |stored| stored.version);
-        match (change.decision, &change.object) {
-            (Decision::Delete, _) if version > 0 => self.writes.push(Write::RemoveObject {
-                project: project.clone(),
-                stage: stage.clone(),
-                key: Versioned { version, value: change.key.clone() },
-            }),
-            (Decision::Create | Decision::Update, Some(object)) => {
-                let value = ObjectState {
-                    project: project.clone(),
-                    stage: stage.clone(),
-                    namespace: run.namespace.clone(),
-                    repository: run.repository.clone(),
-                    object: object.clone(),
-                };
-                self.writes.push(Write::Object(Box::new(Versioned { version, value })));
-            }
+        let declared = match (change.decision, &change.object) {
+            (Decision::Delete, _) => None,
+            (Decision::Create | Decision::Update, Some(object)) => Some(object.clone()),
             _ => return Ok(()),
-        }
-        self.objects = true;
-        Ok(())
+        };
+        let ServiceKey { project, stage, .. } = run.service.clone();
+        let (namespace, repository) = (run.namespace.clone(), run.repository.clone());
+        let state = |object| ObjectState { project, stage, namespace, repository, object };
+        self.pending.set_object(&run.service, &change.key, declared.map(state)).await
     }
 
     async fn start_deployment(&mut self, by: &RunId, change: &Change) -> Result<()> {
-        let Some(Run::Sequence(parent)) = self.run(by).await? else { return Ok(()) };
+        let Some(Run::Sequence(parent)) = self.pending.run(by).await? else { return Ok(()) };
         let Some(object) = change.object.clone() else { return Ok(()) };
-        let key = config_key(&parent, &change.key);
+        let key = parent.service.config(&change.key.name);
         let spec = spec_of(&object).or_stalled(|| format!("cannot read `{}`", object.key))?;
         let newest = self.newest_version(&key).await?;
-        let state = self.config_or_new(&key, &parent, change).await?;
+        let state = self.pending.config_or_new(&key, &parent, change).await?;
         let by_hand = change.is_by_hand();
         let serves = state.serving.as_ref().filter(|serving| serving.object.digest == object.digest && !by_hand);
         if let Some(serving) = serves {
@@ -381,7 +326,7 @@ impl<'a> Transition<'a> {
     /// Inserts a deployment run, or begins a new attempt at one that failed.
     async fn begin(&mut self, by: &RunId, mut fresh: DeploymentRun) -> Result<()> {
         let id = fresh.id.clone();
-        if let Some(Run::Deployment(earlier)) = self.run(&id).await? {
+        if let Some(Run::Deployment(earlier)) = self.pending.run(&id).await? {
             fresh.attempt = earlier.attempt + 1;
             fresh.generation = earlier.generation;
             fresh.hooks = earlier.hooks;
@@ -394,8 +339,8 @@ impl<'a> Transition<'a> {
     }
 
     /// The highest version that history knows of: a deployment config that comes back goes on counting.
-    async fn newest_version(&self, key: &ConfigKey) -> Result<u32> {
-        if self.configs.contains_key(key) || self.store.config(key).await?.is_some() {
+    async fn newest_version(&mut self, key: &ConfigKey) -> Result<u32> {
+        if self.pending.config(key).await?.is_some() {
             return Ok(0);
         }
         let filter = RunFilter {
@@ -414,7 +359,7 @@ impl<'a> Transition<'a> {
     }
 
     async fn settle_attempt(&mut self, key: &ConfigKey, number: u32, verdict: Verdict) -> Result<()> {
-        let Some(state) = self.config(key).await? else { return Ok(()) };
+        let Some(state) = self.pending.config_mut(key).await? else { return Ok(()) };
         state.wanted.owner = None;
         let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) else {
             return Ok(());
@@ -428,70 +373,15 @@ impl<'a> Transition<'a> {
         Ok(())
     }
 
-    async fn run(&mut self, id: &RunId) -> Result<Option<Run>> {
-        if !self.runs.contains_key(id)
-            && let Some(stored) = self.store.run(id).await?
-        {
-            self.runs.insert(id.clone(), stored);
-        }
-        Ok(self.runs.get(id).map(|run| run.value.clone()))
-    }
-
     fn insert(&mut self, run: Run) {
-        let id = run.id().clone();
-        let version = self.runs.get(&id).map_or(0, |stored| stored.version);
-        self.runs.insert(id, Versioned { version, value: run.clone() });
         self.note(&run);
-    }
-
-    fn change(&mut self, run: Run) {
-        if let Some(stored) = self.runs.get_mut(run.id()) {
-            stored.value = run.clone();
-            self.note(&run);
-        }
+        self.pending.insert(run);
     }
 
     fn note(&mut self, run: &Run) {
-        self.changed_runs.insert(run.id().clone());
         if let Run::Sequence(sequence) = run {
             self.slots.insert(sequence.service.clone());
         }
-    }
-
-    /// A deployment config's state, to be changed.
-    async fn config(&mut self, key: &ConfigKey) -> Result<Option<&mut ConfigState>> {
-        if !self.configs.contains_key(key)
-            && let Some(stored) = self.store.config(key).await?
-        {
-            self.configs.insert(key.clone(), stored);
-        }
-        let state = self.configs.get_mut(key).map(|state| &mut state.value);
-        if state.is_some() {
-            self.changed_configs.insert(key.clone());
-        }
-        Ok(state)
-    }
-
-    async fn config_or_new(&mut self, key: &ConfigKey, run: &SequenceRun, change: &Change) -> Result<&mut ConfigState> {
-        if self.config(key).await?.is_none()
-            && let Some(object) = &change.object
-        {
-            let value = ConfigState {
-                key: key.clone(),
-                service: object.service.clone(),
-                namespace: run.namespace.clone(),
-                repository: run.repository.clone(),
-                object: object.clone(),
-                latest_version: 0,
-                serving: None,
-                attempted: None,
-                wanted: Wanted::default(),
-                removed: false,
-            };
-            self.configs.insert(key.clone(), Versioned { version: 0, value });
-        }
-        let state = self.config(key).await?;
-        state.ok_or_else(|| crate::error::Failure::stalled(format!("`{key}` has no content")))
     }
 
     async fn holds(&mut self) -> Result<Vec<Hold>> {
@@ -509,30 +399,38 @@ impl<'a> Transition<'a> {
         Ok(self.holds.clone().unwrap_or_default())
     }
 
-    fn finish(mut self) -> (Transaction, Touched) {
+    fn finish(self) -> (Transaction, Touched) {
         let mut revisions: BTreeSet<(RepositoryName, CommitId)> = BTreeSet::new();
-        let (mut begun, mut ended) = (Vec::new(), Vec::new());
-        for id in &self.changed_runs {
-            if let Some(run) = self.runs.remove(id) {
-                let (kind, verdict) = kind_and_verdict(&run.value);
-                begun.extend((run.version == 0).then_some(kind));
-                ended.extend(verdict.map(|verdict| (kind, verdict))); // a run changes for the last time when it ends
-                let (repository, commit) = run.value.revision();
-                revisions.insert((repository.clone(), commit.clone()));
-                self.writes.push(Write::Run(Box::new(run)));
+        let mut touched = Touched { objects: self.services, ..Touched::default() };
+        let Self { pending, now, mut writes, .. } = self;
+        for write in pending.into_writes() {
+            match &write {
+                Write::Run(run) => {
+                    let (kind, verdict) = kind_and_verdict(&run.value);
+                    touched.begun.extend((run.version == 0).then_some(kind));
+                    // A run changes for the last time when it ends.
+                    touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
+                    let (repository, commit) = run.value.revision();
+                    revisions.insert((repository.clone(), commit.clone()));
+                }
+                Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
+                _ => touched.objects = true,
             }
+            writes.push(write);
         }
-        for key in &self.changed_configs {
-            if let Some(config) = self.configs.remove(key) {
-                self.writes.push(Write::Config(Box::new(config)));
-            }
-        }
-        for (repository, commit) in revisions {
-            self.ask(&RunId::new(REPORT), Action::Report { repository, commit });
-        }
-        let runs = self.changed_runs.into_iter().collect();
-        let touched = Touched { runs, configs: self.changed_configs, objects: self.objects, begun, ended };
-        (Transaction { writes: self.writes }, touched)
+        let report = |(repository, commit)| asked(&RunId::new(REPORT), Action::Report { repository, commit }, now);
+        writes.extend(revisions.into_iter().map(report));
+        (Transaction { writes }, touched)
+    }
+}
+
+/// An action as it enters the outbox.
+fn asked(run: &RunId, action: Action, at: Timestamp) -> Write {
+    let run = run.clone();
+    match action {
+        Action::ClearTimer { .. } => Write::Withdraw { run, key: action.key() },
+        Action::SetTimer { due, .. } => Write::Ask { run, action: Box::new(action), due, at },
+        _ => Write::Ask { run, action: Box::new(action), due: at, at },
     }
 }
 
@@ -544,11 +442,6 @@ fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
             (RunKind::Deployment, run.ended_at.map(|_| failed))
         }
     }
-}
-
-fn config_key(run: &SequenceRun, key: &ObjectKey) -> ConfigKey {
-    let ServiceKey { project, stage, .. } = run.service.clone();
-    ConfigKey { project, stage, name: key.name.clone() }
 }
 
 #[expect(clippy::too_many_arguments, reason = "every field of the record comes from somewhere else")]

@@ -99,11 +99,6 @@ pub enum Action {
         /// Which.
         pod: PodId,
     },
-    /// Forget pods that ended.
-    RemovePods {
-        /// Which.
-        pods: Vec<PodId>,
-    },
     /// Tell the run when the time has come.
     SetTimer {
         /// Which.
@@ -144,7 +139,6 @@ impl Action {
             Action::Prepare { .. } => "prepare".into(),
             Action::RunPod { pod: asked } => format!("run-pod/{}", pod(&asked.id.name)),
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
-            Action::RemovePods { .. } => "remove-pods".into(),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
             Action::Advance { .. } => "advance".into(),
             Action::Report { repository, commit } => format!("report/{repository}/{commit}"),

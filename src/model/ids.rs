@@ -100,6 +100,13 @@ pub struct ServiceKey {
     pub service: ServiceName,
 }
 
+impl ServiceKey {
+    /// The deployment config `name` in the service's stage.
+    pub fn config(&self, name: &str) -> ConfigKey {
+        ConfigKey { project: self.project.clone(), stage: self.stage.clone(), name: name.to_owned() }
+    }
+}
+
 impl fmt::Display for ServiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.project, self.stage, self.service)

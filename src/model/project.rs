@@ -1,6 +1,6 @@
 //! A project: what one revision declares, read whole and without an error.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -47,13 +47,20 @@ pub struct StageContent {
     pub namespace: Namespace,
     /// The name of its delivery sequence, if there is one.
     pub delivery: Option<String>,
-    /// Its objects, by identity; shared with the snapshot that they were read into, so that a revision which changes
-    /// one of thousands costs one.
-    pub objects: BTreeMap<ObjectKey, Arc<Object>>,
+    /// What it declares.
+    pub objects: StageObjects,
     /// How tasks run.
     pub tasks: BTreeMap<String, Vec<TaskDefinition>>,
     /// Whether objects that vanish from the files are deleted.
     pub prune: bool,
+}
+
+/// The objects of a stage, found by identity and by service. They are shared with the snapshot that they were read
+/// into, so that a revision which changes one of thousands costs one.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct StageObjects {
+    by_key: BTreeMap<ObjectKey, Arc<Object>>,
+    by_service: BTreeMap<ServiceName, BTreeSet<ObjectKey>>,
 }
 
 /// A `Task` object: how a shipyard task of its name runs.
@@ -80,6 +87,67 @@ pub struct TaskDefinition {
     pub services: Vec<ServiceName>,
     /// Where it is declared.
     pub location: Location,
+}
+
+impl StageObjects {
+    /// Adds an object; gives the one that it replaces.
+    pub fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
+        let (key, service) = (object.key.clone(), object.service.clone());
+        let replaced = self.by_key.insert(key.clone(), object);
+        if let Some(replaced) = replaced.as_ref().filter(|replaced| replaced.service != service) {
+            self.leave(&replaced.service, &key);
+        }
+        self.by_service.entry(service).or_default().insert(key);
+        replaced
+    }
+
+    fn leave(&mut self, service: &ServiceName, key: &ObjectKey) {
+        let Some(keys) = self.by_service.get_mut(service) else { return };
+        keys.remove(key);
+        if keys.is_empty() {
+            self.by_service.remove(service);
+        }
+    }
+
+    /// The object of an identity.
+    pub fn get(&self, key: &ObjectKey) -> Option<&Arc<Object>> {
+        self.by_key.get(key)
+    }
+
+    /// Whether an object of this identity is declared.
+    pub fn contains(&self, key: &ObjectKey) -> bool {
+        self.by_key.contains_key(key)
+    }
+
+    /// All, by identity.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Object>> {
+        self.by_key.values()
+    }
+
+    /// Those of one service, by identity.
+    pub fn of_service(&self, service: &ServiceName) -> impl Iterator<Item = &Arc<Object>> {
+        self.by_service.get(service).into_iter().flatten().filter_map(|key| self.by_key.get(key))
+    }
+
+    /// How many there are.
+    pub fn len(&self) -> usize {
+        self.by_key.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.by_key.is_empty()
+    }
+}
+
+impl FromIterator<Arc<Object>> for StageObjects {
+    fn from_iter<T: IntoIterator<Item = Arc<Object>>>(objects: T) -> Self {
+        let mut all = Self::default();
+        for object in objects {
+            all.insert(object);
+        }
+        all
+    }
 }
 
 impl StageContent {

@@ -48,6 +48,26 @@ pub struct RepositoryState {
     pub down: bool,
 }
 
+impl RepositoryState {
+    /// A repository that was not looked at yet.
+    pub fn new(name: RepositoryName, url: impl Into<String>, branch: impl Into<String>) -> Self {
+        Self {
+            name,
+            url: url.into(),
+            branch: branch.into(),
+            project: None,
+            applied: None,
+            seen: None,
+            looked_at: None,
+            problem: None,
+            status_problem: None,
+            accepted_rewrite: None,
+            allowed_prune: None,
+            down: false,
+        }
+    }
+}
+
 /// A deployment config as applied: what serves, what was tried, and what is wanted now.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ConfigState {

@@ -16,7 +16,7 @@ pub fn assumed(project: &Project, repository: &RepositoryName, commit: &CommitId
 
 fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName, commit: &CommitId) -> Applied {
     let mut seen = Applied::default();
-    for object in stage.objects.values() {
+    for object in stage.objects.iter() {
         seen.digests.push(AppliedDigest {
             key: object.key.clone(),
             digest: object.digest.clone(),

@@ -9,7 +9,7 @@ use crate::engine::sequence::chain;
 use crate::model::ids::{CommitId, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Project, StageContent};
+use crate::model::project::{Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Versioned};
 use crate::model::time::Timestamp;
@@ -63,13 +63,13 @@ pub struct Refusal {
 
 /// The objects of a stage whose records must be read, because their digests differ or nothing is settled.
 pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTreeSet<ObjectKey> {
-    let empty = BTreeMap::new();
-    let declared = stage.map_or(&empty, |stage| &stage.objects);
+    let nothing = StageObjects::default();
+    let declared = stage.map_or(&nothing, |stage| &stage.objects);
     let known: BTreeMap<&ObjectKey, &AppliedDigest> = applied.iter().map(|row| (&row.key, row)).collect();
     let settled =
-        |key: &ObjectKey, object: &Object| known.get(key).is_some_and(|row| row.settled && row.digest == object.digest);
-    let changed = declared.iter().filter(|(key, object)| !settled(key, object)).map(|(key, _)| key.clone());
-    let gone = applied.iter().filter(|row| !declared.contains_key(&row.key)).map(|row| row.key.clone());
+        |object: &Object| known.get(&object.key).is_some_and(|row| row.settled && row.digest == object.digest);
+    let changed = declared.iter().filter(|object| !settled(object)).map(|object| object.key.clone());
+    let gone = applied.iter().filter(|row| !declared.contains(&row.key)).map(|row| row.key.clone());
     changed.chain(gone).collect()
 }
 
@@ -133,7 +133,7 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
         let rows: Vec<&AppliedDigest> = seen.digests.iter().filter(|row| !leaves(&row.key)).collect();
         owned += rows.len();
         let stage = declared.get(name);
-        let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains_key(key));
+        let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains(key));
         gone.extend(rows.into_iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
     }
     if revision.prune_allowed || prune::allowed(gone.len(), owned) {
@@ -162,7 +162,7 @@ fn predecessors<'a>(
 
 /// The nearest stage before that has a service, or had it until now: those without it let everything pass.
 fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &ServiceName) -> Option<&'a StageContent> {
-    let declares = |stage: &StageContent| stage.objects.values().any(|object| &object.service == service);
+    let declares = |stage: &StageContent| stage.objects.of_service(service).next().is_some();
     let changes = |stage: &StageContent| {
         planned.iter().any(|planned| planned.stage == stage.name && planned.service(service).is_some())
     };
@@ -293,7 +293,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         name: name.clone(),
         namespace: namespace.unwrap_or_else(|| default_namespace(&project.name, name)),
         delivery: None,
-        objects: BTreeMap::new(),
+        objects: StageObjects::default(),
         tasks: BTreeMap::new(),
         prune: true,
     };
@@ -326,7 +326,7 @@ fn based_on(changes: &[Change], applied: &Applied) -> BTreeMap<ObjectKey, u64> {
 /// The digest of everything that a service declares in a stage; that of nothing, if it declares nothing.
 pub fn content_of(stage: &StageContent, service: &ServiceName) -> Digest {
     let mut context = Context::new(&SHA256);
-    for object in stage.objects.values().filter(|object| &object.service == service) {
+    for object in stage.objects.of_service(service) {
         context.update(format!("{} {}\n", object.key, object.digest).as_bytes());
     }
     Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))

@@ -312,20 +312,8 @@ fn commit(push: u32) -> CommitId {
 }
 
 fn unknown_repository() -> RepositoryState {
-    RepositoryState {
-        name: RepositoryName::new(REPOSITORY),
-        url: "file:///repo".into(),
-        branch: "main".into(),
-        project: Some(ProjectName::new("shop")),
-        applied: None,
-        seen: None,
-        looked_at: None,
-        problem: None,
-        status_problem: None,
-        accepted_rewrite: None,
-        allowed_prune: None,
-        down: false,
-    }
+    let state = RepositoryState::new(RepositoryName::new(REPOSITORY), "file:///repo", "main");
+    RepositoryState { project: Some(ProjectName::new("shop")), ..state }
 }
 
 /// The key of a deployment config of the simulated project.
@@ -339,7 +327,7 @@ pub fn project(shipyard: Shipyard, objects: &[Object]) -> Project {
         name: name.clone(),
         namespace: build::default_namespace(&ProjectName::new("shop"), name),
         delivery: None,
-        objects: objects.iter().map(|object| (object.key.clone(), Arc::new(object.clone()))).collect(),
+        objects: objects.iter().cloned().map(Arc::new).collect(),
         tasks: BTreeMap::new(),
         prune: true,
     };

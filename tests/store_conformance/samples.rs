@@ -140,20 +140,8 @@ pub(crate) fn object_state(stage: &str, object: Object) -> ObjectState {
 }
 
 pub(crate) fn repository_state() -> RepositoryState {
-    RepositoryState {
-        name: "shop".into(),
-        url: "https://git.example/shop.git".into(),
-        branch: "main".into(),
-        project: Some("shop".into()),
-        applied: None,
-        seen: None,
-        looked_at: None,
-        problem: None,
-        status_problem: None,
-        accepted_rewrite: None,
-        allowed_prune: None,
-        down: false,
-    }
+    let state = RepositoryState::new("shop".into(), "https://git.example/shop.git", "main");
+    RepositoryState { project: Some("shop".into()), ..state }
 }
 
 pub(crate) fn change(name: &str) -> Change {

@@ -12,7 +12,7 @@ use crate::manifest::problem::Problem;
 use crate::manifest::service;
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Location, Object};
-use crate::model::project::{Project, StageContent, TaskDefinition};
+use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
 
 /// All stages, and what is wrong between files.
 #[derive(Debug)]
@@ -46,11 +46,11 @@ fn stage(
     let pairs = in_stage().flat_map(|file| file.parsed.declarations.objects.iter().zip(&file.objects));
     let (declared, resolved): (Vec<&Declared>, Vec<&Arc<Object>>) = pairs.unzip();
     let services = service::assign(&declared);
-    let mut objects = BTreeMap::new();
+    let mut objects = StageObjects::default();
     for (object, service) in resolved.into_iter().zip(services) {
         let known = before.and_then(|stage| stage.objects.get(&object.key));
         let object = with_service(object, service, known);
-        if let Some(first) = objects.insert(object.key.clone(), Arc::clone(&object)) {
+        if let Some(first) = objects.insert(Arc::clone(&object)) {
             problems.push(twice(&object.key, &first.location, &object.location));
         }
     }
@@ -157,9 +157,8 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
 
 fn put_into(stage: &mut StageContent, file: &Resolved) {
     for object in &file.objects {
-        if let Some(place) = stage.objects.get_mut(&object.key) {
-            let service = place.service.clone();
-            *place = with_service(object, service, None);
+        if let Some(service) = stage.objects.get(&object.key).map(|known| known.service.clone()) {
+            stage.objects.insert(with_service(object, service, None));
         }
     }
 }

@@ -115,14 +115,15 @@ fn a_repository_without_ceremony_is_a_project_of_one_stage() {
     assert_eq!((stage.name.as_str(), stage.namespace.as_str()), ("default", "shop-default"));
     assert_eq!(stage.delivery.as_deref(), Some("delivery"));
     assert_eq!(stage.objects.len(), 2);
-    assert_eq!(stage.objects[&key(Kind::Service, "web")].service.as_str(), "web", "by its selector");
+    assert_eq!(stage.objects.get(&key(Kind::Service, "web")).unwrap().service.as_str(), "web", "by its selector");
 }
 
 #[test]
 fn a_folders_id_becomes_part_of_the_image_and_of_the_digest() {
     let mut tree = shop();
     let before = project(&tree);
-    let of = |project: &Project| Arc::clone(&project.stages[0].objects[&key(Kind::DeploymentConfig, "web")]);
+    let of =
+        |project: &Project| Arc::clone(project.stages[0].objects.get(&key(Kind::DeploymentConfig, "web")).unwrap());
     let image = of(&before).content["spec"]["template"]["spec"]["containers"][0]["image"].clone();
     let expected = tree.tree_id("web").expect("readable").expect("there");
     assert_eq!(image, format!("git:web@{expected}"));

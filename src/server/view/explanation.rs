@@ -168,7 +168,7 @@ fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
 mod tests {
     use super::*;
     use crate::model::hold::HoldScope;
-    use crate::model::ids::{HoldId, RepositoryName};
+    use crate::model::ids::HoldId;
     use crate::model::time::Timestamp;
 
     fn web() -> ServiceKey {
@@ -199,18 +199,8 @@ mod tests {
     #[test]
     fn an_unreachable_repository_comes_first() {
         let repository = RepositoryState {
-            name: RepositoryName::new("shop"),
-            url: "/srv/shop.git".into(),
-            branch: "main".into(),
-            project: None,
-            applied: None,
-            seen: None,
-            looked_at: None,
             problem: Some("cannot reach `/srv/shop.git`".into()),
-            status_problem: None,
-            accepted_rewrite: None,
-            allowed_prune: None,
-            down: false,
+            ..RepositoryState::new("shop".into(), "/srv/shop.git", "main")
         };
         let facts = Facts { repository: Some(repository), holds: vec![hold("web")], ..Facts::default() };
         let kinds: Vec<_> = explain(&web(), &facts).reasons.into_iter().map(|reason| reason.kind).collect();

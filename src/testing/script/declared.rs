@@ -73,7 +73,7 @@ impl Declared {
         for stage in &mut project.stages {
             stage.tasks = self.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect();
             for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
-                stage.objects.insert(key.clone(), Arc::new(object(key, settings)?));
+                stage.objects.insert(Arc::new(object(key, settings)?));
             }
         }
         project.name = ProjectName::new("shop");

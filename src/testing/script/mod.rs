@@ -173,7 +173,7 @@ impl Play<'_> {
     async fn check(&mut self) -> Result<()> {
         let project = self.declared.project()?;
         let Some(stage) = project.stages.first() else { return Ok(()) };
-        for declared in stage.objects.values().filter(|object| object.key.kind == Kind::DeploymentConfig) {
+        for declared in stage.objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
             let spec = spec_of(declared).or_stalled(|| format!("cannot read {}", declared.key))?;
             if spec.paused {
                 continue;

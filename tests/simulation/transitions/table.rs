@@ -60,7 +60,6 @@ fn action(action: &Action) -> String {
         Action::Prepare { .. } => "prepares".into(),
         Action::RunPod { pod } => format!("runs {}", pod.id.name),
         Action::StopPod { pod } => format!("stops {}", pod.name),
-        Action::RemovePods { .. } => "removes pods".into(),
         Action::SetTimer { timer, .. } => format!("sets {}", timer.as_str()),
         Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
         Action::Advance { verdict, .. } => format!("advances {verdict:?}"),
