@@ -29,7 +29,7 @@ use crate::model::ids::RepositoryName;
 use crate::model::pod::PodPhase;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
-use crate::runtime::local::{Allow, LocalOptions, LocalRuntime};
+use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
 use crate::server::access::{Access, Role, Token};
 use crate::server::listener::{self, Timeouts};
 use crate::server::presence::{Presence, operator_token};
@@ -202,10 +202,11 @@ fn local_runtime(
     launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
     let images = Launchables::open(&root, launchables, trees, changes.clone())?;
-    let services = Services::open(root.clone(), program)?;
+    let shims = Arc::new(Program::smallest());
+    let services = Services::open(root.clone(), shims.clone())?;
     LocalRuntime::open(LocalOptions {
         root,
-        program: None,
+        program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
         clock,
         images: Arc::new(images),

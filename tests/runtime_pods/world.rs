@@ -14,7 +14,7 @@ use launchway::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, Securit
 use launchway::runtime::local::image::Images;
 use launchway::runtime::local::service::PodEndpoint;
 use launchway::runtime::local::service_table::ServiceTable;
-use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime};
+use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
 use launchway::runtime::{ImageUse, Runtime, ServiceAddress, ServiceSpec};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -97,7 +97,7 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
-            program: Some(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim"))),
+            program: Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim")))),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             clock: Arc::new(SystemClock),
             images: Arc::new(FolderImages(self.path().join("images"))),

@@ -17,6 +17,7 @@ use axum::response::Response;
 use axum::routing::any;
 use launchway::model::ids::Namespace;
 use launchway::model::pod::Scalar;
+use launchway::runtime::local::Program;
 use launchway::runtime::local::service::{PodEndpoint, Services};
 use launchway::runtime::{ServiceAddress, ServicePort, ServiceSpec};
 
@@ -124,7 +125,8 @@ impl Drop for World {
 }
 
 pub(crate) fn open(root: &Path) -> Services {
-    Services::open(root.to_owned(), PathBuf::from(env!("CARGO_BIN_EXE_launchway"))).unwrap()
+    let program = Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim")));
+    Services::open(root.to_owned(), Arc::new(program)).unwrap()
 }
 
 pub(crate) fn namespace() -> Namespace {

@@ -50,6 +50,7 @@ use std::process::ExitCode;
 
 pub use self::allow::Allow;
 pub use self::paths::PodDir;
+pub use self::program::Program;
 pub use self::runtime::{LocalOptions, LocalRuntime};
 
 /// `pod-ip` on a pod says that its processes bind `POD_IP` with their declared ports, not `PORT`.
@@ -58,17 +59,16 @@ pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
-    let others = || service::process_entry(arguments).or_else(|| launchable::process_entry(arguments));
-    pod_entry(arguments).or_else(others)
+    shim_entry(arguments).or_else(|| launchable::process_entry(arguments))
 }
 
-/// Like [`process_entry`], for the processes that pods consist of alone.
-pub fn pod_entry(arguments: &[OsString]) -> Option<ExitCode> {
+/// Like [`process_entry`], for the processes alone that own pods and services and outlive the daemon.
+pub fn shim_entry(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(container::run(rest)),
         program::BUILD_VERB => Some(program::tell_build()),
-        _ => None,
+        _ => service::process_entry(arguments),
     }
 }

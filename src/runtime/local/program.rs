@@ -1,4 +1,4 @@
-//! Which program pods' shims run: the small one beside the running one, if it is of the same build.
+//! Which program shims run: the small one beside the running one, if it is of the same build.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -15,21 +15,23 @@ const BUILD: &str = env!("LAUNCHWAY_BUILD");
 /// The verb by which a program tells its build.
 pub(super) const BUILD_VERB: &str = "build-name";
 
-/// A program to run, whatever happens to its file.
+/// The program that shims run, whatever happens to its file.
 #[derive(Debug)]
-pub(super) struct Program {
+pub struct Program {
     path: PathBuf,
     /// Keeps `path` valid if it leads through this process' open files.
     _file: Option<File>,
 }
 
 impl Program {
-    /// The program at `path`, or the best there is.
-    pub(super) fn new(path: Option<PathBuf>) -> Self {
-        match path {
-            Some(path) => Self { path, _file: None },
-            None => small_program().unwrap_or_else(|| Self { path: PathBuf::from(OWN_PROGRAM), _file: None }),
-        }
+    /// The program at `path`, whose [`super::process_entry`] is this one.
+    pub fn at(path: PathBuf) -> Self {
+        Self { path, _file: None }
+    }
+
+    /// `launchway-shim` beside the running program, or the running program itself.
+    pub fn smallest() -> Self {
+        small_program().unwrap_or_else(|| Self::at(PathBuf::from(OWN_PROGRAM)))
     }
 
     /// What to execute.

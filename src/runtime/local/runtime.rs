@@ -37,8 +37,8 @@ use crate::runtime::{ExecOutput, ImageUse, LogStream, Runtime, RuntimeChange, Se
 pub struct LocalOptions {
     /// Its folder.
     pub root: PathBuf,
-    /// The program that shims run; `launchway-shim` beside the running one unless given, or the running one itself.
-    pub program: Option<PathBuf>,
+    /// The program that shims run; services have it too.
+    pub program: Arc<Program>,
     /// Where pods' commands are looked for (`PATH`).
     pub search_path: String,
     /// The time.
@@ -68,7 +68,6 @@ pub struct LocalRuntime {
 #[derive(Debug)]
 pub(super) struct Inner {
     root: Root,
-    program: Program,
     options: LocalOptions,
     allow: RwLock<BTreeMap<RepositoryName, Allow>>,
     table: Mutex<Table>,
@@ -84,10 +83,9 @@ impl LocalRuntime {
         for folder in [root.pods(), root.changes(), root.trash()] {
             std::fs::create_dir_all(&folder).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
         }
-        let program = Program::new(options.program.clone());
         let (allow, table, starting) = Default::default();
         let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);
-        let inner = Arc::new(Inner { root, program, options, allow, table, starting, shims: Arc::clone(&shims) });
+        let inner = Arc::new(Inner { root, options, allow, table, starting, shims: Arc::clone(&shims) });
         let watcher = watch::watch_changes(&inner.root.changes(), Arc::downgrade(&inner))?;
         inner.take_over()?;
         let runtime = Arc::downgrade(&inner);
@@ -203,7 +201,7 @@ impl Inner {
             Some(shim) => shim,
             None => {
                 entry.shim_started = Some(Instant::now());
-                shims::spawn(self.program.path(), &entry.dir)?
+                shims::spawn(self.options.program.path(), &entry.dir)?
             }
         };
         entry.watched = true;
@@ -419,7 +417,7 @@ impl Runtime for LocalRuntime {
         let (dir, record) = self.blocking(move |inner| inner.running(&id)).await?;
         let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
         let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
-        exec::run(self.inner.program.path(), &dir, &record, existing(&record, name)?, command).await
+        exec::run(self.inner.options.program.path(), &dir, &record, existing(&record, name)?, command).await
     }
 
     fn changes(&self) -> broadcast::Receiver<RuntimeChange> {

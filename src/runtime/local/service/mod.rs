@@ -26,7 +26,7 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -36,6 +36,7 @@ use self::record::{ServiceDir, ServiceRecord, ShimStatus};
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::Namespace;
 use crate::runtime::local::files::{self, Durability};
+use crate::runtime::local::program::Program;
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// How long a shim may take to follow a change; it takes a few milliseconds.
@@ -71,7 +72,7 @@ pub struct PodEndpoint {
 #[derive(Debug)]
 pub struct Services {
     root: PathBuf,
-    executable: PathBuf,
+    program: Arc<Program>,
     state: Mutex<State>,
 }
 
@@ -84,11 +85,14 @@ struct State {
 }
 
 impl Services {
-    /// The services below `<root>/services`. `executable` is the program whose [`process_entry`] is this one.
-    pub fn open(root: PathBuf, executable: PathBuf) -> Result<Self> {
+    /// The services below `<root>/services`.
+    ///
+    /// # Errors
+    /// If the folder cannot be made.
+    pub fn open(root: PathBuf, program: Arc<Program>) -> Result<Self> {
         let root = std::path::absolute(root.join("services")).or_stalled(|| "cannot find the state folder".into())?;
         fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
-        Ok(Self { root, executable, state: Mutex::default() })
+        Ok(Self { root, program, state: Mutex::default() })
     }
 
     /// Makes a service answer at its address, or changes it; also brings back one whose processes are gone. The
@@ -222,8 +226,9 @@ impl Services {
     }
 
     fn start_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
-        let failed = || format!("cannot start `{}`", self.executable.display());
-        state.shims.push(shim::spawn(&self.executable, dir, None).or_transient(failed)?);
+        let program = self.program.path();
+        let failed = || format!("cannot start `{}`", program.display());
+        state.shims.push(shim::spawn(program, dir, None).or_transient(failed)?);
         Ok(())
     }
 }
