@@ -36,9 +36,45 @@ pub(crate) fn daemon(config: &str, state: &str, record: &str, moment: &str) {
     });
 }
 
-/// Tries every record until a delivery gets through without dying.
+/// What is delivered while the daemon dies.
+struct Delivery {
+    name: &'static str,
+    /// The content of `shipyard.yaml`, if there is one, and the stages.
+    shipyard: Option<&'static str>,
+    stages: &'static [&'static str],
+    /// The strategy, and the key of its parameters.
+    strategy: (&'static str, &'static str),
+    points: &'static [&'static str],
+    /// The version that is delivered; the ones before serve already.
+    version: u32,
+}
+
+const DELIVERIES: [Delivery; 2] = [
+    Delivery {
+        name: "a first version",
+        shipyard: None,
+        stages: &["default"],
+        strategy: ("Recreate", "recreateParams"),
+        points: &["pre", "post"],
+        version: 1,
+    },
+    Delivery {
+        name: "a rolling second version through two stages",
+        shipyard: Some(
+            "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {name: shop}\nspec:\n  stages:\n  \
+             - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}\n  \
+             - {name: production, sequences: [{name: delivery, tasks: [{name: deployment}]}]}\n",
+        ),
+        stages: &["dev", "production"],
+        strategy: ("Rolling", "rollingParams"),
+        points: &["pre", "mid", "post"],
+        version: 2,
+    },
+];
+
+/// Tries every record of every delivery until it gets through without dying.
 pub(crate) fn run() {
-    for moment in ["before", "after"] {
+    for (delivery, moment) in DELIVERIES.iter().flat_map(|delivery| [(delivery, "before"), (delivery, "after")]) {
         let (next, deaths, through) = (AtomicU32::new(1), AtomicU32::new(0), AtomicBool::new(false));
         thread::scope(|scope| {
             for _ in 0..SIDE_BY_SIDE {
@@ -46,7 +82,7 @@ pub(crate) fn run() {
                     while !through.load(Ordering::SeqCst) {
                         let record = next.fetch_add(1, Ordering::SeqCst);
                         assert!(record < MOST_RECORDS, "a delivery has no end of records");
-                        match dies_and_goes_on(record, moment) {
+                        match delivery.dies_and_goes_on(record, moment) {
                             true => deaths.fetch_add(1, Ordering::SeqCst),
                             false => u32::from(through.swap(true, Ordering::SeqCst)),
                         };
@@ -56,45 +92,82 @@ pub(crate) fn run() {
         });
         let deaths = deaths.load(Ordering::SeqCst);
         assert!(deaths >= 10, "a delivery has more than {deaths} records");
-        println!("killed {moment} each of {deaths} records");
+        println!("{}: killed {moment} each of {deaths} records", delivery.name);
     }
 }
 
-/// A delivery during which the daemon dies at a record, if there are so many; says whether it did.
-fn dies_and_goes_on(record: u32, moment: &str) -> bool {
-    let world = World::new(&[]);
-    let count = |point: &str| hook(point, "Abort", &format!("echo {point} >> {}", world.git.path("hooks").display()));
-    let strategy = format!("type: Recreate, recreateParams: {{{}, {}}}", count("pre"), count("post"));
-    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
-
-    let mut command = Command::new(std::env::current_exe().unwrap());
-    command.args([VERB.as_ref(), world.config().as_os_str(), world.state().as_os_str()]);
-    world.spawn(command.args([&record.to_string(), moment]).envs(world.git.environment()));
-    eventually("the daemon's death or the delivery's end", || !world.daemon_lives() || is_whole(&world, &commit));
-    let died = !world.daemon_lives();
-    world.kill();
-
-    world.start();
-    let place = format!("killed {moment} record {record}");
-    for context in ["launchway/plan", "launchway/default", "launchway/default/web/pre", "launchway/default/web/post"] {
-        world.status(&commit, context, "success");
+impl Delivery {
+    /// A delivery during which the daemon dies at a record, if there are so many; says whether it did.
+    fn dies_and_goes_on(&self, record: u32, moment: &str) -> bool {
+        let world = World::new(&[]);
+        for version in 1..self.version {
+            world.start();
+            let commit = self.push(&world, version);
+            self.contexts().iter().for_each(|context| drop(world.status(&commit, context, "success")));
+            world.stop();
+            std::fs::remove_file(world.git.path("hooks")).unwrap();
+        }
+        let commit = self.push(&world, self.version);
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args([VERB.as_ref(), world.config().as_os_str(), world.state().as_os_str()]);
+        world.spawn(command.args([&record.to_string(), moment]).envs(world.git.environment()));
+        eventually("the daemon's death or the delivery's end", || {
+            !world.daemon_lives() || self.is_whole(&world, &commit)
+        });
+        let died = !world.daemon_lives();
+        world.kill();
+        world.start();
+        self.assert_whole(&world, &commit, &format!("{}, killed {moment} record {record}", self.name));
+        died
     }
-    eventually(&format!("one pod, {place}"), || pods(&world, "Ready") == ["web-1-0"]);
-    assert_eq!(pods(&world, "Succeeded"), ["web-1-hook-post", "web-1-hook-pre"], "{place}");
-    assert_eq!(world.lines("hooks"), ["pre", "post"], "{place}");
-    let config = &world.json(&["get", "deployments"])["items"][0];
-    let serving = (&config["serving"]["version"], &config["attempted"], &config["status"]);
-    assert_eq!(serving, (&Value::from(1), &Value::Null, &Value::from("Complete")), "{place}: {config}");
-    assert_eq!(world.processes().len(), 2, "a shim and its process, {place}");
-    died
-}
 
-/// Whether everything is told, and no action waits to be performed.
-fn is_whole(world: &World, commit: &str) -> bool {
-    let notes = world.notes(commit);
-    let told = |context: &&str| notes.get(*context).is_some_and(|(state, _)| state == "success");
-    ["launchway/plan", "launchway/default", "launchway/default/web/post"].iter().all(told)
-        && outbox_is_empty(&world.state().join("store.db"))
+    fn push(&self, world: &World, version: u32) -> String {
+        let script = |point: &str| format!("echo {point} >> {}", world.git.path("hooks").display());
+        let hooks: Vec<String> = self.points.iter().map(|point| hook(point, "Abort", &script(point))).collect();
+        let (strategy, parameters) = self.strategy;
+        let strategy = format!("type: {strategy}, {parameters}: {{{}}}", hooks.join(", "));
+        let config = sleeper("web", &strategy, &version.to_string());
+        let shipyard = self.shipyard.map(|shipyard| ("shipyard.yaml", shipyard));
+        let files: Vec<(&str, &str)> = shipyard.into_iter().chain([("web.yaml", config.as_str())]).collect();
+        world.git.push_files(&files)
+    }
+
+    /// Every status that the delivery leads to.
+    fn contexts(&self) -> Vec<String> {
+        let step = |stage: &str, point: &str| format!("launchway/{stage}/web/{point}");
+        let steps = self.stages.iter().flat_map(|stage| self.points.iter().map(move |point| step(stage, point)));
+        let stages = self.stages.iter().map(|stage| format!("launchway/{stage}"));
+        stages.chain(steps).chain(["launchway/plan".to_owned()]).collect()
+    }
+
+    /// Whether everything is told, and no action waits to be performed.
+    fn is_whole(&self, world: &World, commit: &str) -> bool {
+        let notes = world.notes(commit);
+        let told = |context: &String| notes.get(context).is_some_and(|(state, _)| state == "success");
+        self.contexts().iter().all(told) && outbox_is_empty(&world.state().join("store.db"))
+    }
+
+    /// Each hook ran once in each stage, the version serves with one pod, and nothing else runs.
+    fn assert_whole(&self, world: &World, commit: &str, place: &str) {
+        self.contexts().iter().for_each(|context| drop(world.status(commit, context, "success")));
+        let version = format!("web-{}", self.version);
+        let serving = vec![format!("{version}-0"); self.stages.len()];
+        eventually(&format!("a pod in each stage, {place}"), || pods(world, "Ready") == serving);
+        let ended: Vec<String> = pods(world, "Succeeded").into_iter().filter(|pod| pod.starts_with(&version)).collect();
+        assert_eq!(ended.len(), self.stages.len() * self.points.len(), "{place}: {ended:?}");
+        let ran: Vec<&str> = self.stages.iter().flat_map(|_| self.points).copied().collect();
+        assert_eq!(world.lines("hooks"), ran, "{place}");
+        for config in world.json(&["get", "deployments"])["items"].as_array().unwrap() {
+            let serving = (&config["serving"]["version"], &config["attempted"], &config["status"]);
+            assert_eq!(
+                serving,
+                (&Value::from(self.version), &Value::Null, &Value::from("Complete")),
+                "{place}: {config}"
+            );
+        }
+        let expected = 2 * self.stages.len();
+        eventually(&format!("shims and their processes, {place}"), || world.processes().len() == expected);
+    }
 }
 
 fn outbox_is_empty(store: &Path) -> bool {
