@@ -12,6 +12,7 @@ mod support {
 
 mod daemon_edges {
     mod bad_input;
+    mod full_disk;
     mod rules;
     mod survival;
     mod thread;

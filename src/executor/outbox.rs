@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use crate::error::{Class, Failure, Result};
 use crate::executor::perform::Performer;
 use crate::executor::transition::{Input, Touched};
+use crate::model::event::Event;
 use crate::model::ids::RunId;
 use crate::runtime::RuntimeChange;
 use crate::store::{OutboxId, OutboxRow, Write};
@@ -149,7 +150,7 @@ impl Outbox {
 
     fn failed(&self, row: &OutboxRow, failure: &Failure) -> Vec<Input> {
         let (problem, now) = (failure.one_line(), self.performer.driver.clock.now());
-        let (run, action) = (&row.run, row.action.key());
+        let (run, action, mut inputs) = (&row.run, row.action.key(), Vec::new());
         let write = match failure.class() {
             Class::Stalled => {
                 tracing::error!(%run, action, problem, "an action cannot be performed");
@@ -162,10 +163,12 @@ impl Outbox {
             }
             Class::Transient => {
                 tracing::warn!(%run, action, problem, "an action failed and is tried again");
+                inputs.push(Input::Tell(run.clone(), Event::Delayed { message: problem.clone() }));
                 Write::Postpone { id: row.id, due: now + pause_after(row.attempts), problem }
             }
         };
-        vec![Input::Write(Box::new(write))]
+        inputs.push(Input::Write(Box::new(write)));
+        inputs
     }
 
     /// An image was prepared: what waits for one is due now.

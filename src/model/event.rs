@@ -47,6 +47,11 @@ pub enum Event {
         /// Why and what to do.
         message: String,
     },
+    /// What the run asked for could not be done yet, and is tried again.
+    Delayed {
+        /// Why and what to do.
+        message: String,
+    },
     /// A run-once pod ended.
     PodEnded {
         /// Which.

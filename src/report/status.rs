@@ -198,7 +198,10 @@ fn under_way(task: &TaskRecord, runs: &Runs<'_>) -> String {
     let deployment = task.deployments.iter().find(|deployment| deployment.verdict.is_none());
     let deployment = deployment.and_then(|deployment| runs.deployments.get(deployment.run.as_ref()?));
     match deployment {
-        Some(run) => format!("{} version {} is {}", run.config.name, run.version, run.phase.as_str()),
+        Some(run) => {
+            let because = if run.problem.is_empty() { String::new() } else { format!(": {}", run.problem) };
+            format!("{} version {} is {}{because}", run.config.name, run.version, run.phase.as_str())
+        }
         None => format!("{} is running", task.step),
     }
 }

@@ -119,30 +119,6 @@ fn a_state_folder_that_cannot_be_written_is_told() {
 }
 
 #[test]
-fn a_full_disk_loses_nothing() {
-    let world = World::new(&[]);
-    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
-    world.start();
-    let head = world.git.head();
-    world.status(&head, "launchway/default", "success");
-    let pod = world.pod_in("shop-default/web-1-0", "ready");
-    world.stop();
-    // No file may grow: what a full disk is to whoever writes, without a file system of its own.
-    let script = "ulimit -f 0; trap '' XFSZ; exec \"$@\"";
-    let mut command = Command::new("sh");
-    command.args(["-c", script, "sh", env!("CARGO_BIN_EXE_launchway"), "serve", "--config"]).arg(world.config());
-    command.env_clear().env("PATH", std::env::var_os("PATH").unwrap()).envs(world.git.environment());
-    command.env("LAUNCHWAY_STATE", world.state());
-    let full = command.output().unwrap();
-    let told = complaint(&full);
-    assert!(!full.status.success(), "{told}");
-    assert!(told.contains("error:"), "{told}");
-    world.start();
-    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod, "what runs keeps running");
-    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))], "success");
-}
-
-#[test]
 fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_right() {
     let world = World::new(&[]);
     let server = GitHttp::start(world.git.root());

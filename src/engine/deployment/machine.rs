@@ -48,6 +48,9 @@ impl Step {
         match (self.run.step, event) {
             (At::Prepare, Event::Prepared) => self.go_on(),
             (At::Prepare, Event::PrepareFailed { message }) => self.fail(Verdict::Failure, message.clone()),
+            (At::Prepare | At::Pre | At::Mid | At::Post, Event::Delayed { message }) => {
+                message.clone_into(&mut self.run.problem);
+            }
             (At::Pre | At::Mid | At::Post, Event::PodEnded { pod, outcome }) => self.hook_ended(pod, outcome),
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
@@ -58,26 +61,31 @@ impl Step {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
                 let Progress { available, old, .. } = self.run.progress;
                 let wanted = self.run.spec.replicas;
-                let because = if self.run.problem.is_empty() { "" } else { ": " };
-                let problem = &self.run.problem;
                 let message = format!(
-                    "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left{because}{problem}"
+                    "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left"
                 );
-                self.fail(Verdict::Failure, message);
+                self.fail(Verdict::Failure, self.because(message));
             }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
             (_, Event::Timer { timer: Timer::Deadline }) => {
                 let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
-                self.give_up(Verdict::Failure, format!("took longer than its deadline of {deadline}"));
+                let message = self.because(format!("took longer than its deadline of {deadline}"));
+                self.give_up(Verdict::Failure, message);
             }
             (_, Event::Cancel { verdict, reason }) => self.give_up(*verdict, reason.clone()),
             _ => {}
         }
     }
 
+    /// A message with what is known to be in the way.
+    fn because(&self, message: String) -> String {
+        if self.run.problem.is_empty() { message } else { format!("{message}: {}", self.run.problem) }
+    }
+
     /// The current step went well.
     fn go_on(&mut self) {
+        self.run.problem.clear();
         let next = strategy::next_step(&self.run.spec, self.run.step);
         self.enter(next);
     }

@@ -82,6 +82,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (ended(run.id.as_str()), ""),
         (Event::Prepared, ""),
         (Event::PrepareFailed { message: "no such image".into() }, ""),
+        (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(hook, PodOutcome::Succeeded), "well"),
         (pod_ended(hook, failed()), "badly"),
         (pod_ended(hook, PodOutcome::Unknown { message: String::new() }), "unknown"),

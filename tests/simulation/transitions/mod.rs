@@ -44,6 +44,7 @@ fn kind(event: &Event) -> &'static str {
         Event::DeploymentEnded { .. } => "deployment ended",
         Event::Prepared => "prepared",
         Event::PrepareFailed { .. } => "prepare failed",
+        Event::Delayed { .. } => "delayed",
         Event::PodEnded { .. } => "pod ended",
         Event::Served { .. } => "served",
         Event::Timer { timer: Timer::Deadline } => "deadline",
@@ -54,7 +55,7 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 13] = [
+const KINDS: [&str; 14] = [
     "admitted",
     "waiting",
     "cancel",
@@ -62,6 +63,7 @@ const KINDS: [&str; 13] = [
     "deployment ended",
     "prepared",
     "prepare failed",
+    "delayed",
     "pod ended",
     "served",
     "deadline",

@@ -73,6 +73,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (ended("other", Verdict::Failure), "other"),
         (Event::Prepared, ""),
         (Event::PrepareFailed { message: "no".into() }, ""),
+        (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(last_pod(run), PodOutcome::Succeeded), "well"),
         (pod_ended(last_pod(run), failed()), "badly"),
         (pod_ended(last_pod(run), PodOutcome::Unknown { message: String::new() }), "unknown"),
