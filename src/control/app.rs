@@ -197,7 +197,7 @@ fn local_runtime(
     // What is fetched from elsewhere is bounded by the largest that any repository allows; what comes from a
     // repository, by its own limits.
     let largest = settings.repositories.iter().map(|repository| repository.limits.launchable).max();
-    let mut launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program.clone()) };
+    let mut launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program) };
     launchables.limits.bytes = largest.unwrap_or(launchables.limits.bytes);
     launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
