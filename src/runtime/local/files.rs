@@ -4,8 +4,13 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{FlockOperation, flock};
+
+/// How long those who ask may hold an owner up; each holds a lock for microseconds.
+const ASKING: Duration = Duration::from_millis(500);
 
 /// Whether a written file must survive a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,6 +73,32 @@ pub(crate) fn empty_folder(path: &Path) -> io::Result<()> {
     fs::read_dir(path)?.try_for_each(|entry| remove_folder_if_there(&entry?.path()))
 }
 
+/// Takes the lock by which a process owns something, for as long as the file is open; `None` if another one owns it.
+/// Whoever asks by [`is_locked`] at the same instant is waited for.
+pub(crate) fn take_lock(path: &Path) -> io::Result<Option<File>> {
+    let deadline = Instant::now() + ASKING;
+    loop {
+        match try_lock(path)? {
+            None if Instant::now() < deadline => thread::sleep(Duration::from_millis(1)),
+            taken => return Ok(taken),
+        }
+    }
+}
+
+/// Whether a living process owns what a lock stands for.
+pub(crate) fn is_locked(path: &Path) -> io::Result<bool> {
+    let file = match File::open(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        file => file?,
+    };
+    // Shared, so that two who ask at once do not take each other for the owner.
+    match flock(&file, FlockOperation::NonBlockingLockShared) {
+        Ok(()) => Ok(false),
+        Err(rustix::io::Errno::WOULDBLOCK) => Ok(true),
+        Err(error) => Err(error.into()),
+    }
+}
+
 /// Takes a lock that nobody shares, without waiting; `None` if somebody else has one. It ends with the file.
 pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
     let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).mode(0o600).open(path)?;
@@ -111,5 +142,29 @@ mod tests {
         assert!(try_lock(&path).unwrap().is_none());
         drop(first);
         assert!(try_lock(&path).unwrap().is_some());
+    }
+
+    #[test]
+    fn asking_who_owns_a_lock_keeps_nobody_from_taking_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("lock");
+        assert!(!is_locked(&path).unwrap() && !path.exists());
+        let ends = std::sync::atomic::AtomicBool::new(false);
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    while !ends.load(std::sync::atomic::Ordering::Relaxed) {
+                        is_locked(&path).unwrap();
+                    }
+                });
+            }
+            for _ in 0..200 {
+                let owner = take_lock(&path).unwrap();
+                assert!(owner.is_some() && is_locked(&path).unwrap());
+                drop(owner);
+                assert!(!is_locked(&path).unwrap());
+            }
+            ends.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
     }
 }

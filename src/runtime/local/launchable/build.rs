@@ -64,7 +64,7 @@ pub(super) fn run(folder: &Folder) -> ExitCode {
 
 fn build(folder: &Folder) -> io::Result<()> {
     let (Some(order), false) = (folder.read_order()?, folder.is_sealed()) else { return Ok(()) };
-    let Some(_lock) = folder.try_lock()? else { return Ok(()) };
+    let Some(_lock) = folder.take_lock()? else { return Ok(()) };
     // Whatever the build leaves running becomes a child of this process, and ends with it.
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let (result, last_lines) = run_build(folder, &order)?;

@@ -125,13 +125,13 @@ impl Folder {
     }
 
     /// The builder's lock; `None` if there is a living one already.
-    pub(super) fn try_lock(&self) -> io::Result<Option<File>> {
-        files::try_lock(&self.lock_file())
+    pub(super) fn take_lock(&self) -> io::Result<Option<File>> {
+        files::take_lock(&self.lock_file())
     }
 
     /// Whether a builder is at work.
     pub(super) fn is_being_built(&self) -> bool {
-        self.lock_file().exists() && matches!(self.try_lock(), Ok(None))
+        files::is_locked(&self.lock_file()).unwrap_or(false)
     }
 
     /// Waits until no builder is at work.

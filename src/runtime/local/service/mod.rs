@@ -41,6 +41,8 @@ use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// How long a shim may take to follow a change; it takes a few milliseconds.
 const FOLLOW: Duration = Duration::from_secs(5);
+/// How long a shim may take to be there once it was started.
+const START: Duration = Duration::from_secs(1);
 /// How often a shim's answer is looked for.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
@@ -111,12 +113,25 @@ impl Services {
             self.wake_shim(&mut state, &dir)?;
             record
         };
-        let followed = wait_until(FOLLOW, || status(&dir).is_some_and(|it| it.generation >= record.generation));
+        let followed = self.is_followed(&dir, record.generation);
         let mut address = describe(&dir, &record);
         if !followed {
             address.problem = Some(format!("its shim does not answer: see {}", dir.log().display()));
         }
         Ok(address)
+    }
+
+    /// Waits until a shim has followed a change. One that was ending when it was told gets a successor.
+    fn is_followed(&self, dir: &ServiceDir, generation: u64) -> bool {
+        let mut told = Instant::now();
+        wait_until(FOLLOW, || {
+            if told.elapsed() > START && !is_alive(dir) {
+                // If it cannot be started, the time runs out and the problem says where to look.
+                self.start_shim(&mut self.state(), dir).ok();
+                told = Instant::now();
+            }
+            status(dir).is_some_and(|status| status.generation >= generation)
+        })
     }
 
     /// Ends a service; requests under way are answered. Nothing happens if it is unknown.
@@ -281,7 +296,7 @@ fn status(dir: &ServiceDir) -> Option<ShimStatus> {
 }
 
 fn is_alive(dir: &ServiceDir) -> bool {
-    dir.path().exists() && matches!(files::try_lock(&dir.lock()), Ok(None))
+    files::is_locked(&dir.lock()).unwrap_or(false)
 }
 
 /// Sends a signal to the living shim; returns whether there is one.
@@ -313,7 +328,7 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-fn wait_until(patience: Duration, condition: impl Fn() -> bool) -> bool {
+fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
     let deadline = Instant::now() + patience;
     while !condition() {
         if Instant::now() >= deadline {

@@ -209,7 +209,7 @@ impl Shim {
 fn lock(dir: &ServiceDir, wait: bool) -> io::Result<Option<File>> {
     let deadline = Instant::now() + LOCK_PATIENCE;
     loop {
-        if let Some(lock) = files::try_lock(&dir.lock())? {
+        if let Some(lock) = files::take_lock(&dir.lock())? {
             return Ok(Some(lock));
         }
         if !wait || Instant::now() > deadline {

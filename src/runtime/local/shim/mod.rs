@@ -51,7 +51,7 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
 
 /// Owns a pod until it ended. Does nothing if another shim owns it or it ended before.
 fn supervise(dir: &PodDir) -> Result<()> {
-    let Some(_lock) = files::try_lock(&dir.lock()).or_transient(|| "cannot lock the pod".to_owned())? else {
+    let Some(_lock) = files::take_lock(&dir.lock()).or_transient(|| "cannot lock the pod".to_owned())? else {
         return Ok(());
     };
     let before = PodStatus::read(dir)?;
