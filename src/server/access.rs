@@ -7,6 +7,8 @@ use std::net::IpAddr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::http::{HeaderMap, StatusCode, header};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD as BASE64;
 
 use super::problem::Problem;
 
@@ -54,16 +56,18 @@ pub struct Access {
 }
 
 impl Access {
-    /// Whether a request may read; returns who asks.
+    /// Whether a request may read; returns who asks. A browser, which can send no token of itself, may give one as the
+    /// password of any user.
     ///
     /// # Errors
     /// The answer to give instead.
     pub fn reader(&self, headers: &HeaderMap) -> Result<String, Problem> {
         self.not_lured(headers)?;
-        match self.known(headers) {
-            Some(token) => Ok(token.name.clone()),
-            None if self.loopback && presented(headers).is_none() => Ok("this machine".to_owned()),
-            None => Err(unauthorized()),
+        let secret = presented(headers).map(str::to_owned).or_else(|| password(headers));
+        match secret.as_deref().map(|secret| self.known(secret)) {
+            Some(Some(token)) => Ok(token.name.clone()),
+            None if self.loopback => Ok("this machine".to_owned()),
+            _ => Err(unauthorized()),
         }
     }
 
@@ -73,7 +77,7 @@ impl Access {
     /// The answer to give instead.
     pub fn operator(&self, headers: &HeaderMap) -> Result<String, Problem> {
         self.not_lured(headers)?;
-        let token = self.known(headers).ok_or_else(unauthorized)?;
+        let token = presented(headers).and_then(|secret| self.known(secret)).ok_or_else(unauthorized)?;
         if token.role < Role::Operate {
             let detail = format!("the token of `{}` may read, not act", token.name);
             return Err(Problem::new(StatusCode::FORBIDDEN, detail));
@@ -81,8 +85,7 @@ impl Access {
         Ok(token.name.clone())
     }
 
-    fn known(&self, headers: &HeaderMap) -> Option<&Token> {
-        let secret = presented(headers)?;
+    fn known(&self, secret: &str) -> Option<&Token> {
         let same = |token: &&Token| verify_slices_are_equal(token.secret.as_bytes(), secret.as_bytes()).is_ok();
         self.tokens.iter().filter(|token| !token.secret.is_empty()).find(same)
     }
@@ -124,6 +127,14 @@ fn presented(headers: &HeaderMap) -> Option<&str> {
         Some(value) if bearer(value) => value.get(7..).map(str::trim),
         _ => text("x-token"),
     }
+}
+
+/// The password of a request that a browser sends after it asked its user.
+fn password(headers: &HeaderMap) -> Option<String> {
+    let value = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
+    let (scheme, encoded) = value.split_once(' ')?;
+    let decoded = BASE64.decode(encoded.trim()).ok().filter(|_| scheme.eq_ignore_ascii_case("basic"))?;
+    String::from_utf8(decoded).ok()?.split_once(':').map(|(_, password)| password.to_owned())
 }
 
 /// Whether a `Host` header names this machine: `localhost` or an address of loopback, with any port.
@@ -196,6 +207,18 @@ mod tests {
         let from = |pairs: &[(&'static str, &str)]| access(false).reader(&headers(pairs)).is_ok();
         assert!(!from(&[("host", "deploy.example")]));
         assert!(from(&[("host", "deploy.example"), ("x-token", "read")]));
+    }
+
+    #[test]
+    fn a_browser_gives_its_token_as_a_password_and_can_only_read() {
+        for (credentials, allowed) in [("ann:operate", true), (":read", true), ("read:", false), ("read", false)] {
+            let value = format!("Basic {}", BASE64.encode(credentials));
+            let headers = headers(&[("host", "deploy.example"), ("authorization", &value)]);
+            assert_eq!(access(false).reader(&headers).is_ok(), allowed, "{credentials}");
+            assert!(access(false).operator(&headers).is_err(), "{credentials}");
+            let here = self::headers(&[("host", "localhost"), ("authorization", &value)]);
+            assert_eq!(access(true).reader(&here).is_ok(), allowed || !credentials.contains(':'), "{credentials}");
+        }
     }
 
     #[test]

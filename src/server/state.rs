@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
+use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -60,7 +60,14 @@ impl ServerState {
 /// Lets a request through that may read.
 pub(super) async fn require_reader(State(state): State<ServerState>, request: Request, next: Next) -> Response {
     let actor = state.access.reader(request.headers());
-    go_on(actor, request, next).await
+    let mut response = go_on(actor, request, next).await;
+    if response.status() == StatusCode::UNAUTHORIZED {
+        // So that a browser asks its user.
+        let challenge =
+            HeaderValue::from_static("Basic realm=\"launchway: a token as the password\", charset=\"UTF-8\"");
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    response
 }
 
 /// Lets a request through that may act.
