@@ -47,13 +47,14 @@ struct Small {
 pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
     let objects = repository.path().join("objects");
     let mut small = Small { indexes: small_packs(&objects)?, loose: Vec::new() };
+    let sizes: Vec<u64> = small.indexes.iter().map(|(bytes, _)| *bytes).collect();
+    small.indexes.truncate(if sizes.len() > MAX_SMALL_PACKS { worth_writing_again(&sizes) } else { 0 });
     if own_loose(&objects, SAMPLE)?.len() > MAX_LOOSE_OBJECTS / 256 {
         small.loose = all_loose(&objects)?;
-    } else if small.indexes.len() <= MAX_SMALL_PACKS {
+    }
+    if small.indexes.is_empty() && small.loose.is_empty() {
         return Ok(());
     }
-    let smallest = worth_writing_again(&small.indexes.iter().map(|(bytes, _)| *bytes).collect::<Vec<_>>());
-    small.indexes.truncate(smallest);
     let mut ids: Vec<Oid> = small.loose.iter().map(|(id, _)| *id).collect();
     for (_, index) in &small.indexes {
         ids.extend(read_index(index)?);
@@ -64,18 +65,18 @@ pub(super) fn consolidate(repository: &git2::Repository) -> Result<()> {
     remove(&small, &kept)
 }
 
-/// How many of the smallest packs are made one, given the sizes of all, smallest first. Those that are at least twice
-/// as large as all smaller ones together stay, so that an object is written again only a logarithmic number of times
-/// (`git repack --geometric=2`).
+/// How many of the smallest packs are made one, given the sizes of all, smallest first: at least half of them, up to
+/// one that is as large as all of those together, else all. So an object is written again only a logarithmic number of
+/// times, as by `git repack --geometric`.
 fn worth_writing_again(sizes: &[u64]) -> usize {
-    let mut smaller: u64 = sizes.iter().sum();
-    for (index, size) in sizes.iter().enumerate().rev() {
-        smaller -= size;
-        if *size < 2 * smaller {
-            return index + 1;
+    let mut smaller = 0;
+    for (index, size) in sizes.iter().enumerate() {
+        if index >= sizes.len() / 2 && *size >= smaller {
+            return index;
         }
+        smaller += size;
     }
-    0
+    sizes.len()
 }
 
 /// Writes the new pack and gives the path of its index.
@@ -170,11 +171,12 @@ mod tests {
     use super::worth_writing_again;
 
     #[test]
-    fn a_pack_is_written_again_once_as_much_has_come_after_it() {
+    fn large_packs_stay_until_as_much_has_come_after_them() {
         assert_eq!(worth_writing_again(&[]), 0);
         assert_eq!(worth_writing_again(&[1, 1, 1, 1, 1_000_000]), 4, "the large one stays");
-        assert_eq!(worth_writing_again(&[1, 1, 1, 1, 7]), 5, "it is not twice as large as all others");
-        assert_eq!(worth_writing_again(&[1, 2, 6, 18]), 0, "nothing is worth it");
+        assert_eq!(worth_writing_again(&[1, 1, 1, 1, 3]), 5, "it is smaller than all others together");
+        assert_eq!(worth_writing_again(&[1, 1, 1, 1, 70, 90]), 4, "two large ones stay");
+        assert_eq!(worth_writing_again(&[1, 2, 90, 90, 90, 90]), 6, "too few would be saved");
     }
 
     #[test]
@@ -191,6 +193,6 @@ mod tests {
             }
             assert!(packs.len() <= super::MAX_SMALL_PACKS);
         }
-        assert!(written < 10 * 10_000, "{written}");
+        assert!(written < 5 * 10_000, "{written}");
     }
 }
