@@ -28,8 +28,9 @@ use launchway::source::{self, Limits, Mirror, Remote, RemoteUrl};
 use launchway::store::sqlite::SqliteStore;
 use launchway::store::{Versioned, Write};
 use support::figures::tell;
+use support::git;
+use support::import::Importer;
 use support::kernel::{kernel_says, mib};
-use support::{git, import};
 
 const CONFIGS: u32 = 10_000;
 /// Files of each service's code: with its deployment config, ten.
@@ -40,9 +41,11 @@ const POLLS: u32 = 50;
 fn main() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let bare = git::bare(folder.path());
-    import::import(&bare, (0..CONFIGS).flat_map(service));
+    let mut importer = Importer::start(&bare);
+    importer.commit((0..CONFIGS).flat_map(service));
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
-    runtime.block_on(measure(folder.path(), &bare));
+    runtime.block_on(measure(folder.path(), &bare, &mut importer));
+    importer.end();
     println!("peak memory: {}", mib(kernel_says("self", "status", "VmHWM")));
 }
 
@@ -68,20 +71,20 @@ fn code(number: u32, file: u32) -> String {
     format!("def part_{file}():\n    return {number}\n")
 }
 
-async fn measure(folder: &Path, bare: &Path) {
+async fn measure(folder: &Path, bare: &Path, importer: &mut Importer) {
     let store = Arc::new(SqliteStore::open(&folder.join("store.db"), Arc::new(SystemClock)).unwrap());
     let driver = Driver::new(store, Arc::new(SystemClock), Arc::new(Ulids::default()));
     apply_everything(&driver, &watched(folder, bare)).await;
     // As after a start: nothing of the repository is in memory yet.
     let watched = watched(folder, bare);
-    import::import(bare, [("README".to_owned(), "A start\n".to_owned())]);
+    importer.commit([("README".to_owned(), "A start\n".to_owned())]);
     let begin = Instant::now();
     assert_ne!(watched.look(&driver).await.unwrap(), Found::Nothing);
     println!("first look after a start: {:.1?}", begin.elapsed());
     let (mut fetches, mut plans) = (Vec::new(), Vec::new());
     for push in 0..PUSHES {
         let touched = push * 7 % CONFIGS;
-        import::import(bare, [(format!("{}/part-0.py", home(touched)), format!("pushed = {push}\n"))]);
+        importer.commit([(format!("{}/part-0.py", home(touched)), format!("pushed = {push}\n"))]);
         fetches.push(fetch(&watched).await);
         let begin = Instant::now();
         assert_ne!(watched.look(&driver).await.unwrap(), Found::Nothing);

@@ -15,8 +15,9 @@ use std::path::Path;
 use std::time::Instant;
 
 use support::daemon::{Daemon, PROGRAM, wait_until};
+use support::import::Importer;
 use support::kernel::{kernel_says, mib};
-use support::{figures, git, import};
+use support::{figures, git};
 
 const STARTS: usize = 20;
 const PODS: usize = 4;
@@ -38,7 +39,9 @@ fn main() {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let bare = git::bare(folder.path());
     let files = [("web.yaml", CONFIG), ("web/README", "Nothing is needed.\n")];
-    import::import(&bare, files.map(|(path, content)| (path.to_owned(), content.to_owned())));
+    let mut importer = Importer::start(&bare);
+    importer.commit(files.map(|(path, content)| (path.to_owned(), content.to_owned())));
+    importer.end();
     let mut daemon = Daemon::start(folder.path(), &bare);
     wait_until("the pods run", || daemon.ask(&["rollout", "status", "dc/web"]));
     let mut starts = Vec::new();

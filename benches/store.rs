@@ -43,13 +43,13 @@ fn deployment(name: &str) -> DeploymentRun {
         version: 1,
         attempt: 1,
         cause: "config change".into(),
-        object: Object {
+        object: Arc::new(Object {
             key: ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() },
             service: name.into(),
             location: Location { file: "web.yaml".to_owned(), line: 1, column: 1 },
             content,
             digest: "sha256:0".into(),
-        },
+        }),
         config,
         spec: DeploymentConfigSpec::default(),
         previous: None,

@@ -1,22 +1,45 @@
 //! Many files at once, without a work tree.
 
-use std::io::Write as _;
+use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{Child, ChildStdin, ChildStdout, Stdio};
 
 use super::git::git;
 
-/// Commits files on `main` of a bare repository, on top of what is there.
-pub(crate) fn import(bare: &Path, files: impl IntoIterator<Item = (String, String)>) {
-    let mut child = git(bare).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).spawn().unwrap();
-    let mut input = std::io::BufWriter::new(child.stdin.take().unwrap());
-    let has_parent = git(bare).args(["rev-parse", "--quiet", "--verify", "main"]).output().unwrap().status.success();
-    let from = if has_parent { "from refs/heads/main^0\n" } else { "" };
-    write!(input, "commit refs/heads/main\ncommitter Ada <ada@example.org> 1767323045 +0000\ndata 6\nChange\n{from}")
-        .unwrap();
-    for (path, content) in files {
-        write!(input, "M 100644 inline {path}\ndata {}\n{content}\n", content.len()).unwrap();
+/// Commits to `main` of an empty bare repository. It is one process from the beginning to the end, because a process
+/// that has grown large takes long to start another one, and feels it long after.
+pub(crate) struct Importer {
+    child: Child,
+    input: BufWriter<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+impl Importer {
+    pub(crate) fn start(bare: &Path) -> Self {
+        let import = git(bare).args(["fast-import", "--quiet"]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+        let mut child = import.unwrap();
+        let input = BufWriter::new(child.stdin.take().unwrap());
+        let output = BufReader::new(child.stdout.take().unwrap());
+        Self { child, input, output }
     }
-    drop(input);
-    assert!(child.wait().unwrap().success());
+
+    /// Commits files on top of what is there, as a pack of their own; the branch has moved when this returns.
+    pub(crate) fn commit(&mut self, files: impl IntoIterator<Item = (String, String)>) {
+        let committer = "committer Ada <ada@example.org> 1767323045 +0000";
+        write!(self.input, "commit refs/heads/main\n{committer}\ndata 6\nChange\n").unwrap();
+        for (path, content) in files {
+            write!(self.input, "M 100644 inline {path}\ndata {}\n{content}\n", content.len()).unwrap();
+        }
+        self.input.write_all(b"checkpoint\nprogress done\n").unwrap();
+        self.input.flush().unwrap();
+        let mut line = String::new();
+        self.output.read_line(&mut line).unwrap();
+        assert_eq!(line, "progress done\n");
+    }
+
+    /// Ends it.
+    pub(crate) fn end(mut self) {
+        drop(self.input);
+        assert!(self.child.wait().unwrap().success());
+    }
 }

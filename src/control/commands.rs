@@ -1,5 +1,7 @@
 //! What people ask for by hand. Every change of a service takes its slot by a sequence run, like a push does.
 
+use std::sync::Arc;
+
 use crate::engine::sequence::machine::task_records;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -96,7 +98,7 @@ async fn last_delivery(driver: &Driver, state: &ConfigState, object: &Object) ->
 }
 
 /// Whether both say the same, wherever they stand in files.
-fn is_same(object: Option<&Object>, other: &Object) -> bool {
+fn is_same(object: Option<&Arc<Object>>, other: &Object) -> bool {
     object.is_some_and(|object| object.key == other.key && object.digest == other.digest)
 }
 
@@ -177,13 +179,13 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
     };
     let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
     let run = deployment(driver, config, target).await?.ok_or_else(gone)?;
-    let mut object = state.object.clone();
+    let mut object = Object::clone(&state.object);
     let template = run.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
     if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
     object.digest = digest::of(&object.content);
-    let mut sequence = by_hand(driver, &state, object, format!("rollback to version {target} by {by}")).await?;
+    let mut sequence = by_hand(driver, &state, object.into(), format!("rollback to version {target} by {by}")).await?;
     sequence.is_rollback = true;
     let scope = HoldScope {
         project: config.project.clone(),
@@ -334,7 +336,7 @@ async fn refuse_if_queued(driver: &Driver, state: &ConfigState) -> Result<()> {
 }
 
 /// A sequence run of one deployment task for a single deployment config.
-async fn by_hand(driver: &Driver, state: &ConfigState, object: Object, cause: String) -> Result<SequenceRun> {
+async fn by_hand(driver: &Driver, state: &ConfigState, object: Arc<Object>, cause: String) -> Result<SequenceRun> {
     let now = driver.clock.now();
     let implicit = Shipyard::implicit().stages.into_iter().next().and_then(|stage| stage.sequences.into_iter().next());
     let mut sequence = implicit.ok_or_else(|| Failure::stalled("there is no implicit sequence"))?;

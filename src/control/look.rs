@@ -311,8 +311,8 @@ impl Watched {
         }
         let configs = driver.store.configs(Some(&project.name), None).await?;
         let objects = driver.store.objects(Some(&project.name), None, None).await?;
-        let of_configs = configs.into_iter().map(|config| config.value.object.location.file);
-        let of_objects = objects.into_iter().map(|object| object.value.object.location.file);
+        let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
+        let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
         let applied: BTreeSet<String> = of_configs.chain(of_objects).collect();
         let gone = |problem: &&&Problem| applied.contains(&problem.file);
         Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())

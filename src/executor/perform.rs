@@ -183,7 +183,7 @@ async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<BTreeMap<O
     let mut found = BTreeMap::new();
     for key in wanted {
         if let Some(object) = store.object(&project, &stage, &key).await? {
-            found.insert(key, object.value.object.content);
+            found.insert(key, object.value.object.content.clone());
         }
     }
     Ok(found)

@@ -2,6 +2,7 @@
 //! remembered, and runs that share a slot are told whose turn it is. Nothing is written here.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
 
 use crate::engine::{self, deployment::machine, sequence::slot};
 use crate::error::{Context, Result};
@@ -10,7 +11,7 @@ use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
-use crate::model::object::Kind;
+use crate::model::object::{Kind, Object};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
@@ -450,7 +451,7 @@ fn deployment_run(
     config: ConfigKey,
     version: u32,
     change: &Change,
-    object: crate::model::object::Object,
+    object: Arc<Object>,
     spec: crate::model::deployment_config::DeploymentConfigSpec,
     previous: Option<u32>,
     now: Timestamp,

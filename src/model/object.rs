@@ -28,9 +28,10 @@ pub enum Kind {
     Other(String),
 }
 
-impl fmt::Display for Kind {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = match self {
+impl Kind {
+    /// Its word in files, without the API version.
+    pub fn name(&self) -> &str {
+        match self {
             Kind::DeploymentConfig => "DeploymentConfig",
             Kind::Service => "Service",
             Kind::ConfigMap => "ConfigMap",
@@ -39,8 +40,13 @@ impl fmt::Display for Kind {
             Kind::PersistentVolumeClaim => "PersistentVolumeClaim",
             Kind::Task => "Task",
             Kind::Other(name) => name.rsplit('/').next().unwrap_or(name),
-        };
-        f.pad(name)
+        }
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
     }
 }
 

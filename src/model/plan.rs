@@ -1,6 +1,7 @@
 //! A plan: what a revision would do, per stage, with reasons. Immutable; printed, stored and executed as one value.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -98,7 +99,7 @@ pub struct Change {
     /// In words: `config change`, `first deployment`, `paused`, …
     pub cause: String,
     /// The object as it is to be; absent for `Delete`.
-    pub object: Option<Object>,
+    pub object: Option<Arc<Object>>,
     /// For a retry: the version that is attempted again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<u32>,

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{Namespace, ProjectName, ServiceName, StageName};
@@ -55,12 +56,12 @@ pub struct StageContent {
     pub prune: bool,
 }
 
-/// The objects of a stage, found by identity and by service. They are shared with the snapshot that they were read
-/// into, so that a revision which changes one of thousands costs one.
+/// The objects of a stage, found by identity and by service. A clone shares everything with the original, and what is
+/// changed in it afterwards costs only that: a revision changes one of thousands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageObjects {
-    by_key: BTreeMap<ObjectKey, Arc<Object>>,
-    by_service: BTreeMap<ServiceName, BTreeSet<ObjectKey>>,
+    by_key: RedBlackTreeMapSync<ObjectKey, Arc<Object>>,
+    by_service: RedBlackTreeMapSync<ServiceName, BTreeSet<ObjectKey>>,
 }
 
 /// A `Task` object: how a shipyard task of its name runs.
@@ -93,11 +94,18 @@ impl StageObjects {
     /// Adds an object; gives the one that it replaces.
     pub fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
         let (key, service) = (object.key.clone(), object.service.clone());
-        let replaced = self.by_key.insert(key.clone(), object);
-        if let Some(replaced) = replaced.as_ref().filter(|replaced| replaced.service != service) {
+        let replaced = self.by_key.get(&key).cloned();
+        self.by_key.insert_mut(key.clone(), object);
+        if replaced.as_ref().is_some_and(|replaced| replaced.service == service) {
+            return replaced;
+        }
+        if let Some(replaced) = &replaced {
             self.leave(&replaced.service, &key);
         }
-        self.by_service.entry(service).or_default().insert(key);
+        match self.by_service.get_mut(&service) {
+            Some(keys) => drop(keys.insert(key)),
+            None => self.by_service.insert_mut(service, BTreeSet::from([key])),
+        }
         replaced
     }
 
@@ -105,7 +113,7 @@ impl StageObjects {
         let Some(keys) = self.by_service.get_mut(service) else { return };
         keys.remove(key);
         if keys.is_empty() {
-            self.by_service.remove(service);
+            self.by_service.remove_mut(service);
         }
     }
 
@@ -131,7 +139,7 @@ impl StageObjects {
 
     /// How many there are.
     pub fn len(&self) -> usize {
-        self.by_key.len()
+        self.by_key.size()
     }
 
     /// Whether there are none.

@@ -1,6 +1,7 @@
 //! Runs: executions that are being driven, as values.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -214,7 +215,7 @@ pub struct DeploymentRun {
     /// Why: `config change`, `manual change`, …
     pub cause: String,
     /// What was asked.
-    pub object: Object,
+    pub object: Arc<Object>,
     /// The same, typed.
     pub spec: DeploymentConfigSpec,
     /// What served when it started: what serves again if it fails.

@@ -1,5 +1,7 @@
 //! What launchway remembers between runs: per repository, per deployment config, per object.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
@@ -80,7 +82,7 @@ pub struct ConfigState {
     /// Which repository declares it.
     pub repository: RepositoryName,
     /// As last declared and accepted.
-    pub object: Object,
+    pub object: Arc<Object>,
     /// The highest version that was given away; never decremented.
     pub latest_version: u32,
     /// The last complete version: what answers now, or should.
@@ -101,7 +103,7 @@ pub struct Version {
     /// The revision it came from.
     pub commit: CommitId,
     /// What was asked.
-    pub object: Object,
+    pub object: Arc<Object>,
 }
 
 /// A version that is being attempted or did not complete.
@@ -171,7 +173,7 @@ pub struct ObjectState {
     /// Which repository declares it.
     pub repository: RepositoryName,
     /// As last declared and accepted.
-    pub object: Object,
+    pub object: Arc<Object>,
 }
 
 /// A revision that was read and planned, or refused.
@@ -214,13 +216,9 @@ pub struct AppliedDigest {
     pub key: ObjectKey,
     /// The digest of what was last declared and accepted.
     pub digest: Digest,
-    /// The version of its record.
-    pub version: u64,
     /// Whether equality with `digest` alone means that there is nothing to say: not if the last attempt did not
     /// complete, nor while the object is being removed.
     pub settled: bool,
-    /// Which repository declares it.
-    pub repository: RepositoryName,
 }
 
 impl ConfigState {

@@ -1,6 +1,7 @@
 //! What would be applied if a revision had been deployed whole: what a plan from Git alone compares with.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, StageName};
 use crate::model::object::{Kind, Object};
@@ -17,13 +18,8 @@ pub fn assumed(project: &Project, repository: &RepositoryName, commit: &CommitId
 fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName, commit: &CommitId) -> Applied {
     let mut seen = Applied::default();
     for object in stage.objects.iter() {
-        seen.digests.push(AppliedDigest {
-            key: object.key.clone(),
-            digest: object.digest.clone(),
-            version: 1,
-            settled: true,
-            repository: repository.clone(),
-        });
+        let (key, digest) = (object.key.clone(), object.digest.clone());
+        seen.digests.push(AppliedDigest { key, digest, settled: true });
         if object.key.kind == Kind::DeploymentConfig {
             let state = config(project, stage, object, repository, commit);
             seen.configs.insert(object.key.clone(), Versioned { version: 1, value: state });
@@ -33,7 +29,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
                 stage: stage.name.clone(),
                 namespace: stage.namespace.clone(),
                 repository: repository.clone(),
-                object: Object::clone(object),
+                object: Arc::clone(object),
             };
             seen.objects.insert(object.key.clone(), Versioned { version: 1, value: state });
         }
@@ -44,7 +40,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
 fn config(
     project: &Project,
     stage: &StageContent,
-    object: &Object,
+    object: &Arc<Object>,
     repository: &RepositoryName,
     commit: &CommitId,
 ) -> ConfigState {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use aws_lc_rs::digest::{Context, SHA256};
+use itertools::{EitherOrBoth, Itertools as _};
 
 use crate::engine::sequence::chain;
 use crate::model::ids::{CommitId, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
@@ -33,7 +34,7 @@ pub struct Revision {
 /// What is applied in one stage.
 #[derive(Clone, Debug, Default)]
 pub struct Applied {
-    /// The digests of everything.
+    /// The digests of everything, in the order of the keys.
     pub digests: Vec<AppliedDigest>,
     /// The deployment configs among what [`differing`] named.
     pub configs: BTreeMap<ObjectKey, Versioned<ConfigState>>,
@@ -61,16 +62,17 @@ pub struct Refusal {
     pub reason: String,
 }
 
-/// The objects of a stage whose records must be read, because their digests differ or nothing is settled.
+/// The objects of a stage whose records must be read, because their digests differ or nothing is settled. `applied` is
+/// in the order of its keys.
 pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTreeSet<ObjectKey> {
-    let nothing = StageObjects::default();
-    let declared = stage.map_or(&nothing, |stage| &stage.objects);
-    let known: BTreeMap<&ObjectKey, &AppliedDigest> = applied.iter().map(|row| (&row.key, row)).collect();
-    let settled =
-        |object: &Object| known.get(&object.key).is_some_and(|row| row.settled && row.digest == object.digest);
-    let changed = declared.iter().filter(|object| !settled(object)).map(|object| object.key.clone());
-    let gone = applied.iter().filter(|row| !declared.contains(&row.key)).map(|row| row.key.clone());
-    changed.chain(gone).collect()
+    let declared = stage.into_iter().flat_map(|stage| stage.objects.iter());
+    let both = declared.merge_join_by(applied, |object, row| object.key.cmp(&row.key));
+    let key = |pair: EitherOrBoth<&Arc<Object>, &AppliedDigest>| match pair {
+        EitherOrBoth::Both(object, row) if row.settled && row.digest == object.digest => None,
+        EitherOrBoth::Both(object, _) | EitherOrBoth::Left(object) => Some(object.key.clone()),
+        EitherOrBoth::Right(row) => Some(row.key.clone()),
+    };
+    both.filter_map(key).collect()
 }
 
 /// What a revision would do, compared with what is applied in its stages.
@@ -101,18 +103,17 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
     let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
     stages.extend(vanished.map(|(name, seen)| vanished_stage(project, name, seen)));
-    let mut plan = Plan {
+    let unnamed = Plan {
         id: PlanId::new(""),
         repository: revision.repository.clone(),
         project: project.name.clone(),
         commit: revision.commit.clone(),
         subject: revision.subject.clone(),
-        at: revision.at,
+        at: Timestamp::default(),
         stages,
         statuses: project.statuses,
     };
-    plan.id = identity(&plan);
-    Ok(plan)
+    Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
 }
 
 fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
@@ -129,12 +130,13 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     let mut gone = Vec::new();
     let mut owned = 0;
     for (name, seen) in applied {
-        let leaves = |key: &ObjectKey| seen.configs.get(key).is_some_and(|config| config.value.removed);
-        let rows: Vec<&AppliedDigest> = seen.digests.iter().filter(|row| !leaves(&row.key)).collect();
-        owned += rows.len();
-        let stage = declared.get(name);
-        let stays = |key: &ObjectKey| stage.is_some_and(|stage| !stage.prune || stage.objects.contains(key));
-        gone.extend(rows.into_iter().filter(|row| !stays(&row.key)).map(|row| row.key.clone()));
+        let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.value.removed);
+        let stays = |key: &&ObjectKey| {
+            declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
+        };
+        owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
+        let differing = differing(declared.get(name).copied(), &seen.digests);
+        gone.extend(differing.iter().filter(|key| !stays(key)).cloned());
     }
     if revision.prune_allowed || prune::allowed(gone.len(), owned) {
         return Ok(());
@@ -228,7 +230,7 @@ fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, 
     under_way.keys.iter().filter(missing).filter_map(restored).collect()
 }
 
-fn unchanged(declared: &Object) -> Change {
+fn unchanged(declared: &Arc<Object>) -> Change {
     let (key, object) = (declared.key.clone(), Some(declared.clone()));
     Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None }
 }
@@ -249,7 +251,7 @@ fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option
 }
 
 /// What to do about a declared object that is no deployment config, given what is applied.
-pub fn object_change(declared: &Object, applied: Option<&ObjectState>) -> Change {
+pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> Change {
     let object = Some(declared.clone());
     let key = declared.key.clone();
     let Some(applied) = applied else {
@@ -337,11 +339,10 @@ pub fn is_nothing(content: &Digest) -> bool {
     *content == Digest::new(format!("sha256:{}", hex(Context::new(&SHA256).finish().as_ref())))
 }
 
-/// A plan is named after what it says, so that the same plan is the same row.
-fn identity(plan: &Plan) -> PlanId {
+/// A plan is named after what it says, whenever that is, so that the same plan is the same row.
+fn identity(unnamed: &Plan) -> PlanId {
     let mut context = Context::new(&SHA256);
-    let said = Plan { at: Timestamp::default(), id: PlanId::new(""), ..plan.clone() };
-    context.update(&serde_json::to_vec(&said).unwrap_or_default());
+    context.update(&serde_json::to_vec(unnamed).unwrap_or_default());
     PlanId::new(hex(&context.finish().as_ref()[..16]))
 }
 

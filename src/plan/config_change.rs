@@ -3,6 +3,8 @@
 //! The template is compared with the one that serves, everything else with what was last declared. Source of the
 //! rules: OpenShift's deployment config controller (only the template triggers) and the design's "what is compared".
 
+use std::sync::Arc;
+
 use serde_json::Value;
 
 use crate::model::deployment_config::DeploymentConfigSpec;
@@ -18,7 +20,7 @@ const TEMPLATE: &str = "/spec/template";
 const REPLICAS: &str = "/spec/replicas";
 
 /// What to do about a declared deployment config, given what is applied.
-pub fn decide(declared: &Object, applied: Option<&ConfigState>) -> Change {
+pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     let spec = spec_of(declared).unwrap_or_default();
     let Some(applied) = applied.filter(|applied| !applied.removed) else {
         return first(declared, &spec);
@@ -31,7 +33,7 @@ pub fn decide(declared: &Object, applied: Option<&ConfigState>) -> Change {
     change(declared, decision, reasons, cause)
 }
 
-fn first(declared: &Object, spec: &DeploymentConfigSpec) -> Change {
+fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
     let (decision, cause) = match blocked(spec) {
         Some(cause) => (Decision::Wait, cause),
         None if spec.has_config_change_trigger() => (Decision::Create, "first deployment".to_owned()),
@@ -96,7 +98,7 @@ fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
     blank.map(|container| format!("container `{}` has no image yet", container.name))
 }
 
-fn change(declared: &Object, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
+fn change(declared: &Arc<Object>, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
     Change { key: declared.key.clone(), decision, reasons, cause, object: Some(declared.clone()), retry: None }
 }
 
@@ -109,7 +111,7 @@ mod tests {
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::state::{Attempt, Version, Wanted};
 
-    fn object(image: &str, replicas: u32, patch: Value) -> Object {
+    fn object(image: &str, replicas: u32, patch: Value) -> Arc<Object> {
         let mut content = json!({
             "metadata": {"name": "web"},
             "spec": {
@@ -123,14 +125,14 @@ mod tests {
         }
         let digest = Digest::new(content.to_string());
         let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
-        Object { key, service: ServiceName::new("web"), location: Location::default(), content, digest }
+        Arc::new(Object { key, service: ServiceName::new("web"), location: Location::default(), content, digest })
     }
 
-    fn version(number: u32, object: &Object) -> Version {
+    fn version(number: u32, object: &Arc<Object>) -> Version {
         Version { number, commit: CommitId::new("c"), object: object.clone() }
     }
 
-    fn applied(object: &Object, serving: Option<Version>, attempted: Option<Attempt>) -> ConfigState {
+    fn applied(object: &Arc<Object>, serving: Option<Version>, attempted: Option<Attempt>) -> ConfigState {
         ConfigState {
             key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
             service: ServiceName::new("web"),

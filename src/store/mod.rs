@@ -254,7 +254,7 @@ pub trait ReadStore: Send + Sync {
         stage: &StageName,
         key: &ObjectKey,
     ) -> Result<Option<Versioned<ObjectState>>, Failure>;
-    /// What is applied in a stage, deployment configs included, without content.
+    /// What is applied in a stage, deployment configs included, without content; in the order of the keys.
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>, Failure>;
     /// The stages of a project in which anything is applied.
     async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>, Failure>;

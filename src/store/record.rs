@@ -178,13 +178,13 @@ const KINDS: [Kind; 7] = [
 pub(super) fn kind_text(kind: &Kind) -> String {
     match kind {
         Kind::Other(name) => name.clone(),
-        known => known.to_string(),
+        known => known.name().to_owned(),
     }
 }
 
 /// A kind from a column's value.
 pub(super) fn kind_from(text: String) -> Kind {
-    KINDS.into_iter().find(|kind| kind.to_string() == text).unwrap_or(Kind::Other(text))
+    KINDS.into_iter().find(|kind| kind.name() == text).unwrap_or(Kind::Other(text))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! Records with one obvious default; tests change what they are about.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use launchway::model::action::Action;
 use launchway::model::commit_status::{CommitStatus, StatusState};
@@ -39,14 +40,14 @@ pub(crate) fn config_key(stage: &str, name: &str) -> ConfigKey {
     ConfigKey { project: "shop".into(), stage: stage.into(), name: name.into() }
 }
 
-pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Object {
-    Object {
+pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Arc<Object> {
+    Arc::new(Object {
         key: ObjectKey { kind, name: name.into() },
         service: name.into(),
         location: Location { file: "web.yaml".into(), line: 1, column: 1 },
         content: json!({"metadata": {"name": name}, "spec": {"replicas": 2}, "z": 1, "a": [null, 1.5, "é"]}),
         digest: digest.into(),
-    }
+    })
 }
 
 pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
@@ -129,7 +130,7 @@ pub(crate) fn attempt(verdict: Option<Verdict>) -> Attempt {
     Attempt { version: Version { number: 2, commit: commit_id('2'), object }, verdict }
 }
 
-pub(crate) fn object_state(stage: &str, object: Object) -> ObjectState {
+pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
     ObjectState {
         project: "shop".into(),
         stage: stage.into(),

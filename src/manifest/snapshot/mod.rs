@@ -8,8 +8,10 @@ mod assemble;
 mod file;
 mod layout;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
+
+use rpds::RedBlackTreeMapSync;
 
 use super::files::{FileEntry, Files};
 use super::problem::{Problem, Severity};
@@ -50,11 +52,11 @@ struct State {
     outcome: Outcome,
 }
 
-/// Files that declare something or are wrong, by path.
-type FileMap = BTreeMap<Arc<str>, Arc<Resolved>>;
+/// Files that declare something or are wrong, by path. A revision's map shares all but what changed with the one before.
+type FileMap = RedBlackTreeMapSync<Arc<str>, Arc<Resolved>>;
 
 /// The folders that images name, with their ids and the files that name them.
-type Folders = BTreeMap<Arc<str>, Folder>;
+type Folders = RedBlackTreeMapSync<Arc<str>, Folder>;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Folder {
@@ -71,7 +73,7 @@ impl Snapshot {
     /// # Errors
     /// If the tree cannot be read; what is wrong in its files is in [`Snapshot::project`].
     pub fn read(files: &dyn Files, options: &Options) -> Result<Self> {
-        Self::read_reusing(files, options, &BTreeMap::new())
+        Self::read_reusing(files, options, &FileMap::default())
     }
 
     /// The next revision's snapshot. `changed` are all paths that differ; the work is proportional to them unless
@@ -103,7 +105,7 @@ impl Snapshot {
     fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap) -> Result<Self> {
         let entries = files.entries()?;
         let layout = Layout::read(&entries, files, options)?;
-        let mut next = Next { files: BTreeMap::new(), folders: Folders::new(), touched: BTreeSet::new() };
+        let mut next = Next { files: FileMap::default(), folders: Folders::default(), touched: BTreeSet::new() };
         for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
             let reusable = known.get(entry.path.as_str()).filter(|file| file.parsed.id == entry.id);
             let parsed = match reusable {
@@ -135,12 +137,14 @@ impl Next {
     }
 
     fn forget(&mut self, path: &str) {
-        let Some((path, file)) = self.files.remove_entry(path) else { return };
+        let known = self.files.get_key_value(path).map(|(path, file)| (Arc::clone(path), Arc::clone(file)));
+        let Some((path, file)) = known else { return };
+        self.files.remove_mut(&path);
         for folder in file.parsed.folders() {
             let Some(known) = self.folders.get_mut(folder) else { continue };
             known.used_by.remove(&path);
             if known.used_by.is_empty() {
-                self.folders.remove(folder);
+                self.folders.remove_mut(folder);
             }
         }
         self.touched.insert(path);
@@ -154,7 +158,7 @@ impl Next {
         for folder in parsed.folders() {
             if !self.folders.contains_key(folder) {
                 let id = files.tree_id(folder)?.map(Arc::from);
-                self.folders.insert(folder.into(), Folder { id, used_by: BTreeSet::new() });
+                self.folders.insert_mut(folder.into(), Folder { id, used_by: BTreeSet::new() });
             }
             if let Some(known) = self.folders.get_mut(folder) {
                 known.used_by.insert(Arc::clone(&path));
@@ -168,7 +172,7 @@ impl Next {
         let ids = |folder: &str| self.folders.get(folder)?.id.as_deref();
         let resolved = Resolved::new(parsed, &ids);
         self.touched.insert(Arc::clone(&path));
-        self.files.insert(path, Arc::new(resolved));
+        self.files.insert_mut(path, Arc::new(resolved));
     }
 
     /// Looks again at the folders in which something changed, and at the files that name them.

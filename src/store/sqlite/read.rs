@@ -119,19 +119,20 @@ pub(super) fn object(
 }
 
 pub(super) fn applied(connection: &Connection, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
-    let sql = "SELECT 'DeploymentConfig', name, digest, version, is_settled, repository \
-               FROM configs WHERE project = ?1 AND stage = ?2 \
-               UNION ALL SELECT kind, name, digest, version, 1, repository \
-               FROM objects WHERE project = ?1 AND stage = ?2";
-    many(connection, sql, params![project.as_str(), stage.as_str()], |row| {
-        Ok(AppliedDigest {
-            key: ObjectKey { kind: kind_from(row.get(0)?), name: row.get(1)? },
-            digest: Digest::new(row.get::<_, String>(2)?),
-            version: unsigned(row.get(3)?),
-            settled: row.get(4)?,
-            repository: RepositoryName::new(row.get::<_, String>(5)?),
-        })
-    })
+    let place = params![project.as_str(), stage.as_str()];
+    let configs = "SELECT name, digest, is_settled FROM configs WHERE project = ?1 AND stage = ?2";
+    let mut applied = many(connection, configs, place, |row| {
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: row.get(0)? };
+        Ok(AppliedDigest { key, digest: Digest::new(row.get::<_, String>(1)?), settled: row.get(2)? })
+    })?;
+    let objects = "SELECT kind, name, digest FROM objects WHERE project = ?1 AND stage = ?2";
+    applied.extend(many(connection, objects, place, |row| {
+        let key = ObjectKey { kind: kind_from(row.get(0)?), name: row.get(1)? };
+        Ok(AppliedDigest { key, digest: Digest::new(row.get::<_, String>(2)?), settled: true })
+    })?);
+    // The database orders kinds by their words, and each query gives one run that is in order already.
+    applied.sort_by(|one, other| one.key.cmp(&other.key));
+    Ok(applied)
 }
 
 pub(super) fn applied_stages(connection: &Connection, project: &ProjectName) -> Result<Vec<StageName>> {

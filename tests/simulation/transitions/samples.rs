@@ -34,7 +34,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         attempt: 1,
         cause: "config change".into(),
         spec: spec_of(&object).unwrap(),
-        object,
+        object: object.into(),
         previous: Some(1),
         phase: Phase::New,
         step: DeploymentStep::Prepare,
@@ -98,7 +98,7 @@ fn deploy(object: Object) -> Change {
         decision: Decision::Deploy,
         reasons: Vec::new(),
         cause: "config change".into(),
-        object: Some(object),
+        object: Some(object.into()),
         retry: None,
     }
 }
