@@ -48,15 +48,19 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         allow_prune: allow_prune.clone(),
         accept_rewrite: accept_rewrite.clone(),
     };
-    let done: Done = client.post("sync", &request).await?;
-    match &arguments.follow {
-        Some(commit) => {
-            let patience = Patience { first: FIRST_LOOK, whole: Duration::from_secs(arguments.timeout) };
-            follow(&client, &repository.name, commit, patience, output).await
-        }
-        None => {
-            output.show(&done, |done| format!("{}\n", done.message))?;
-            Ok(Exit::Good)
-        }
+    let look = client.post::<Done>("sync", &request);
+    let Some(commit) = &arguments.follow else {
+        output.show(&look.await?, |done| format!("{}\n", done.message))?;
+        return Ok(Exit::Good);
+    };
+    // Whoever pushes waits for what becomes of it, and not for a look that takes long.
+    let patience = Patience { first: FIRST_LOOK, whole: Duration::from_secs(arguments.timeout) };
+    let followed = follow(&client, &repository.name, commit, patience, output);
+    tokio::pin!(look, followed);
+    tokio::select! {
+        biased;
+        looked = &mut look => looked.map(drop)?,
+        ended = &mut followed => return ended,
     }
+    followed.await
 }

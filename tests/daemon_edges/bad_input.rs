@@ -32,11 +32,15 @@ fn a_repository_that_cannot_be_read_says_why() {
 
 #[test]
 fn what_cannot_be_started_fails_with_its_reason_and_the_old_version_serves() {
-    let archive = "file:///nowhere/app.tar.gz@sha256:".to_owned() + &"0".repeat(64);
+    let folder = tempfile::tempdir().unwrap();
+    let another = folder.path().join("app.tar.gz");
+    std::fs::write(&another, "another archive").unwrap();
+    let archive = |path: &str| format!("file://{path}@sha256:{}", "0".repeat(64));
     let container = |image: &str, command: &str| format!("{{name: main, image: '{image}', command: [{command}]}}");
     let cases = [
         ("missing launchable", container("git:nowhere", "sleep, '1000'"), "nowhere"),
-        ("missing archive", container(&archive, "sleep, '1000'"), "/nowhere/app.tar.gz"),
+        ("missing archive", container(&archive("/nowhere/app.tar.gz"), "sleep, '1000'"), "/nowhere/app.tar.gz"),
+        ("wrong digest", container(&archive(&another.to_string_lossy()), "sleep, '1000'"), "has the digest sha256:"),
         ("does not build", container("git:app", "sleep, '1000'"), "bin/build"),
         ("no such command", container("host", "no-such-command"), "no-such-command"),
     ];
