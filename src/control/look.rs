@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::control::deliver;
 use crate::error::{Context, Failure, Result};
-use crate::executor::drive::Driver;
+use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::transition::{Input, REPORT};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::action::Action;
@@ -87,19 +87,27 @@ impl Watched {
     /// # Errors
     /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
     pub async fn look(self: &Arc<Self>, driver: &Driver) -> Result<Found> {
+        for _ in 0..TRIES {
+            if let Some(found) = self.try_look(driver).await? {
+                return Ok(found);
+            }
+        }
+        Err(keeps_changing())
+    }
+
+    /// Nothing, if what was decided on has moved meanwhile.
+    async fn try_look(self: &Arc<Self>, driver: &Driver) -> Result<Option<Found>> {
         let stored = self.state(driver).await?;
         let watched = self.clone();
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
             self.report_again(driver, &stored.value).await?;
-            return Ok(Found::Nothing);
+            return Ok(Some(Found::Nothing));
         };
         let commit = head.commit.clone();
-        let stored = self.with_later_status_problem(driver, stored).await?;
         let inputs = self.decide(driver, stored, head).await?;
-        driver.commit(&inputs).await?;
-        Ok(Found::Revision(commit))
+        Ok(driver.try_commit(&inputs).await?.then_some(Found::Revision(commit)))
     }
 
     /// What the applied revision would do now, without doing it.
@@ -126,13 +134,16 @@ impl Watched {
     /// # Errors
     /// If the store fails.
     pub async fn remember(&self, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
-        let mut stored = self.state(driver).await?;
-        if stored.value.problem == problem && !first {
-            return Ok(());
-        }
-        stored.value.problem = problem;
-        stored.value.looked_at = Some(driver.clock.now());
-        driver.commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await
+        let now = driver.clock.now();
+        self.change(driver, |state| {
+            let is_news = first || state.problem != problem;
+            if is_news {
+                state.problem.clone_from(&problem);
+                state.looked_at = Some(now);
+            }
+            is_news
+        })
+        .await
     }
 
     /// Makes the next look plan the head anew, although it was seen before, with what a person allows for it.
@@ -140,12 +151,26 @@ impl Watched {
     /// # Errors
     /// If the store fails.
     pub async fn allow(&self, driver: &Driver, allow: &Allowance) -> Result<()> {
-        let mut stored = self.state(driver).await?;
-        let state = &mut stored.value;
-        state.seen = None;
-        state.accepted_rewrite = allow.rewrite.clone().or(state.accepted_rewrite.take());
-        state.allowed_prune = allow.prune.clone().or(state.allowed_prune.take());
-        driver.commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await
+        self.change(driver, |state| {
+            state.seen = None;
+            state.accepted_rewrite = allow.rewrite.clone().or(state.accepted_rewrite.take());
+            state.allowed_prune = allow.prune.clone().or(state.allowed_prune.take());
+            true
+        })
+        .await
+    }
+
+    /// Changes what is remembered of the repository; `change` says whether it changed anything.
+    async fn change(&self, driver: &Driver, change: impl Fn(&mut RepositoryState) -> bool) -> Result<()> {
+        for _ in 0..TRIES {
+            let mut stored = self.state(driver).await?;
+            if !change(&mut stored.value)
+                || driver.try_commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await?
+            {
+                return Ok(());
+            }
+        }
+        Err(keeps_changing())
     }
 
     async fn state(&self, driver: &Driver) -> Result<Versioned<RepositoryState>> {
@@ -230,18 +255,6 @@ impl Watched {
             Some(head) => driver.commit(&[Input::Write(Box::new(self.ask_for_report(driver, head)))]).await,
             None => Ok(()),
         }
-    }
-
-    /// What was read before the fetch, unless a report about statuses alone changed it meanwhile: that is no reason to
-    /// fetch again.
-    async fn with_later_status_problem(
-        &self,
-        driver: &Driver,
-        mut stored: Versioned<RepositoryState>,
-    ) -> Result<Versioned<RepositoryState>> {
-        let now = self.state(driver).await?;
-        stored.value.status_problem.clone_from(&now.value.status_problem);
-        Ok(if stored.value == now.value { now } else { stored })
     }
 
     fn revision(&self, driver: &Driver, head: &Head, result: RevisionResult) -> RevisionState {

@@ -7,6 +7,7 @@ use async_trait::async_trait;
 
 use crate::error::{Class, Result};
 use crate::executor::perform::Reporter;
+use crate::executor::transition::Input;
 use crate::forge::StatusWriter;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName};
@@ -46,7 +47,7 @@ impl StatusReporter {
 impl Reporter for StatusReporter {
     /// A forge that refuses for good must not stop deliveries: the refusal is remembered with the repository, and what
     /// was not written is news again at the next report.
-    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Write>> {
+    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Input>> {
         let posted = self.store.posted(repository, commit).await?;
         let news = ledger::news(&posted, statuses(&*self.store, repository, commit).await?);
         if news.is_empty() {
@@ -56,13 +57,14 @@ impl Reporter for StatusReporter {
             Err(failure) if failure.class() == Class::Stalled => Some(failure.one_line()),
             written => written.map(|()| None)?,
         };
-        let mut writes = Vec::new();
+        let mut inputs = Vec::new();
         if refused.is_none() {
             let entry = |status| Write::Posted { repository: repository.clone(), status: Box::new(status) };
-            writes.extend(news.into_iter().map(entry));
+            inputs.extend(news.into_iter().map(|status| Input::Write(Box::new(entry(status)))));
         }
-        writes.extend(self.remember(repository, refused).await?);
-        Ok(writes)
+        self.tell(repository, refused.as_ref()).await?;
+        inputs.push(Input::StatusProblem(repository.clone(), refused));
+        Ok(inputs)
     }
 }
 
@@ -83,18 +85,15 @@ impl StatusReporter {
         outcome
     }
 
-    /// What is to be remembered about the way to the forge, if that is news.
-    async fn remember(&self, repository: &RepositoryName, refused: Option<String>) -> Result<Option<Write>> {
-        let Some(mut state) = self.store.repository(repository).await? else { return Ok(None) };
-        if state.value.status_problem == refused {
-            return Ok(None);
+    /// Logs what is news about the way to the forge.
+    async fn tell(&self, repository: &RepositoryName, refused: Option<&String>) -> Result<()> {
+        let Some(known) = self.store.repository(repository).await? else { return Ok(()) };
+        match (known.value.status_problem.as_ref(), refused) {
+            (known, refused) if known == refused => {}
+            (_, Some(problem)) => tracing::error!(%repository, problem, "cannot write statuses"),
+            (_, None) => tracing::info!(%repository, "statuses are written again"),
         }
-        match &refused {
-            Some(problem) => tracing::error!(%repository, problem, "cannot write statuses"),
-            None => tracing::info!(%repository, "statuses are written again"),
-        }
-        state.value.status_problem = refused;
-        Ok(Some(Write::Repository(Box::new(state))))
+        Ok(())
     }
 }
 
@@ -121,6 +120,7 @@ mod tests {
     use super::*;
     use crate::clock::ManualClock;
     use crate::error::Failure;
+    use crate::executor::transition::work_out;
     use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
     use crate::model::time::Timestamp;
     use crate::store::Transaction;
@@ -174,8 +174,9 @@ mod tests {
             [(false, Some("no such token"), 0), (false, Some("no such token"), 0), (true, None, 1)]
         {
             forge.0.store(works, Ordering::SeqCst);
-            let writes = reporter.report(&name, &head).await.expect("never in the way");
-            commit(&*store, writes).await;
+            let inputs = reporter.report(&name, &head).await.expect("never in the way");
+            let transaction = work_out(&*store, Timestamp::default(), &inputs).await.expect("worked out").0;
+            store.commit(transaction).await.expect("committed");
             let state = store.repository(&name).await.expect("read").expect("there").value;
             assert_eq!(state.status_problem.as_deref(), problem);
             assert_eq!(store.posted(&name, &head).await.expect("read").len(), posted);

@@ -12,8 +12,8 @@ use crate::model::ids::RunId;
 use crate::store::{CommitError, Store};
 use crate::telemetry::Metrics;
 
-/// How often a transition is worked out anew before giving up; conflicts come from a handful of tasks of one process.
-const TRIES: u32 = 100;
+/// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
+pub const TRIES: u32 = 100;
 /// How many announcements a slow listener may miss before it has to look at everything.
 const ANNOUNCEMENTS: usize = 1024;
 
@@ -63,28 +63,47 @@ impl Driver {
     /// If the store fails, or another process has taken it over.
     pub async fn commit(&self, inputs: &[Input]) -> Result<()> {
         for _ in 0..TRIES {
-            let (transaction, touched) = work_out(&*self.store, self.clock.now(), inputs).await?;
-            if transaction.writes.is_empty() {
+            if self.try_commit(inputs).await? {
                 return Ok(());
             }
-            let committed = self.store.commit(transaction).await;
-            self.metrics.commit(&committed);
-            match committed {
-                Ok(()) => {
-                    self.count(&touched);
-                    // Nobody listening is fine: whoever starts later looks at everything first.
-                    drop(self.touched.send(touched));
-                    return Ok(());
-                }
-                Err(CommitError::Conflict { what }) => tracing::debug!(what, "decided on old values, deciding again"),
-                Err(error) => return Err(error.into()),
-            }
         }
-        Err(Failure::transient("what was decided on kept changing"))
+        Err(keeps_changing())
+    }
+
+    /// As [`Driver::commit`], but once: false if what was decided on has moved meanwhile, and nothing was committed. For
+    /// inputs that were themselves decided on what was read before.
+    ///
+    /// # Errors
+    /// If the store fails, or another process has taken it over.
+    pub async fn try_commit(&self, inputs: &[Input]) -> Result<bool> {
+        let (transaction, touched) = work_out(&*self.store, self.clock.now(), inputs).await?;
+        if transaction.writes.is_empty() {
+            return Ok(true);
+        }
+        let committed = self.store.commit(transaction).await;
+        self.metrics.commit(&committed);
+        match committed {
+            Ok(()) => {
+                self.count(&touched);
+                // Nobody listening is fine: whoever starts later looks at everything first.
+                drop(self.touched.send(touched));
+                Ok(true)
+            }
+            Err(CommitError::Conflict { what }) => {
+                tracing::debug!(what, "decided on old values, deciding again");
+                Ok(false)
+            }
+            Err(error) => Err(error.into()),
+        }
     }
 
     fn count(&self, touched: &Touched) {
         touched.begun.iter().for_each(|kind| self.metrics.run_started(*kind));
         touched.ended.iter().for_each(|(kind, verdict)| self.metrics.run_ended(*kind, *verdict));
     }
+}
+
+/// What there is to say after [`TRIES`].
+pub fn keeps_changing() -> Failure {
+    Failure::transient("what was decided on kept changing")
 }

@@ -29,8 +29,8 @@ const REVISIONS_WAITING: u32 = 50;
 /// Writes what is to be told about a revision.
 #[async_trait]
 pub trait Reporter: Send + Sync {
-    /// Brings the statuses of a revision up to date; what was written is handed back to be remembered.
-    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Write>>;
+    /// Brings the statuses of a revision up to date; what is to be remembered of it is handed back.
+    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Input>>;
 }
 
 /// What actions act on.
@@ -64,10 +64,7 @@ impl Performer {
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
             Action::Advance { plan, after, sequence, verdict } => self.advance(plan, after, sequence, *verdict).await,
-            Action::Report { repository, commit } => {
-                let written = self.reporter.report(repository, commit).await?;
-                Ok(written.into_iter().map(|write| Input::Write(Box::new(write))).collect())
-            }
+            Action::Report { repository, commit } => self.reporter.report(repository, commit).await,
         }
     }
 

@@ -39,6 +39,8 @@ pub enum Input {
     Forget(ConfigKey),
     /// A repository is taken down (true) or brought up again.
     Down(RepositoryName, bool),
+    /// Why statuses do not reach a repository's commits, or that they do.
+    StatusProblem(RepositoryName, Option<String>),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -123,6 +125,14 @@ impl<'a> Transition<'a> {
                 self.writes.extend(removed.map(|state| Write::RemoveConfig(key(state))));
             }
             Input::Down(repository, down) => self.down(repository, *down).await?,
+            Input::StatusProblem(repository, problem) => {
+                if let Some(mut stored) = self.store.repository(repository).await?
+                    && stored.value.status_problem != *problem
+                {
+                    stored.value.status_problem.clone_from(problem);
+                    self.writes.push(Write::Repository(Box::new(stored)));
+                }
+            }
             Input::Write(write) => self.writes.push((**write).clone()),
         }
         Ok(())
