@@ -1,14 +1,13 @@
 //! `launchway plan`.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use clap::Args;
 
 use super::arguments::Global;
 use super::client::{Client, STORE_FILE};
 use super::output::{Exit, Outcome, Output, heading};
-use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::deliver;
 use crate::control::look::TreeFiles;
@@ -18,7 +17,7 @@ use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
 use crate::plan::assumed::assumed;
 use crate::plan::build::{self, Applied, Revision};
-use crate::server::view::{ChangeView, PlanView};
+use crate::server::view::{ChangeView, List, PlanView, RepositoryView};
 use crate::source::{Limits, RemoteUrl, Repository};
 use crate::store::sqlite::SqliteReader;
 
@@ -58,7 +57,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 }
 
 async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
-    let read = Reader::open(&arguments.path, name(arguments, global).await?)?;
+    let repository = Repository::open_local(&arguments.path, Limits::default())?;
+    let name = match (&global.repository, arguments.from.as_deref()) {
+        (None, Some("applied")) => watched_name(&repository, global).await?,
+        (said, _) => said.clone(),
+    };
+    let read = Reader::new(repository, name)?;
     let to = read.repository.resolve(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
@@ -82,12 +86,14 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     Ok(view)
 }
 
-/// The name that the repository is or would be watched by, if anything says so: projects without a name have it.
-async fn name(arguments: &Arguments, global: &Global) -> Outcome<Option<String>> {
-    Ok(match (&global.repository, arguments.from.as_deref()) {
-        (None, Some("applied")) => Some(target::repository(&Client::to_read(global).await?, None).await?.name),
-        (said, _) => said.clone(),
-    })
+/// What the server calls a repository on this machine that it watches, or whose `origin` it watches.
+async fn watched_name(repository: &Repository, global: &Global) -> Outcome<Option<String>> {
+    let client = Client::to_read(global).await?;
+    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
+    let here = [Some(repository.git_dir().to_string_lossy().into_owned()), repository.origin()];
+    let urls = here.into_iter().flatten().filter_map(|location| RemoteUrl::parse(&location, true).ok());
+    let urls: Vec<String> = urls.map(|url| url.to_string()).collect();
+    Ok(watched.items.into_iter().find(|watched| urls.contains(&watched.url)).map(|watched| watched.name))
 }
 
 /// The plan of a revision whose files are broken: nothing but what refuses it.
@@ -115,8 +121,8 @@ struct Reader {
 }
 
 impl Reader {
-    fn open(path: &Path, name: Option<String>) -> Result<Self> {
-        let repository = Repository::open_local(path, Limits::default())?;
+    /// `name` is what the repository is watched by, if anybody says so: projects without a name have it.
+    fn new(repository: Repository, name: Option<String>) -> Result<Self> {
         let short = || RemoteUrl::parse(&repository.git_dir().to_string_lossy(), false).map(|url| url.short_name());
         let name = name.map_or_else(short, Ok)?;
         Ok(Self { name: RepositoryName::new(name), repository })

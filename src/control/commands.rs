@@ -22,6 +22,8 @@ use crate::store::{RunFilter, Write};
 const BY_HAND: &str = "rollout";
 /// How far back the run is looked for that brought a failed version; it is among the last few.
 const RUNS_ASKED: u32 = 100;
+/// How many revisions are looked through for the newest plan of a service.
+const REVISIONS_ASKED: u32 = 20;
 
 /// Cancels the rollout that is in progress; says which version.
 ///
@@ -147,21 +149,26 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
     Ok(state.latest_version + 1)
 }
 
-/// What is declared now and may not be deployed yet must not be passed over for what was declared before.
+/// What is declared now and may not be deployed yet must not be passed over for what was declared before. A plan leaves
+/// out what an open delivery carries, so the newest one that names the service tells.
 async fn refuse_if_waiting(driver: &Driver, state: &ConfigState) -> Result<()> {
-    let repository = driver.store.repository(&state.repository).await?;
-    let Some(applied) = repository.and_then(|repository| repository.value.applied) else { return Ok(()) };
-    let revision = driver.store.revision(&state.repository, applied.as_str()).await?;
-    let Some(RevisionResult::Planned(plan)) = revision.map(|revision| revision.result) else { return Ok(()) };
-    let services = plan.stage(&state.key.stage).into_iter().flat_map(|stage| &stage.services);
-    let mut changes = services.flat_map(|service| &service.changes);
-    match changes.find(|change| change.key == state.object.key && change.decision == Decision::Wait) {
-        None => Ok(()),
-        Some(waiting) => {
-            Err(Failure::stalled(format!("cannot deploy what {} declares: {}", applied.short(), waiting.cause))
-                .hint(format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name)))
-        }
+    for revision in driver.store.revisions(&state.repository, REVISIONS_ASKED).await? {
+        let RevisionResult::Planned(plan) = &revision.result else { continue };
+        let Some(service) = plan.stage(&state.key.stage).and_then(|stage| stage.service(&state.service)) else {
+            continue;
+        };
+        let waits = |change: &&Change| change.key == state.object.key && change.decision == Decision::Wait;
+        return match service.changes.iter().find(waits) {
+            None => Ok(()),
+            Some(change) => Err(Failure::stalled(format!(
+                "cannot deploy what {} declares: {}",
+                revision.commit.short(),
+                change.cause
+            ))
+            .hint(format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name))),
+        };
     }
+    Ok(())
 }
 
 /// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo

@@ -25,6 +25,8 @@ const PAGE: u32 = 256;
 const IDLE: Duration = Duration::from_secs(30);
 /// The pause before something that waits for an announcement is tried again without one.
 const WAITING_PAUSE: Duration = Duration::from_secs(2);
+/// The pause before an action is performed again whose end could not be committed, as on a full disk.
+const COMMIT_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -106,6 +108,8 @@ impl Outbox {
             tracker.spawn(async move {
                 if let Err(failure) = outbox.perform(&row).await {
                     tracing::error!(run = %row.run, problem = failure.one_line(), "cannot commit an action's end");
+                    // It is performed again, and whoever feels its effect must not feel it without end.
+                    tokio::time::sleep(COMMIT_PAUSE).await;
                 }
                 outbox.release(&row);
                 drop(permit);
@@ -140,6 +144,7 @@ impl Outbox {
         self.performer.driver.metrics.action(&row.action, performed.is_ok());
         let inputs = match performed {
             Ok(mut inputs) => {
+                inputs.extend(no_longer_delayed(row));
                 inputs.push(Input::Write(Box::new(Write::Done(row.id))));
                 inputs
             }
@@ -159,6 +164,7 @@ impl Outbox {
             Class::Waiting => {
                 tracing::debug!(%run, action, problem, "an action waits");
                 locked(&self.waiting).insert(row.id);
+                inputs.extend(no_longer_delayed(row));
                 Write::Postpone { id: row.id, due: now + WAITING_PAUSE, problem }
             }
             Class::Transient => {
@@ -192,6 +198,12 @@ fn drain(first: Result<Touched, broadcast::error::RecvError>, changes: &mut broa
     while last {
         last = changes.try_recv().is_ok();
     }
+}
+
+/// Takes back what the run was told of an earlier try.
+fn no_longer_delayed(row: &OutboxRow) -> Option<Input> {
+    let told = !row.problem.is_empty();
+    told.then(|| Input::Tell(row.run.clone(), Event::Delayed { message: String::new() }))
 }
 
 fn pause_after(attempts: u32) -> Duration {

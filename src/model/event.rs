@@ -49,7 +49,7 @@ pub enum Event {
     },
     /// What the run asked for could not be done yet, and is tried again.
     Delayed {
-        /// Why and what to do.
+        /// Why and what to do; empty once that is over.
         message: String,
     },
     /// A run-once pod ended.

@@ -25,6 +25,15 @@ pub enum Run {
     Deployment(Box<DeploymentRun>),
 }
 
+impl DeploymentRun {
+    /// Whether something that it asked for could not be done yet. In other steps `problem` is what pods say of
+    /// themselves, which may change with every second and is no business of the commit's.
+    pub fn is_delayed(&self) -> bool {
+        use DeploymentStep as At;
+        matches!(self.step, At::Prepare | At::Pre | At::Mid | At::Post) && !self.problem.is_empty()
+    }
+}
+
 impl Run {
     /// Its identity.
     pub fn id(&self) -> &RunId {

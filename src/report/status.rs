@@ -199,8 +199,8 @@ fn under_way(task: &TaskRecord, runs: &Runs<'_>) -> String {
     let deployment = deployment.and_then(|deployment| runs.deployments.get(deployment.run.as_ref()?));
     match deployment {
         Some(run) => {
-            let because = if run.problem.is_empty() { String::new() } else { format!(": {}", run.problem) };
-            format!("{} version {} is {}{because}", run.config.name, run.version, run.phase.as_str())
+            let told = format!("{} version {} is {}", run.config.name, run.version, run.phase.as_str());
+            if run.is_delayed() { format!("{told}: {}", run.problem) } else { told }
         }
         None => format!("{} is running", task.step),
     }

@@ -68,6 +68,11 @@ impl Repository {
         self.git.commondir().to_owned()
     }
 
+    /// Where the remote named `origin` is, as the repository has it.
+    pub fn origin(&self) -> Option<String> {
+        self.git.find_remote("origin").ok()?.url().ok().map(str::to_owned)
+    }
+
     /// Finds a commit by any of Git's names for it: `HEAD~1`, a branch, a tag, a short id.
     pub fn resolve(&self, revision: &str) -> Result<CommitId> {
         let unknown = || format!("`{revision}` names no commit here");

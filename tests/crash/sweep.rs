@@ -18,7 +18,7 @@ use crate::support::daemon::{World, eventually, hook, sleeper};
 
 /// Deliveries at the same time: they wait for the disk and for each other's processes more than they compute.
 const SIDE_BY_SIDE: usize = 4;
-/// A delivery of one service has fewer records; more would mean that something never ends.
+/// A delivery of one service through two stages has fewer records; more would mean that something never ends.
 const MOST_RECORDS: u32 = 200;
 
 /// The daemon that dies at a record.

@@ -12,6 +12,8 @@ const ON_A_SMALL_DISK: &str = "mount -t tmpfs -o size=12m,mode=700 launchway-tes
 
 /// A daemon whose state is on a disk of 12 MiB.
 fn on_a_small_disk() -> World {
+    let may = Command::new("unshare").args(["--mount", "--map-root-user", "true"]).output().unwrap();
+    assert!(may.status.success(), "this machine lets nobody mount, not even in a namespace: {}", complaint(&may));
     let world = World::new(&["poll: 100ms"]);
     fs::create_dir(world.state()).unwrap();
     let mut command = Command::new("unshare");
@@ -55,7 +57,9 @@ fn a_disk_that_is_full_when_something_is_pushed_delays_it_and_loses_nothing() {
     let pod = ready(&world);
     let filling = fill(&world);
     let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
-    eventually("the full disk is told", || world.log().contains("full") || world.log().contains("No space left"));
+    eventually("the full disk is told", || {
+        world.log().contains("disk is full") || world.log().contains("No space left")
+    });
     assert!(world.daemon_lives() && world.notes(&commit).get("launchway/default").is_none_or(|it| it.0 != "success"));
     assert_eq!(ready(&world), pod, "what runs keeps running");
     fs::remove_file(filling).unwrap();

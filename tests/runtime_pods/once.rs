@@ -26,12 +26,7 @@ async fn output_is_followed_until_the_pod_ends() {
     let go = world.file("go");
     let pod = once(&format!("echo first; until [ -e {} ]; do sleep 0.02; done; seq 1 1000; printf end", go.display()));
     world.start(&pod).await;
-    let mut output = loop {
-        match world.runtime().follow_logs(&pod.id, None, 100).await {
-            Ok(output) => break output,
-            Err(_) => tokio::task::yield_now().await,
-        }
-    };
+    let mut output = world.runtime().follow_logs(&pod.id, None, 100).await.unwrap();
     assert_eq!(output.next().await.unwrap().unwrap(), b"first\n");
     std::fs::write(go, "").unwrap();
     let rest: Vec<Vec<u8>> = output.try_collect().await.unwrap();

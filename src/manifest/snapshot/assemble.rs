@@ -135,7 +135,6 @@ pub(super) fn replace(
     }
     let mut project = Arc::clone(&before.project);
     if !pairs.is_empty() {
-        // The first change copies the map of objects, not the objects.
         let stages = &mut Arc::make_mut(&mut project).stages;
         for (stage, folder) in stages.iter_mut().zip(&before.folders) {
             for (_, _, is) in pairs.iter().filter(|(path, ..)| is_under(path, folder)) {

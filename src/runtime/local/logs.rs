@@ -103,7 +103,7 @@ pub(super) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
     for number in 0..PARTS {
         let file = match File::open(part(path, number)) {
             Ok(file) => file,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => break,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // the newest was just set aside
             Err(error) => return Err(error),
         };
         if known.insert(file.metadata()?.ino()) {

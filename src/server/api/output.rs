@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::extract::{self, Parameters, Segments};
 use super::read::config_key;
+use crate::error::Failure;
 use crate::model::pod::{ObservedPod, PodId, PodPhase};
 use crate::runtime::ExecOutput;
 use crate::server::problem::{Answer, Problem};
@@ -21,6 +22,9 @@ use crate::server::state::ServerState;
 
 /// The most bytes of output that one answer holds, unless less is asked for.
 const MOST_OUTPUT: u64 = 1 << 20;
+
+/// The most pods that one answer follows: each keeps a file open.
+const MOST_FOLLOWED: usize = 50;
 
 /// Whose output.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -62,6 +66,11 @@ pub(in crate::server) async fn logs(
     if pods.is_empty() {
         return Err(Problem::not_found("there is no such pod"));
     }
+    if which.follow && pods.len() > MOST_FOLLOWED {
+        let detail =
+            format!("{} pods are more than {MOST_FOLLOWED}, which is the most that can be followed", pods.len());
+        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint("choose by `name`, `stage` or `pod`"));
+    }
     let runtime = state.query.runtime()?;
     let limit = which.bytes.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT);
     let (several, mut outputs) = (pods.len() > 1, Vec::new());
@@ -69,7 +78,11 @@ pub(in crate::server) async fn logs(
         let id = PodId { namespace, name: name.clone() };
         let container = which.container.as_deref();
         let output = match which.follow {
-            true => runtime.follow_logs(&id, container, limit).await?,
+            true => runtime
+                .follow_logs(&id, container, limit)
+                .await?
+                .or_else(|failure| ready(Ok::<_, Failure>(told(&failure))))
+                .boxed(),
             false => once(ready(Ok(runtime.logs(&id, container, limit).await?))).boxed(),
         };
         outputs.push(output.map_ok(move |text| if several { prefixed(name.as_str(), &text) } else { text }));
@@ -80,6 +93,11 @@ pub(in crate::server) async fn logs(
         false => Body::from_stream(iter(outputs).flatten()),
     };
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body))
+}
+
+/// One pod whose output cannot be read any more does not end that of others.
+fn told(failure: &Failure) -> Vec<u8> {
+    format!("{}\n", failure.one_line()).into_bytes()
 }
 
 fn prefixed(pod: &str, output: &[u8]) -> Vec<u8> {

@@ -54,6 +54,7 @@ fn message(event: &Event) -> String {
         }
         Event::Prepared => "images are ready".to_owned(),
         Event::PrepareFailed { message } => format!("images are not ready: {message}"),
+        Event::Delayed { message } if message.is_empty() => "goes on".to_owned(),
         Event::Delayed { message } => format!("tried again: {message}"),
         Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
         Event::Served { progress, converged, .. } => {

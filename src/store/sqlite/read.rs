@@ -130,7 +130,6 @@ pub(super) fn applied(connection: &Connection, project: &ProjectName, stage: &St
         let key = ObjectKey { kind: kind_from(row.get(0)?), name: row.get(1)? };
         Ok(AppliedDigest { key, digest: Digest::new(row.get::<_, String>(2)?), settled: true })
     })?);
-    // The database orders kinds by their words, and each query gives one run that is in order already.
     applied.sort_by(|one, other| one.key.cmp(&other.key));
     Ok(applied)
 }

@@ -209,3 +209,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn a_commit_tells_of_delays_and_not_of_what_pods_say() {
+    let delayed = |message: &str| Event::Delayed { message: message.into() };
+    let (told, _) = step(&at(DeploymentStep::Prepare, "Rolling", "Abort"), &delayed("no space"), NOW);
+    assert!(told.is_delayed() && told.problem == "no space");
+    assert!(!step(&told, &delayed(""), NOW).0.is_delayed(), "it is over");
+    assert!(!step(&told, &Event::Prepared, NOW).0.is_delayed(), "it went well");
+    let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
+    let served = Event::Served {
+        generation: run.generation,
+        progress: run.progress,
+        converged: false,
+        problem: "readiness: it is 12:00:01".into(),
+    };
+    let (told, _) = step(&run, &served, NOW);
+    assert!(told.problem.contains("12:00:01") && !told.is_delayed());
+}
