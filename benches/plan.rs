@@ -142,6 +142,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             serving: Some(serving),
             attempted: None,
             wanted: Wanted { version: Some(1), replicas: 2, ..Wanted::default() },
+            scaled: None,
             removed: false,
         };
         Input::Write(Box::new(Write::Config(Box::new(Versioned { version: 0, value: state }))))

@@ -101,6 +101,7 @@ impl<'a> Pending<'a> {
                 serving: None,
                 attempted: None,
                 wanted: Wanted::default(),
+                scaled: None,
                 removed: false,
             };
             self.configs.insert(key.clone(), Versioned { version: 0, value });

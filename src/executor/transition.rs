@@ -110,6 +110,7 @@ impl<'a> Transition<'a> {
             }
             Input::Scale(config, replicas) => {
                 if let Some(state) = self.pending.config_mut(config).await? {
+                    state.scaled = Some(*replicas);
                     state.wanted.replicas = *replicas;
                 }
             }
@@ -155,7 +156,7 @@ impl<'a> Transition<'a> {
         state.wanted = Wanted {
             generation: state.wanted.generation + 1,
             version: Some(serving.number),
-            replicas: spec.replicas,
+            replicas: state.replicas(&spec),
             min_ready_seconds: spec.min_ready_seconds,
             ..Wanted::default()
         };
@@ -228,7 +229,7 @@ impl<'a> Transition<'a> {
                 if let Some(state) = self.pending.config_mut(&config).await? {
                     let spec = state.spec().or_stalled(|| format!("cannot read the stored config `{config}`"))?;
                     let version = version.filter(|_| !down);
-                    let replicas = replicas.unwrap_or(spec.replicas);
+                    let replicas = replicas.unwrap_or_else(|| state.replicas(&spec));
                     let min_ready_seconds = spec.min_ready_seconds;
                     state.wanted = Wanted { generation, owner, version, replicas, pace, min_ready_seconds };
                 }
@@ -274,20 +275,19 @@ impl<'a> Transition<'a> {
                     state.removed = true;
                     state.serving = None;
                     state.attempted = None;
+                    state.scaled = None;
                     state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
                 }
             }
             (Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
                 let state = self.pending.config_or_new(&key, run, change).await?;
                 let spec = spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?;
+                state.declare(object, &spec);
+                state.attempted = None;
                 if state.wanted.version.is_some() {
-                    state.wanted.replicas = spec.replicas;
+                    state.wanted.replicas = state.replicas(&spec);
                     state.wanted.min_ready_seconds = spec.min_ready_seconds;
                 }
-                state.attempted = None;
-                state.removed = false;
-                state.service = object.service.clone();
-                state.object = object.clone();
             }
             _ => {}
         }
@@ -310,7 +310,7 @@ impl<'a> Transition<'a> {
         let Some(Run::Sequence(parent)) = self.pending.run(by).await? else { return Ok(()) };
         let Some(object) = change.object.clone() else { return Ok(()) };
         let key = parent.service.config(&change.key.name);
-        let spec = spec_of(&object).or_stalled(|| format!("cannot read `{}`", object.key))?;
+        let mut spec = spec_of(&object).or_stalled(|| format!("cannot read `{}`", object.key))?;
         let newest = self.newest_version(&key).await?;
         let state = self.pending.config_or_new(&key, &parent, change).await?;
         let by_hand = change.is_by_hand();
@@ -327,9 +327,8 @@ impl<'a> Transition<'a> {
         let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
         state.latest_version = state.latest_version.max(number);
         state.attempted = Some(Attempt { version, verdict: None });
-        state.service = object.service.clone();
-        state.object = object.clone();
-        state.removed = false;
+        state.declare(&object, &spec);
+        spec.replicas = state.replicas(&spec);
         let fresh = deployment_run(&parent, key, number, change, object, spec, previous, self.now);
         self.begin(by, fresh).await
     }

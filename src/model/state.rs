@@ -91,6 +91,9 @@ pub struct ConfigState {
     pub attempted: Option<Attempt>,
     /// What should run now.
     pub wanted: Wanted,
+    /// The replicas that a person asked for, until the files ask for another number of them.
+    #[serde(default)]
+    pub scaled: Option<u32>,
     /// It vanished from the files: forgotten once its pods are gone.
     pub removed: bool,
 }
@@ -233,6 +236,21 @@ impl ConfigState {
     /// If the stored content is not a deployment config's; it was validated before it was stored.
     pub fn spec(&self) -> Result<DeploymentConfigSpec, serde_json::Error> {
         spec_of(&self.object)
+    }
+
+    /// How many replicas there should be of what `spec` declares.
+    pub fn replicas(&self, spec: &DeploymentConfigSpec) -> u32 {
+        self.scaled.unwrap_or(spec.replicas)
+    }
+
+    /// Takes over what is declared now, of which `spec` is the typed view.
+    pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec) {
+        if self.spec().is_ok_and(|before| before.replicas != spec.replicas) {
+            self.scaled = None;
+        }
+        self.service = object.service.clone();
+        self.object = Arc::clone(object);
+        self.removed = false;
     }
 }
 

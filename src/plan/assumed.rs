@@ -56,6 +56,7 @@ fn config(
         serving: Some(serving),
         attempted: None,
         wanted: Wanted::default(),
+        scaled: None,
         removed: false,
     }
 }

@@ -143,6 +143,7 @@ mod tests {
             serving,
             attempted,
             wanted: Wanted::default(),
+            scaled: None,
             removed: false,
         }
     }

@@ -121,6 +121,7 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
         serving: None,
         attempted: None,
         wanted: Wanted::default(),
+        scaled: None,
         removed: false,
     }
 }
