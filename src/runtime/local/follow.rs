@@ -2,12 +2,21 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
+use std::future::ready;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::stream::{StreamExt as _, TryStreamExt as _, try_unfold};
 
 use super::logs::{append_named, open_parts};
+use crate::error::Context;
+use crate::runtime::LogStream;
 
+/// How often output is looked for.
+const PERIOD: Duration = Duration::from_millis(200);
 /// The most bytes that are read of a container at once.
 const PIECE_BYTES: u64 = 256 << 10;
 /// A line that is longer is given in parts.
@@ -105,6 +114,42 @@ impl Follower {
 
 fn inode(file: &File) -> io::Result<u64> {
     Ok(file.metadata()?.ino())
+}
+
+/// What comes of some containers, until `ended` says that no more will.
+pub(super) fn stream(followers: Vec<Follower>, ended: impl Fn() -> bool + Send + Sync + 'static) -> LogStream {
+    let next =
+        |(followers, ended)| async move { next(followers, ended).await.or_transient(|| "cannot read logs".into()) };
+    try_unfold((followers, Arc::new(ended)), next).try_filter(|came| ready(!came.is_empty())).boxed()
+}
+
+/// What came next; empty if nothing came within [`PERIOD`], and nothing at all once it has ended and all was told.
+async fn next<E>(mut followers: Vec<Follower>, ended: Arc<E>) -> io::Result<Option<(Vec<u8>, (Vec<Follower>, Arc<E>))>>
+where
+    E: Fn() -> bool + Send + Sync + 'static,
+{
+    let look = move || {
+        let is_over = ended(); // asked first: what was printed then is all there is
+        let came = more_of(&mut followers, is_over);
+        came.map(|came| came.map(|came| (came, (followers, ended))))
+    };
+    let next = tokio::task::spawn_blocking(look).await.map_err(io::Error::other)??;
+    if next.as_ref().is_some_and(|(came, _)| came.is_empty()) {
+        tokio::time::sleep(PERIOD).await;
+    }
+    Ok(next)
+}
+
+fn more_of(followers: &mut [Follower], is_over: bool) -> io::Result<Option<Vec<u8>>> {
+    let mut came = Vec::new();
+    for follower in &mut *followers {
+        came.extend(follower.more()?);
+    }
+    if is_over && came.is_empty() {
+        came.extend(followers.iter_mut().flat_map(Follower::rest));
+        return Ok(Some(came).filter(|came| !came.is_empty()));
+    }
+    Ok(Some(came))
 }
 
 #[cfg(test)]

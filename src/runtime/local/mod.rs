@@ -24,7 +24,6 @@ mod expand;
 mod launch;
 mod logs;
 mod mount;
-mod output;
 mod paths;
 mod probe;
 mod process;

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::io;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
@@ -14,8 +15,9 @@ use tokio::sync::broadcast;
 use super::allow::{Allow, HOST_IMAGE};
 use super::exec;
 use super::files::{self, Durability};
+use super::follow::{self, Follower};
 use super::image::Images;
-use super::output;
+use super::logs;
 use super::paths::{self, PodDir, Root};
 use super::program::Program;
 use super::record::PodRecord;
@@ -118,7 +120,7 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
+    fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -316,7 +318,7 @@ impl Inner {
         dir.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))
     }
 
-    pub(super) fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+    fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
         let dir = self.pod_dir(id)?;
         let record = PodRecord::read(&dir)?.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))?;
         Ok((dir, record))
@@ -331,9 +333,34 @@ impl Inner {
             Some(false) => self.record(id),
         }
     }
+
+    fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
+        logs::read_all(&self.log_files(id, container)?, limit).or_transient(|| unreadable(id))
+    }
+
+    fn follow_logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<Follower>> {
+        let files = self.log_files(id, container)?;
+        let (several, share) = (files.len() > 1, limit / files.len().max(1) as u64);
+        let follow = |(name, path)| Follower::new(path, several.then_some(name), share);
+        files.into_iter().map(follow).collect::<io::Result<_>>().or_transient(|| unreadable(id))
+    }
+
+    /// The containers whose output is asked for, and where it is.
+    fn log_files(&self, id: &PodId, container: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+        let (dir, record) = self.record(id)?;
+        let names: Vec<&str> = match container {
+            Some(name) => vec![existing(&record, name)?],
+            None => record.containers().map(|container| container.name.as_str()).collect(),
+        };
+        Ok(names.into_iter().map(|name| (name.to_owned(), dir.log(name))).collect())
+    }
 }
 
-pub(super) fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
+fn unreadable(id: &PodId) -> String {
+    format!("cannot read the logs of pod `{id}`")
+}
+
+fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
     paths::component(name)?;
     let there = record.container(name).is_some();
     if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", record.pod.id))) }
@@ -409,7 +436,8 @@ impl Runtime for LocalRuntime {
     async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream> {
         let (id, container) = (pod.clone(), container.map(str::to_owned));
         let followers = self.blocking(move |inner| inner.follow_logs(&id, container.as_deref(), limit)).await?;
-        Ok(output::stream(Arc::clone(&self.inner), pod.clone(), followers))
+        let (inner, id) = (Arc::clone(&self.inner), pod.clone());
+        Ok(follow::stream(followers, move || inner.table().get(&id).is_none_or(Entry::ended)))
     }
 
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
