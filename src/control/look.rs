@@ -236,6 +236,7 @@ impl Watched {
         state.looked_at = Some(driver.clock.now());
         state.problem = None;
         let revision = self.revision(driver, &head, result);
+        let revision = told_before(driver, &revision).await?.unwrap_or(revision);
         let ask = self.ask_for_report(driver, head.commit);
         let repository = Versioned { version: stored.version, value: state };
         let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision)), ask];
@@ -336,6 +337,19 @@ impl Watched {
         let same = |state: &RepositoryState| state.name != self.name && state.project.as_ref() == Some(&project.name);
         Ok(others.into_iter().map(|state| state.value).find(same).map(|state| state.name))
     }
+}
+
+/// What stays on a commit that is looked at again and finds nothing more to do: it did what its first plan says.
+async fn told_before(driver: &Driver, revision: &RevisionState) -> Result<Option<RevisionState>> {
+    let does_nothing = |state: &RevisionState| match &state.result {
+        RevisionResult::Planned(plan) => Some(plan.does_nothing()),
+        _ => None,
+    };
+    if does_nothing(revision) != Some(true) {
+        return Ok(None);
+    }
+    let known = driver.store.revision(&revision.repository, revision.commit.as_str()).await?;
+    Ok(known.filter(|known| does_nothing(known) == Some(false)))
 }
 
 /// Whether a person's word for a commit, of at least four digits, means this one.

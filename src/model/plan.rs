@@ -167,6 +167,12 @@ impl Plan {
         self.stages.iter().all(|stage| stage.services.is_empty())
     }
 
+    /// Whether it changes nothing, whatever it says about why.
+    pub fn does_nothing(&self) -> bool {
+        let mut changes = self.stages.iter().flat_map(|stage| &stage.services).flat_map(|service| &service.changes);
+        changes.all(|change| change.decision == Decision::None)
+    }
+
     /// The part for one stage.
     pub fn stage(&self, name: &StageName) -> Option<&StagePlan> {
         self.stages.iter().find(|stage| &stage.stage == name)

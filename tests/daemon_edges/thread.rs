@@ -71,6 +71,11 @@ fn what_is_down_stays_down_until_up() {
     let up = world.run(&["up", "origin.git", "--once"]);
     assert_eq!(up.status.code(), Some(0), "{}", complaint(&up));
     eventually("a shim and its process", || world.processes().len() == 2);
+    let told = world.notes(&world.git.head());
+    assert_eq!(
+        told["launchway/plan"].1, "default: 1 create",
+        "looking again finds nothing to do, and takes nothing back"
+    );
 }
 
 #[test]
