@@ -28,7 +28,7 @@ const TOO_MANY: usize = 2_000;
 const LIVES: [(usize, bool); 9] =
     [(1, true), (2, false), (2, true), (3, false), (4, true), (7, false), (12, true), (23, false), (50, true)];
 /// Under how many seeds each of these is told.
-const SEEDS: u64 = 2;
+const SEEDS: u64 = 4;
 
 /// What must be the same at the end, however often the daemon died.
 #[derive(Debug, PartialEq, Eq)]
