@@ -25,6 +25,9 @@ const SIGNATURE: &str = "# Written by `launchway repository install-hook`.";
 
 /// List watched repositories, and make pushes tell launchway
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway repository list\n  launchway repository check --config /etc/launchway.yaml"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,

@@ -19,6 +19,9 @@ const PERIOD: Duration = Duration::from_millis(300);
 
 /// Start, watch, end and undo deployments
 #[derive(Debug, Args)]
+#[command(
+    after_help = "Examples:\n  launchway rollout status dc/web -s production\n  launchway rollout undo dc/web -s production"
+)]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,

@@ -13,6 +13,7 @@ use crate::store::sqlite::{SqliteReader, restore};
 
 /// Keep copies of the state
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway store backup /backup/launchway-$(date +%F).db")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     verb: Verb,

@@ -12,6 +12,7 @@ use crate::server::api::act::DeliveryRequest;
 
 /// Start a sequence by hand
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway trigger delivery -s production --service web")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     what: What,
