@@ -1,7 +1,7 @@
 //! The nouns of launchway: plain values that every other room passes around.
 //!
-//! Nothing here does IO, reads a clock or draws a random number; only `serde` and `std` are used (and
-//! `serde_json::Value` for content whose shape belongs to the users).
+//! Nothing here does IO, reads a clock or draws a random number; only `serde` and `std` are used,
+//! `serde_json::Value` for content whose shape belongs to the users, and `rpds` for maps that revisions share.
 
 pub mod action;
 pub mod commit_status;
