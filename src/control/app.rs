@@ -22,9 +22,9 @@ use crate::control::watcher::Watcher;
 use crate::control::wiring::{MirrorTrees, WatchedHooks};
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::reconciler::Reconciler;
 use crate::model::ids::RepositoryName;
 use crate::model::pod::PodPhase;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
@@ -281,7 +281,7 @@ fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &Canc
     let performer =
         Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), reporter: parts.reporter.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
-    tasks.spawn(Keeper::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
+    tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
     let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
     tasks.spawn(housekeeping.run(stop.clone()));
     for watcher in watchers.values() {

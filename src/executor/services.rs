@@ -1,4 +1,4 @@
-//! Keeps services as declared: each `Service` object of a stage answers on its runtime, and no other.
+//! Reconciles services: each `Service` object of a stage answers on its runtime, and no other.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -58,7 +58,7 @@ struct EndpointPort {
 ///
 /// # Errors
 /// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
-pub async fn keep_services(store: &dyn ReadStore, runtime: &dyn Runtime) -> Result<()> {
+pub async fn reconcile_services(store: &dyn ReadStore, runtime: &dyn Runtime) -> Result<()> {
     let repositories = store.repositories().await?;
     let down: BTreeSet<_> =
         repositories.into_iter().filter(|state| state.value.down).map(|state| state.value.name).collect();

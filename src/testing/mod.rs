@@ -1,4 +1,4 @@
-//! The simulated world for tests: the real decisions, driver, outbox and keeper over a runtime that only pretends.
+//! The simulated world for tests: the real decisions, driver, outbox and reconciler over a runtime that only pretends.
 
 pub mod runtime;
 pub mod script;

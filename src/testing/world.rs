@@ -16,9 +16,9 @@ use crate::control::deliver;
 use crate::control::reporter::{self, StatusReporter};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::keeper::Keeper;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::reconciler::Reconciler;
 use crate::executor::transition::{Input, REPORT};
 use crate::forge::StatusWriter;
 use crate::manifest::digest;
@@ -59,7 +59,7 @@ pub struct World {
     /// Its daemon's driver.
     pub driver: Driver,
     outbox: Outbox,
-    keeper: Keeper,
+    reconciler: Reconciler,
 }
 
 /// What goes on when the daemon dies: time, pods, Git, and what was written on commits.
@@ -128,8 +128,8 @@ impl World {
         let reporter = Arc::new(StatusReporter::new(store));
         reporter.write_to(RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer { driver: driver.clone(), runtime: runtime.clone(), reporter };
-        let keeper = Keeper::new(driver.clone(), runtime.clone());
-        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), keeper }
+        let reconciler = Reconciler::new(driver.clone(), runtime.clone());
+        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), reconciler }
     }
 
     /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.
@@ -226,7 +226,7 @@ impl World {
         deliver::starts(&self.driver, &self.plan_again(project).await?).await
     }
 
-    /// Everything happens that can happen without time passing. Says when the keeper wants to look again.
+    /// Everything happens that can happen without time passing. Says when there is something to reconcile again.
     ///
     /// # Errors
     /// If the store fails.
@@ -235,7 +235,7 @@ impl World {
         let mut changed = self.runtime.changes();
         for _ in 0..ROUNDS {
             self.outbox.settle().await?;
-            let again = self.keeper.look_at_everything().await?;
+            let again = self.reconciler.reconcile_everything().await?;
             if !news(&mut touched) & !news(&mut changed) {
                 return Ok(again);
             }

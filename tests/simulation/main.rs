@@ -1,4 +1,4 @@
-//! The real decisions, driver, outbox and keeper over a pretended runtime: whole deliveries without waiting.
+//! The real decisions, driver, outbox and reconciler over a pretended runtime: whole deliveries without waiting.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 

@@ -22,8 +22,8 @@ pub struct Serving {
     pub progress: Progress,
     /// Whether what is there is what is wanted.
     pub converged: bool,
-    /// When to look again although nothing is announced: a ready pod becomes available by waiting.
-    pub look_again: Option<Timestamp>,
+    /// When to decide again although nothing is announced: a ready pod becomes available by waiting.
+    pub decide_again: Option<Timestamp>,
 }
 
 /// How many ended pods of a deployment config are kept, for their logs.
@@ -60,7 +60,7 @@ pub fn decide(wanted: &Wanted, pods: &[ObservedPod], now: Timestamp) -> Serving 
         available: count(snapshot.new.iter().filter(|seen| seen.available).count()),
         old: count(snapshot.old.len() + snapshot.leaving),
     };
-    serving.look_again = next_available(wanted, pods, now);
+    serving.decide_again = next_available(wanted, pods, now);
     serving
 }
 
@@ -233,7 +233,7 @@ mod tests {
     fn a_ready_pod_is_available_only_after_its_minimum() {
         let wanted = Wanted { min_ready_seconds: 10, ..wanted(1, 1, 0) };
         let step = decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW);
-        assert_eq!((step.converged, step.look_again), (false, Some(NOW + Duration::from_secs(10))));
+        assert_eq!((step.converged, step.decide_again), (false, Some(NOW + Duration::from_secs(10))));
         assert!(decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW + Duration::from_secs(10)).converged);
     }
 

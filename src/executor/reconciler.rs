@@ -1,5 +1,5 @@
-//! Keeps what should serve: for each deployment config, what is wanted is compared with what is there, and the
-//! difference is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
+//! Reconciles what serves: for each deployment config, what is wanted is compared with what is there, and the difference
+//! is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,7 +13,7 @@ use crate::engine::deployment::serve::{self, Serving};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::perform::start_pod;
-use crate::executor::services::keep_services;
+use crate::executor::services::reconcile_services;
 use crate::executor::transition::{Input, Touched};
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace};
@@ -23,30 +23,30 @@ use crate::model::state::{ConfigState, Versioned};
 use crate::model::time::Timestamp;
 use crate::runtime::{Runtime, RuntimeChange};
 
-/// How often everything is compared although nothing is announced.
-const FULL_LOOK: Duration = Duration::from_secs(60);
+/// How often everything is reconciled although nothing is announced.
+const RESYNC: Duration = Duration::from_secs(60);
 /// The pause before a pod that could not be started is tried again.
 const START_PAUSE: Duration = Duration::from_secs(2);
 
-/// Keeps what should serve.
+/// Brings what is there to what is wanted, and tells runs what became of their pods.
 #[derive(Clone)]
-pub struct Keeper {
+pub struct Reconciler {
     driver: Driver,
     runtime: Arc<dyn Runtime>,
     problems: Arc<Mutex<BTreeMap<ConfigKey, String>>>,
-    /// Run-once pods whose end the run that waits for it has been told.
-    told: Arc<Mutex<BTreeSet<PodId>>>,
+    /// Run-once pods whose end was reported to the run that waits for it.
+    reported: Arc<Mutex<BTreeSet<PodId>>>,
 }
 
-impl std::fmt::Debug for Keeper {
+impl std::fmt::Debug for Reconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Keeper").finish_non_exhaustive()
+        f.debug_struct("Reconciler").finish_non_exhaustive()
     }
 }
 
-/// What to look at next, and when.
+/// What is to be reconciled next, and when.
 #[derive(Debug, Default)]
-struct Agenda {
+struct WorkQueue {
     everything: bool,
     objects: bool,
     namespaces: BTreeSet<Namespace>,
@@ -54,10 +54,10 @@ struct Agenda {
     later: BTreeMap<ConfigKey, Timestamp>,
 }
 
-impl Keeper {
-    /// A keeper that acts on `runtime`.
+impl Reconciler {
+    /// A reconciler that acts on `runtime`.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>) -> Self {
-        Self { driver, runtime, problems: Arc::default(), told: Arc::default() }
+        Self { driver, runtime, problems: Arc::default(), reported: Arc::default() }
     }
 
     /// What holds a deployment config's pods back, if anything is known.
@@ -69,48 +69,48 @@ impl Keeper {
     pub async fn run(self, stop: CancellationToken) {
         let mut touched = self.driver.changes();
         let mut changes = self.runtime.changes();
-        let mut agenda = Agenda { everything: true, ..Agenda::default() };
-        let mut full_look = tokio::time::interval(FULL_LOOK);
+        let mut queue = WorkQueue { everything: true, ..WorkQueue::default() };
+        let mut resync = tokio::time::interval(RESYNC);
         while !stop.is_cancelled() {
-            if let Err(failure) = self.look(&mut agenda).await {
-                tracing::error!(problem = failure.one_line(), "cannot compare what runs with what should");
-                agenda.everything = true;
+            if let Err(failure) = self.reconcile(&mut queue).await {
+                tracing::error!(problem = failure.one_line(), "cannot reconcile what runs with what is wanted");
+                queue.everything = true;
                 tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(START_PAUSE) => {} }
             }
-            let wait = agenda.next(self.driver.clock.now());
+            let wait = queue.next(self.driver.clock.now());
             tokio::select! {
                 () = stop.cancelled() => break,
-                _ = full_look.tick() => agenda.everything = true,
-                () = tokio::time::sleep(wait) => agenda.come_due(self.driver.clock.now()),
-                change = touched.recv() => agenda.touched(change),
-                change = changes.recv() => agenda.changed(change),
+                _ = resync.tick() => queue.everything = true,
+                () = tokio::time::sleep(wait) => queue.come_due(self.driver.clock.now()),
+                change = touched.recv() => queue.touched(change),
+                change = changes.recv() => queue.changed(change),
             }
             while let Ok(change) = touched.try_recv() {
-                agenda.touched(Ok(change));
+                queue.touched(Ok(change));
             }
             while let Ok(change) = changes.try_recv() {
-                agenda.changed(Ok(change));
+                queue.changed(Ok(change));
             }
         }
     }
 
-    /// Compares everything with what is there, once. Says when to look again although nothing is announced.
+    /// Reconciles everything once. Says when to do so again although nothing is announced.
     ///
     /// # Errors
     /// If the store or the runtime cannot be read.
-    pub async fn look_at_everything(&self) -> Result<Option<Timestamp>> {
-        let mut agenda = Agenda { everything: true, ..Agenda::default() };
-        self.look(&mut agenda).await?;
-        Ok(agenda.later.into_values().min())
+    pub async fn reconcile_everything(&self) -> Result<Option<Timestamp>> {
+        let mut queue = WorkQueue { everything: true, ..WorkQueue::default() };
+        self.reconcile(&mut queue).await?;
+        Ok(queue.later.into_values().min())
     }
 
-    async fn look(&self, agenda: &mut Agenda) -> Result<()> {
-        let everything = std::mem::take(&mut agenda.everything);
-        if std::mem::take(&mut agenda.objects) || everything {
-            keep_services(&*self.driver.store, &*self.runtime).await?;
+    async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
+        let everything = std::mem::take(&mut queue.everything);
+        if std::mem::take(&mut queue.objects) || everything {
+            reconcile_services(&*self.driver.store, &*self.runtime).await?;
         }
         let mut namespaces: BTreeMap<Namespace, Vec<Versioned<ConfigState>>> = BTreeMap::new();
-        for namespace in std::mem::take(&mut agenda.namespaces) {
+        for namespace in std::mem::take(&mut queue.namespaces) {
             namespaces.entry(namespace).or_default();
         }
         if everything {
@@ -118,15 +118,15 @@ impl Keeper {
                 namespaces.entry(namespace).or_default();
             }
         }
-        for config in self.due(std::mem::take(&mut agenda.configs), everything).await? {
+        for config in self.due(std::mem::take(&mut queue.configs), everything).await? {
             namespaces.entry(config.value.namespace.clone()).or_default().push(config);
         }
         for (namespace, configs) in namespaces {
             let pods = self.runtime.observe(&namespace).await?;
-            self.tell_ended(&namespace, &pods).await?;
+            self.report_ended(&namespace, &pods).await?;
             for config in configs {
-                let again = self.keep(&config, &pods).await?;
-                agenda.later.extend(again.map(|at| (config.value.key, at)));
+                let again = self.reconcile_config(&config, &pods).await?;
+                queue.later.extend(again.map(|at| (config.value.key, at)));
             }
         }
         Ok(())
@@ -144,27 +144,31 @@ impl Keeper {
     }
 
     /// Tells runs that their run-once pods ended. `pods` are all of a namespace: others of it are gone for good.
-    async fn tell_ended(&self, namespace: &Namespace, pods: &[ObservedPod]) -> Result<()> {
+    async fn report_ended(&self, namespace: &Namespace, pods: &[ObservedPod]) -> Result<()> {
         let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
-        self.told().retain(|pod| &pod.namespace != namespace || there.contains(pod));
+        self.reported().retain(|pod| &pod.namespace != namespace || there.contains(pod));
         for pod in pods {
             let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { continue };
-            if self.told().contains(&pod.id) {
+            if self.reported().contains(&pod.id) {
                 continue;
             }
             let event = Event::PodEnded { pod: pod.id.name.clone(), outcome: outcome.clone() };
             self.driver.tell(run, event).await?;
-            self.told().insert(pod.id.clone());
+            self.reported().insert(pod.id.clone());
         }
         Ok(())
     }
 
-    fn told(&self) -> MutexGuard<'_, BTreeSet<PodId>> {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner)
+    fn reported(&self) -> MutexGuard<'_, BTreeSet<PodId>> {
+        self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Acts on the difference for one deployment config; says when to look again.
-    async fn keep(&self, config: &Versioned<ConfigState>, pods: &[ObservedPod]) -> Result<Option<Timestamp>> {
+    /// Acts on the difference for one deployment config; says when to decide again.
+    async fn reconcile_config(
+        &self,
+        config: &Versioned<ConfigState>,
+        pods: &[ObservedPod],
+    ) -> Result<Option<Timestamp>> {
         let state = &config.value;
         let is_mine =
             |pod: &&ObservedPod| matches!(&pod.owner, PodOwner::Version { config, .. } if config == &state.key);
@@ -178,7 +182,7 @@ impl Keeper {
             self.forget(&state.key, &mine).await?;
         }
         let retry = started.is_err().then(|| now + START_PAUSE);
-        Ok(serving.look_again.into_iter().chain(retry).min())
+        Ok(serving.decide_again.into_iter().chain(retry).min())
     }
 
     async fn act(&self, state: &ConfigState, serving: &Serving) -> Result<()> {
@@ -244,7 +248,7 @@ fn pod_problem(state: &ConfigState, pods: &[ObservedPod]) -> Option<String> {
     pods.iter().find(troubled).map(|pod| format!("{}: {}", pod.id.name, pod.message))
 }
 
-impl Agenda {
+impl WorkQueue {
     fn touched(&mut self, change: Result<Touched, RecvError>) {
         match change {
             Ok(touched) => {
@@ -268,7 +272,7 @@ impl Agenda {
     }
 
     fn next(&self, now: Timestamp) -> Duration {
-        self.later.values().min().map_or(FULL_LOOK, |at| at.since(now).max(Duration::from_millis(1)))
+        self.later.values().min().map_or(RESYNC, |at| at.since(now).max(Duration::from_millis(1)))
     }
 
     fn come_due(&mut self, now: Timestamp) {
