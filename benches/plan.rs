@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use launchway::clock::{SystemClock, Ulids};
-use launchway::control::look::{Found, Watched};
+use launchway::control::sync::{Synced, Watched};
 use launchway::executor::drive::Driver;
 use launchway::executor::transition::Input;
 use launchway::manifest::Options;
@@ -79,7 +79,7 @@ async fn measure(folder: &Path, bare: &Path, importer: &mut Importer) {
     let watched = watched(folder, bare);
     importer.commit([("README".to_owned(), "A start\n".to_owned())]);
     let begin = Instant::now();
-    assert_ne!(watched.look(&driver).await.unwrap(), Found::Nothing);
+    assert_ne!(watched.sync(&driver).await.unwrap(), Synced::Unchanged);
     println!("first look after a start: {:.1?}", begin.elapsed());
     let (mut fetches, mut plans) = (Vec::new(), Vec::new());
     for push in 0..PUSHES {
@@ -87,7 +87,7 @@ async fn measure(folder: &Path, bare: &Path, importer: &mut Importer) {
         importer.commit([(format!("{}/part-0.py", home(touched)), format!("pushed = {push}\n"))]);
         fetches.push(fetch(&watched).await);
         let begin = Instant::now();
-        assert_ne!(watched.look(&driver).await.unwrap(), Found::Nothing);
+        assert_ne!(watched.sync(&driver).await.unwrap(), Synced::Unchanged);
         plans.push(begin.elapsed());
         assert_plans(&newest_plan(&driver).await, touched);
     }
@@ -123,7 +123,7 @@ async fn fetch(watched: &Arc<Watched>) -> Duration {
 async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
     // While a repository is down it is planned, and nothing starts.
     set_down(driver, watched, true).await;
-    watched.look(driver).await.unwrap();
+    watched.sync(driver).await.unwrap();
     let plan = newest_plan(driver).await;
     let stage = &plan.stages[0];
     let changes = stage.services.iter().flat_map(|service| &service.changes);
@@ -181,7 +181,7 @@ async fn poll(watched: &Arc<Watched>, driver: &Driver) {
     let read_before = read();
     for _ in 0..POLLS {
         let begin = Instant::now();
-        assert_eq!(watched.look(driver).await.unwrap(), Found::Nothing);
+        assert_eq!(watched.sync(driver).await.unwrap(), Synced::Unchanged);
         times.push(begin.elapsed());
     }
     let bytes = (read() - read_before) / u64::from(POLLS);

@@ -7,7 +7,7 @@ use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use launchway::trigger::coalesce::Bell;
+use launchway::trigger::debounce::Debounce;
 use launchway::trigger::watch::RefWatch;
 
 /// How long an event may take; only a failing test waits so long.
@@ -59,37 +59,37 @@ impl Fixture {
     }
 }
 
-fn watch(path: &Path) -> (Arc<Bell>, Option<RefWatch>) {
-    let bell = Arc::new(Bell::new());
-    let ring = Arc::clone(&bell);
-    (bell, RefWatch::start(path, move || ring.ring()))
+fn watch(path: &Path) -> (Arc<Debounce>, Option<RefWatch>) {
+    let requests = Arc::new(Debounce::new());
+    let request = Arc::clone(&requests);
+    (requests, RefWatch::start(path, move || request.request()))
 }
 
-async fn expect_ring(bell: &Bell) {
-    tokio::time::timeout(DEADLINE, bell.next()).await.expect("a file event");
+async fn expect_request(requests: &Debounce) {
+    tokio::time::timeout(DEADLINE, requests.next()).await.expect("a file event");
 }
 
 #[tokio::test]
 async fn a_push_to_a_bare_repository_rings() {
     let fixture = Fixture::new();
-    let (bell, watch) = watch(&fixture.path("shop.git"));
+    let (requests, watch) = watch(&fixture.path("shop.git"));
     assert!(watch.is_some());
     for _ in 0..3 {
         fixture.commit_and_push();
-        expect_ring(&bell).await;
+        expect_request(&requests).await;
     }
     fixture.git("work", &["push", "--quiet", "origin", "HEAD:refs/heads/a/new/branch"]);
-    expect_ring(&bell).await;
+    expect_request(&requests).await;
 }
 
 #[tokio::test]
 async fn packed_refs_ring() {
     let fixture = Fixture::new();
-    let (bell, _watch) = watch(&fixture.path("shop.git"));
+    let (requests, _watch) = watch(&fixture.path("shop.git"));
     fixture.git("shop.git", &["pack-refs", "--all"]);
-    expect_ring(&bell).await;
+    expect_request(&requests).await;
     fixture.commit_and_push();
-    expect_ring(&bell).await;
+    expect_request(&requests).await;
 }
 
 #[tokio::test]
@@ -98,9 +98,9 @@ async fn a_commit_in_a_work_tree_or_a_linked_one_rings() {
     fixture.git("work", &["worktree", "add", "--quiet", "-b", "topic", "../linked"]);
     for watched in ["work", "linked", "work/.git"] {
         for committed in ["work", "linked"] {
-            let (bell, _watch) = watch(&fixture.path(watched));
+            let (requests, _watch) = watch(&fixture.path(watched));
             fixture.commit(committed);
-            expect_ring(&bell).await;
+            expect_request(&requests).await;
         }
     }
 }

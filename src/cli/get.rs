@@ -163,7 +163,7 @@ pub(super) fn repositories(list: &List<RepositoryView>) -> String {
             repository.status.clone(),
             repository.branch.clone(),
             repository.applied.as_deref().map(short).unwrap_or_default(),
-            repository.looked_at.as_deref().map(|at| format!("{} ago", age(at))).unwrap_or_default(),
+            repository.synced_at.as_deref().map(|at| format!("{} ago", age(at))).unwrap_or_default(),
             repository.url.clone(),
             problems(repository),
         ]);

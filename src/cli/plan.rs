@@ -10,7 +10,7 @@ use super::client::{Client, STORE_FILE};
 use super::output::{Exit, Outcome, Output, heading};
 use crate::clock::{Clock, SystemClock};
 use crate::control::deliver;
-use crate::control::look::TreeFiles;
+use crate::control::sync::TreeFiles;
 use crate::error::{Failure, Result};
 use crate::manifest::{self, Snapshot};
 use crate::model::ids::{CommitId, RepositoryName, StageName};

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::control::command::{Command, Commands, Done, Refusal};
 use crate::control::commands;
 use crate::control::deliver;
-use crate::control::look::Allowance;
+use crate::control::sync::Allowance;
 use crate::control::watcher::Watcher;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
@@ -98,14 +98,14 @@ impl Actor {
         if allow != Allowance::default() {
             watcher.watched.allow(&self.driver, &allow).await.map_err(conflict)?;
         }
-        watcher.bell.ring_and_wait().await;
+        watcher.requests.request_and_wait().await;
         let state = self.driver.store.repository(repository).await?.map(|state| state.value);
         let problem = state.as_ref().and_then(|state| state.problem.clone());
         if let Some(problem) = problem {
             return Err(Refusal::Failed(Failure::transient(problem)));
         }
         let seen = state.and_then(|state| state.seen);
-        Ok(said(seen.map_or("looked".into(), |seen| format!("{repository} is at {}", seen.short()))))
+        Ok(said(seen.map_or("synced".into(), |seen| format!("{repository} is at {}", seen.short()))))
     }
 
     async fn release(&self, hold: HoldId) -> Result<Done, Refusal> {
@@ -117,7 +117,7 @@ impl Actor {
         // What the hold kept from being planned may be different now.
         for watcher in self.watchers.values() {
             watcher.watched.allow(&self.driver, &Allowance::default()).await?;
-            watcher.bell.ring();
+            watcher.requests.request();
         }
         Ok(said(format!("hold {hold} released")))
     }

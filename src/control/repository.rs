@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::config::{ForgeKind, History, RepositorySettings, Settings};
 use crate::control::app::Parts;
-use crate::control::look::Watched;
+use crate::control::sync::Watched;
 use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
@@ -18,7 +18,7 @@ use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
 use crate::secret::SecretSource;
 use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl};
-use crate::trigger::coalesce::Bell;
+use crate::trigger::debounce::Debounce;
 
 /// A watcher for each repository, its statuses' writers registered.
 ///
@@ -53,10 +53,10 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher
     );
     Ok(Watcher {
         watched: Arc::new(watched),
-        bell: Arc::new(Bell::new()),
+        requests: Arc::new(Debounce::new()),
         poll: settings.poll,
         schedule: settings.schedule.clone().map(Arc::new),
-        looked: Arc::new(AtomicBool::new(false)),
+        synced: Arc::new(AtomicBool::new(false)),
         metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
     })

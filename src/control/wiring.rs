@@ -66,7 +66,7 @@ impl TreeExport for MirrorTrees {
     }
 }
 
-/// Webhooks as reasons to look.
+/// Webhooks as requests for syncs.
 #[derive(Debug)]
 pub struct WatchedHooks {
     /// What is watched.
@@ -89,9 +89,9 @@ impl Hooks for WatchedHooks {
         Some(HookTarget { secrets, branch: watcher.watched.remote.branch.clone(), body_limit: None })
     }
 
-    fn look(&self, name: &RepositoryName) {
+    fn sync(&self, name: &RepositoryName) {
         if let Some(watcher) = self.watchers.get(name) {
-            watcher.bell.ring();
+            watcher.requests.request();
         }
     }
 

@@ -36,7 +36,7 @@ pub struct RepositoryState {
     /// The head that was last looked at, whatever came of it.
     pub seen: Option<CommitId>,
     /// When it was last looked at.
-    pub looked_at: Option<Timestamp>,
+    pub synced_at: Option<Timestamp>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
     /// Why statuses do not reach its commits, for people; looks do not clear it.
@@ -60,7 +60,7 @@ impl RepositoryState {
             project: None,
             applied: None,
             seen: None,
-            looked_at: None,
+            synced_at: None,
             problem: None,
             status_problem: None,
             accepted_rewrite: None,

@@ -102,7 +102,7 @@ async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
     for name in &state.watched {
         let known = state.query.store.repository(name).await?;
         let looked = known
-            .is_some_and(|repository| repository.value.down || repository.value.looked_at >= Some(state.started_at));
+            .is_some_and(|repository| repository.value.down || repository.value.synced_at >= Some(state.started_at));
         if !looked {
             let detail = format!("`{name}` has not been looked at yet");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));

@@ -63,7 +63,7 @@ impl Metrics {
     }
 
     /// A look at a repository's remote began.
-    pub fn look(&self, repository: &RepositoryName) {
+    pub fn sync(&self, repository: &RepositoryName) {
         self.looks.get_or_create(&[named(repository)]).inc();
     }
 
@@ -152,8 +152,8 @@ mod tests {
     fn what_was_counted_is_told_in_openmetrics() {
         let metrics = Metrics::new();
         let shop = RepositoryName::from("shop");
-        metrics.look(&shop);
-        metrics.look(&shop);
+        metrics.sync(&shop);
+        metrics.sync(&shop);
         metrics.repository_healthy(&shop, true);
         metrics.webhook(&shop, "accepted");
         metrics.run_started(RunKind::Sequence);

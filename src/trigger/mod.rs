@@ -1,6 +1,6 @@
-//! What makes launchway look at a repository again. A trigger carries no state: it only says "look".
+//! What asks for a sync of a repository. A trigger carries no state: it only says "sync".
 
-pub mod coalesce;
+pub mod debounce;
 pub mod poll;
 pub mod schedule;
 pub mod watch;

@@ -15,7 +15,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 /// `interval` is the configured one, zero for "off". `failures` counts the looks that failed in a row: each doubles the
 /// pause. `random` is any random number: it shifts the time by up to a tenth of the pause, so that a thousand
 /// repositories on one host are not looked at all at once.
-pub fn next_look(now: Timestamp, interval: Duration, failures: u32, random: u64) -> Option<Timestamp> {
+pub fn next_sync(now: Timestamp, interval: Duration, failures: u32, random: u64) -> Option<Timestamp> {
     let pause = match failures {
         0 if interval.is_zero() => return None,
         0 => interval,
@@ -64,7 +64,7 @@ mod tests {
             (0, 40, Some(600)),
         ];
         for (interval, failures, pause) in table {
-            let next = next_look(Timestamp(0), Duration::from_secs(interval), failures, MIDDLE);
+            let next = next_sync(Timestamp(0), Duration::from_secs(interval), failures, MIDDLE);
             let seconds = next.map(|time| (time.0 + 500) / 1_000);
             assert_eq!(seconds, pause, "every {interval} s after {failures} failures");
         }
@@ -74,13 +74,13 @@ mod tests {
         #[test]
         fn jitter_is_at_most_a_tenth(seconds in 1_u64..1_000_000, random: u64) {
             let interval = Duration::from_secs(seconds);
-            let pause = next_look(Timestamp(7), interval, 0, random).unwrap().since(Timestamp(7));
+            let pause = next_sync(Timestamp(7), interval, 0, random).unwrap().since(Timestamp(7));
             prop_assert!(pause >= interval * 9 / 10 - Duration::from_millis(1) && pause <= interval * 11 / 10);
         }
 
         #[test]
         fn any_input_gives_a_time_that_is_not_past(now: i64, nanos: u64, failures: u32, random: u64) {
-            let next = next_look(Timestamp(now), Duration::from_nanos(nanos), failures, random);
+            let next = next_sync(Timestamp(now), Duration::from_nanos(nanos), failures, random);
             prop_assert!(next.is_none_or(|next| next >= Timestamp(now)));
         }
     }

@@ -53,7 +53,7 @@ impl Hooks for Daemon {
         (name.as_str() == "shop").then_some(target)
     }
 
-    fn look(&self, _: &RepositoryName) {
+    fn sync(&self, _: &RepositoryName) {
         *self.looks.lock().unwrap() += 1;
     }
 

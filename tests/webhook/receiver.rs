@@ -47,7 +47,7 @@ impl Hooks for Daemon {
         Some(HookTarget { secrets, branch: "main".to_owned(), body_limit: None })
     }
 
-    fn look(&self, name: &RepositoryName) {
+    fn sync(&self, name: &RepositoryName) {
         self.looks.lock().unwrap().push(name.clone());
     }
 

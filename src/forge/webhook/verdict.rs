@@ -9,7 +9,7 @@ use super::{EventName, Host, single};
 /// Names of events are words.
 const EVENT_LIMIT: usize = 64;
 
-/// Whether a call is a reason to look.
+/// Whether a call is a reason to sync.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Interest {
     /// Look at the repository again.

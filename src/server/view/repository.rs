@@ -26,7 +26,7 @@ pub struct RepositoryView {
     /// The head that was last looked at.
     pub seen: Option<String>,
     /// When it was last looked at.
-    pub looked_at: Option<String>,
+    pub synced_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
     /// Why statuses do not reach its commits; deployments go on.
@@ -44,7 +44,7 @@ impl From<&RepositoryState> for RepositoryView {
             status: status(state).to_owned(),
             applied: state.applied.as_ref().map(ToString::to_string),
             seen: state.seen.as_ref().map(ToString::to_string),
-            looked_at: state.looked_at.map(time),
+            synced_at: state.synced_at.map(time),
             problem: state.problem.clone(),
             status_problem: state.status_problem.clone(),
         }
@@ -52,7 +52,7 @@ impl From<&RepositoryState> for RepositoryView {
 }
 
 fn status(state: &RepositoryState) -> &'static str {
-    match (state.down, &state.problem, state.looked_at) {
+    match (state.down, &state.problem, state.synced_at) {
         (true, ..) => "Down",
         (false, Some(_), _) => "Failed",
         (false, None, None) => "New",

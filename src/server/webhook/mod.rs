@@ -33,7 +33,7 @@ pub trait Hooks: Send + Sync {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget>;
 
     /// Looks at a repository again, soon. Returns at once; many calls mean one look.
-    fn look(&self, name: &RepositoryName);
+    fn sync(&self, name: &RepositoryName);
 
     /// Counts how a call was answered: `accepted`, `ignored`, `duplicate` or `refused`.
     fn answered(&self, name: &RepositoryName, answer: &'static str);
@@ -145,7 +145,7 @@ impl Webhooks {
             },
             None => None,
         };
-        self.hooks.look(repository);
+        self.hooks.sync(repository);
         if let Some(claim) = claim {
             claim.taken().await;
         }

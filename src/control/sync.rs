@@ -1,7 +1,7 @@
-//! One look at a repository: what its branch says now, and what follows from it.
+//! One sync of a repository: what its branch says now, and what follows from it.
 //!
-//! Whatever made launchway look, the look is the same: the remote's head is compared with the one that was seen, and
-//! a new head is applied, or refused with a status that says why. Nothing is taken from who rang.
+//! Whatever asked for it, a sync is the same: the remote's head is compared with the one that was seen, and
+//! a new head is applied, or refused with a status that says why. Nothing is taken from who asked.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,11 +43,11 @@ impl std::fmt::Debug for Watched {
     }
 }
 
-/// What a look found.
+/// What a sync found.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Found {
+pub enum Synced {
     /// The head that was seen before.
-    Nothing,
+    Unchanged,
     /// A new head, now planned or refused.
     Revision(CommitId),
 }
@@ -82,13 +82,13 @@ impl Watched {
         Self { name, remote, mirror, limits, options, rewrite_allowed, snapshot: Mutex::default() }
     }
 
-    /// Looks once.
+    /// Syncs once.
     ///
     /// # Errors
     /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
-    pub async fn look(self: &Arc<Self>, driver: &Driver) -> Result<Found> {
+    pub async fn sync(self: &Arc<Self>, driver: &Driver) -> Result<Synced> {
         for _ in 0..TRIES {
-            if let Some(found) = self.try_look(driver).await? {
+            if let Some(found) = self.try_sync(driver).await? {
                 return Ok(found);
             }
         }
@@ -96,18 +96,18 @@ impl Watched {
     }
 
     /// Nothing, if what was decided on has moved meanwhile.
-    async fn try_look(self: &Arc<Self>, driver: &Driver) -> Result<Option<Found>> {
+    async fn try_sync(self: &Arc<Self>, driver: &Driver) -> Result<Option<Synced>> {
         let stored = self.state(driver).await?;
         let watched = self.clone();
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
             self.report_again(driver, &stored.value).await?;
-            return Ok(Some(Found::Nothing));
+            return Ok(Some(Synced::Unchanged));
         };
         let commit = head.commit.clone();
         let inputs = self.decide(driver, stored, head).await?;
-        Ok(driver.try_commit(&inputs).await?.then_some(Found::Revision(commit)))
+        Ok(driver.try_commit(&inputs).await?.then_some(Synced::Revision(commit)))
     }
 
     /// What the applied revision would do now, without doing it.
@@ -129,7 +129,7 @@ impl Watched {
     }
 
     /// Remembers what is wrong with the repository, or that nothing is. Writes nothing if that is known, unless it is
-    /// the first look since the daemon started: whoever waits for it reads its time.
+    /// the first sync since the daemon started: whoever waits for it reads its time.
     ///
     /// # Errors
     /// If the store fails.
@@ -139,14 +139,14 @@ impl Watched {
             let is_news = first || state.problem != problem;
             if is_news {
                 state.problem.clone_from(&problem);
-                state.looked_at = Some(now);
+                state.synced_at = Some(now);
             }
             is_news
         })
         .await
     }
 
-    /// Makes the next look plan the head anew, although it was seen before, with what a person allows for it.
+    /// Makes the next sync plan the head anew, although it was seen before, with what a person allows for it.
     ///
     /// # Errors
     /// If the store fails.
@@ -233,7 +233,7 @@ impl Watched {
             }
         };
         state.seen = Some(head.commit.clone());
-        state.looked_at = Some(driver.clock.now());
+        state.synced_at = Some(driver.clock.now());
         state.problem = None;
         let revision = self.revision(driver, &head, result);
         let revision = told_before(driver, &revision).await?.unwrap_or(revision);
