@@ -8,18 +8,22 @@ mod reading;
 mod samples;
 mod versions;
 
+use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use launchway::clock::ManualClock;
 use launchway::model::time::Timestamp;
-use launchway::store::Store;
-use launchway::store::sqlite::SqliteStore;
+use launchway::store::sqlite::{SqliteReader, SqliteStore};
+use launchway::store::{ReadStore, Store};
+use launchway::testing::memory_store::MemoryDisk;
 
 /// One place where records are kept. Opening it again is another process taking it over.
 #[async_trait]
 trait Backend: Send + Sync {
     async fn open(&self) -> Arc<dyn Store>;
+    /// Reads a copy that [`Store::backup`] wrote.
+    fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore>;
 }
 
 struct SqliteFile {
@@ -35,13 +39,34 @@ impl SqliteFile {
 #[async_trait]
 impl Backend for SqliteFile {
     async fn open(&self) -> Arc<dyn Store> {
-        let clock = Arc::new(ManualClock::new(Timestamp(samples::NOW)));
-        Arc::new(SqliteStore::open(&self.folder.path().join("launchway.db"), clock).unwrap())
+        Arc::new(SqliteStore::open(&self.folder.path().join("launchway.db"), clock()).unwrap())
+    }
+
+    fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore> {
+        Arc::new(SqliteReader::open(copy).unwrap())
     }
 }
 
+#[async_trait]
+impl Backend for MemoryDisk {
+    async fn open(&self) -> Arc<dyn Store> {
+        Arc::new(MemoryDisk::open(self, clock()))
+    }
+
+    fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore> {
+        Arc::new(self.copy(copy).unwrap().open(clock()))
+    }
+}
+
+fn clock() -> Arc<ManualClock> {
+    Arc::new(ManualClock::new(Timestamp(samples::NOW)))
+}
+
 macro_rules! conformance {
-    ($backend:ident, $new:expr, $($room:ident { $($fact:ident)* })*) => {
+    ([$($backend:ident = $new:expr),+] $facts:tt) => {
+        $(conformance! { @on $backend, $new, $facts })+
+    };
+    (@on $backend:ident, $new:expr, { $($room:ident { $($fact:ident)* })* }) => {
         mod $backend {
             $(mod $room {
                 $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -54,37 +79,40 @@ macro_rules! conformance {
     };
 }
 
-conformance! { sqlite, crate::SqliteFile::new(),
-    versions {
-        a_new_record_has_version_one_and_every_write_adds_one
-        a_write_from_an_old_version_is_a_conflict
-        a_record_is_removed_only_at_the_version_that_was_read
-        a_conflict_undoes_the_whole_transaction
-        an_earlier_process_is_fenced_out
-        records_survive_a_restart
-    }
-    outbox {
-        asking_again_replaces_the_row_under_a_new_id
-        done_and_postpone_touch_only_their_own_row
-        rows_come_due_in_the_order_of_their_ids
-        withdrawing_removes_by_run_and_key
-    }
-    reading {
-        runs_are_listed_newest_first_by_every_filter
-        runs_are_paged_without_gaps_or_repeats
-        a_slot_is_its_open_sequences_oldest_first
-        events_are_read_in_order_of_one_run_or_all
-        applied_content_is_listed_without_records
-        an_attempt_that_did_not_complete_leaves_a_config_unsettled
-        revisions_are_found_by_prefix_and_come_with_their_plans
-        passed_content_holds_statuses_and_deliveries_are_remembered
-        retention_spares_what_is_still_needed
-        a_backup_holds_everything_that_was_committed
-    }
-    concurrency {
-        a_conflict_in_a_group_leaves_the_others_alone
-        every_concurrent_commit_is_counted_once
-        one_of_many_rivals_wins
-        readers_see_whole_transactions_while_writers_write
+conformance! {
+    [sqlite = crate::SqliteFile::new(), memory = launchway::testing::memory_store::MemoryDisk::default()]
+    {
+        versions {
+            a_new_record_has_version_one_and_every_write_adds_one
+            a_write_from_an_old_version_is_a_conflict
+            a_record_is_removed_only_at_the_version_that_was_read
+            a_conflict_undoes_the_whole_transaction
+            an_earlier_process_is_fenced_out
+            records_survive_a_restart
+        }
+        outbox {
+            asking_again_replaces_the_row_under_a_new_id
+            done_and_postpone_touch_only_their_own_row
+            rows_come_due_in_the_order_of_their_ids
+            withdrawing_removes_by_run_and_key
+        }
+        reading {
+            runs_are_listed_newest_first_by_every_filter
+            runs_are_paged_without_gaps_or_repeats
+            a_slot_is_its_open_sequences_oldest_first
+            events_are_read_in_order_of_one_run_or_all
+            applied_content_is_listed_without_records
+            an_attempt_that_did_not_complete_leaves_a_config_unsettled
+            revisions_are_found_by_prefix_and_come_with_their_plans
+            passed_content_holds_statuses_and_deliveries_are_remembered
+            retention_spares_what_is_still_needed
+            a_backup_holds_everything_that_was_committed
+        }
+        concurrency {
+            a_conflict_in_a_group_leaves_the_others_alone
+            every_concurrent_commit_is_counted_once
+            one_of_many_rivals_wins
+            readers_see_whole_transactions_while_writers_write
+        }
     }
 }

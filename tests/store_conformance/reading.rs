@@ -7,8 +7,7 @@ use launchway::model::object::Kind;
 use launchway::model::outcome::Verdict;
 use launchway::model::run::Run;
 use launchway::model::state::{RevisionResult, RevisionState};
-use launchway::store::sqlite::SqliteReader;
-use launchway::store::{CommitError, ReadStore, Retention, RunFilter, Transaction, Versioned, Write};
+use launchway::store::{CommitError, Retention, RunFilter, Transaction, Versioned, Write};
 
 use crate::Backend;
 use crate::samples::{
@@ -268,7 +267,7 @@ pub(crate) async fn a_backup_holds_everything_that_was_committed(backend: &dyn B
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("backup.db");
     store.backup(&copy).await.unwrap();
-    let found = SqliteReader::open(&copy).unwrap().run(&run_id("s1")).await.unwrap();
+    let found = backend.open_copy(&copy).run(&run_id("s1")).await.unwrap();
     assert_eq!(found, Some(Versioned { version: 1, value: Run::Sequence(Box::new(run)) }));
     let problem = store.backup(&copy).await.unwrap_err();
     assert!(problem.to_string().contains("exists already"), "{problem}");

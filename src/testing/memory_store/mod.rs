@@ -1,0 +1,121 @@
+//! A store in memory: what SQLite's does, without threads, files or text, so that a simulated delivery costs next to
+//! nothing and nothing in it depends on timing.
+
+mod read;
+mod retention;
+mod tables;
+mod write;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+
+use crate::clock::Clock;
+use crate::error::{Failure, Result};
+use crate::store::{CommitError, Retention, Store, Transaction};
+use crate::testing::memory_store::tables::Tables;
+
+/// What a store's file is on a real machine: it outlives the processes that open it.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryDisk(Arc<Mutex<Content>>);
+
+#[derive(Debug, Default)]
+struct Content {
+    tables: Tables,
+    /// Grows with every process that takes the store over. Not part of the tables, so that a restored copy shuts out
+    /// whoever worked on what it replaces.
+    fence: u64,
+    copies: BTreeMap<PathBuf, Tables>,
+}
+
+/// A process's way to a [`MemoryDisk`], until another takes it over.
+#[derive(Debug)]
+pub struct MemoryStore {
+    disk: MemoryDisk,
+    clock: Arc<dyn Clock>,
+    fence: u64,
+}
+
+impl MemoryDisk {
+    /// Takes the store over, and shuts out the process that had it before.
+    pub fn open(&self, clock: Arc<dyn Clock>) -> MemoryStore {
+        let mut content = self.content();
+        content.fence += 1;
+        MemoryStore { disk: self.clone(), clock, fence: content.fence }
+    }
+
+    /// Puts a copy that [`Store::backup`] wrote in the place of what is there; no process may be using it.
+    ///
+    /// # Errors
+    /// If there is no such copy.
+    pub fn restore(&self, from: &Path) -> Result<()> {
+        let mut content = self.content();
+        let copy = content.copies.get(from).cloned();
+        content.tables = copy.ok_or_else(|| Failure::stalled(format!("`{}` does not exist", from.display())))?;
+        content.fence += 1;
+        Ok(())
+    }
+
+    /// A copy that [`Store::backup`] wrote, as a disk of its own.
+    ///
+    /// # Errors
+    /// If there is no such copy.
+    pub fn copy(&self, from: &Path) -> Result<Self> {
+        let copy = Self::default();
+        let tables = self.content().copies.get(from).cloned();
+        copy.content().tables =
+            tables.ok_or_else(|| Failure::stalled(format!("`{}` does not exist", from.display())))?;
+        Ok(copy)
+    }
+
+    /// Everything is gone, but for the copies.
+    pub fn lose(&self) {
+        let mut content = self.content();
+        content.tables = Tables::default();
+        content.fence += 1;
+    }
+
+    fn content(&self) -> MutexGuard<'_, Content> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl MemoryStore {
+    /// The tables as they are now; a copy costs nothing, because they share what is in them.
+    fn tables(&self) -> Tables {
+        self.disk.content().tables.clone()
+    }
+
+    fn owned(&self) -> Result<MutexGuard<'_, Content>, CommitError> {
+        let content = self.disk.content();
+        if content.fence == self.fence { Ok(content) } else { Err(CommitError::Fenced) }
+    }
+}
+
+#[async_trait]
+impl Store for MemoryStore {
+    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
+        let now = self.clock.now();
+        let mut content = self.owned()?;
+        let mut tables = content.tables.clone();
+        write::apply(&mut tables, transaction, now).map_err(|what| CommitError::Conflict { what })?;
+        content.tables = tables;
+        Ok(())
+    }
+
+    async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
+        Ok(retention::retain(&mut self.owned()?.tables, retention))
+    }
+
+    async fn backup(&self, to: &Path) -> Result<(), Failure> {
+        let mut content = self.disk.content();
+        if content.copies.contains_key(to) {
+            return Err(Failure::stalled(format!("`{}` exists already", to.display())).hint("choose a new file's name"));
+        }
+        let copy = content.tables.clone();
+        content.copies.insert(to.to_owned(), copy);
+        Ok(())
+    }
+}

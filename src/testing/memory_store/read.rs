@@ -1,0 +1,225 @@
+//! What is read.
+
+use async_trait::async_trait;
+
+use crate::error::{Failure, Result};
+use crate::model::commit_status::CommitStatus;
+use crate::model::hold::Hold;
+use crate::model::ids::{
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::plan::Plan;
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::time::Timestamp;
+use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, Versioned};
+use crate::testing::memory_store::MemoryStore;
+use crate::testing::memory_store::tables::Row;
+
+/// Fewer digits of a commit id than this name no revision.
+const SHORTEST_PREFIX: usize = 4;
+
+#[async_trait]
+impl ReadStore for MemoryStore {
+    async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
+        Ok(self.tables().runs.get(id).map(|(_, run)| value(run)))
+    }
+
+    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+        let tables = self.tables();
+        let before = match &filter.before {
+            None => None,
+            Some(id) => match tables.runs.get(id) {
+                Some((order, _)) => Some(*order),
+                None => return Ok(Vec::new()),
+            },
+        };
+        let candidates = if filter.open == Some(true) { &tables.open_runs } else { &tables.runs_in_order };
+        let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
+        let newest_first = candidates.iter().rev().filter(|(order, _)| before.is_none_or(|before| **order < before));
+        let runs = newest_first.filter_map(|(_, id)| tables.runs.get(id)).map(|(_, run)| run);
+        Ok(runs.filter(|run| fits(filter, &run.value)).take(limit).map(value).collect())
+    }
+
+    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>> {
+        let of_slot = |run: &&Row<Run>| matches!(&run.value, Run::Sequence(run) if &run.service == service);
+        let mut runs: Vec<Versioned<Run>> = self.tables().open_runs().filter(of_slot).map(value).collect();
+        runs.sort_by(|one, other| {
+            (one.value.created_at(), one.value.id()).cmp(&(other.value.created_at(), other.value.id()))
+        });
+        Ok(runs)
+    }
+
+    async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
+        let tables = self.tables();
+        let later = tables.events.range(after.saturating_add(1)..).map(|(_, row)| row);
+        let chosen = later.filter(|row| run.is_none_or(|run| &row.run == run));
+        Ok(chosen.take(limit as usize).map(|row| EventRow::clone(row)).collect())
+    }
+
+    async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
+        Ok(self.tables().configs.get(key).map(value))
+    }
+
+    async fn configs(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+    ) -> Result<Vec<Versioned<ConfigState>>> {
+        let tables = self.tables();
+        let fits = |key: &ConfigKey| is(project, &key.project) && is(stage, &key.stage);
+        Ok(tables.configs.iter().filter(|(key, _)| fits(key)).map(|(_, config)| value(config)).collect())
+    }
+
+    async fn objects(
+        &self,
+        project: Option<&ProjectName>,
+        stage: Option<&StageName>,
+        kind: Option<&Kind>,
+    ) -> Result<Vec<Versioned<ObjectState>>> {
+        let tables = self.tables();
+        let rows = tables.objects.iter();
+        let fits = rows.filter(|((in_project, in_stage, key), _)| {
+            is(project, in_project) && is(stage, in_stage) && is(kind, &key.kind)
+        });
+        Ok(fits.map(|(_, object)| value(object)).collect())
+    }
+
+    async fn object(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<Option<Versioned<ObjectState>>> {
+        Ok(self.tables().objects.get(&(project.clone(), stage.clone(), key.clone())).map(value))
+    }
+
+    async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
+        let tables = self.tables();
+        let configs = tables.configs.iter().filter(|(key, _)| &key.project == project && &key.stage == stage);
+        let mut applied: Vec<AppliedDigest> = configs
+            .map(|(key, config)| AppliedDigest {
+                key: ObjectKey { kind: Kind::DeploymentConfig, name: key.name.clone() },
+                digest: config.value.object.digest.clone(),
+                settled: config.value.is_settled(),
+            })
+            .collect();
+        let objects = tables.objects.iter().filter(|((of, at, _), _)| of == project && at == stage);
+        applied.extend(objects.map(|((_, _, key), object)| AppliedDigest {
+            key: key.clone(),
+            digest: object.value.object.digest.clone(),
+            settled: true,
+        }));
+        applied.sort_by(|one, other| one.key.cmp(&other.key));
+        Ok(applied)
+    }
+
+    async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>> {
+        let tables = self.tables();
+        let configs = tables.configs.keys().filter(|key| &key.project == project).map(|key| &key.stage);
+        let objects = tables.objects.keys().filter(|(of, _, _)| of == project).map(|(_, stage, _)| stage);
+        let mut stages: Vec<StageName> = configs.chain(objects).cloned().collect();
+        stages.sort();
+        stages.dedup();
+        Ok(stages)
+    }
+
+    async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
+        Ok(self.tables().repositories.get(name).map(value))
+    }
+
+    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
+        Ok(self.tables().repositories.values().map(value).collect())
+    }
+
+    async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
+        let commit = commit.to_ascii_lowercase();
+        if commit.len() < SHORTEST_PREFIX || !commit.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+            return Ok(None);
+        }
+        let tables = self.tables();
+        let named = |of: &RepositoryName, id: &CommitId| of == repository && id.as_str().starts_with(&commit);
+        let mut found = tables.revisions.iter().filter(|((of, id), _)| named(of, id));
+        let revision = found.next().map(|(_, (_, revision))| RevisionState::clone(revision));
+        if found.next().is_some() {
+            let problem = format!("`{commit}` is the beginning of several revisions of `{repository}`");
+            return Err(Failure::stalled(problem).hint("give more digits"));
+        }
+        Ok(revision)
+    }
+
+    async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+        let tables = self.tables();
+        let mut found: Vec<_> =
+            tables.revisions.iter().filter(|((of, _), _)| of == repository).map(|(_, found)| found).collect();
+        found.sort_by_key(|(number, revision)| std::cmp::Reverse((revision.at, *number)));
+        Ok(found.into_iter().take(limit as usize).map(|(_, revision)| RevisionState::clone(revision)).collect())
+    }
+
+    async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
+        Ok(self.tables().plans.get(id).map(|plan| Plan::clone(plan)))
+    }
+
+    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool> {
+        Ok(self.tables().passed.contains_key(&(service.clone(), content.clone())))
+    }
+
+    async fn holds(&self) -> Result<Vec<Hold>> {
+        let mut holds: Vec<Hold> = self.tables().holds.values().map(|hold| Hold::clone(hold)).collect();
+        holds.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
+        Ok(holds)
+    }
+
+    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>> {
+        let tables = self.tables();
+        let of_commit = tables.posted.iter().filter(|((of, on, _), _)| of == repository && on == commit);
+        Ok(of_commit.map(|(_, (_, status))| CommitStatus::clone(status)).collect())
+    }
+
+    async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
+        Ok(self.tables().deliveries.contains_key(&(repository.clone(), id.to_owned())))
+    }
+
+    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>> {
+        let tables = self.tables();
+        let due = tables.outbox.values().filter(|row| row.due <= now);
+        Ok(due.take(limit as usize).map(|row| OutboxRow::clone(row)).collect())
+    }
+
+    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>> {
+        Ok(self.tables().outbox.values().map(|row| row.due).filter(|due| *due > now).min())
+    }
+
+    async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {
+        let tables = self.tables();
+        let chosen = tables.outbox.values().filter(|row| run.is_none_or(|run| &row.run == run));
+        Ok(chosen.map(|row| OutboxRow::clone(row)).collect())
+    }
+}
+
+fn value<T: Clone>(row: &Row<T>) -> Versioned<T> {
+    Versioned::clone(row)
+}
+
+/// Whether `value` is what is asked for, if anything is.
+fn is<T: PartialEq>(asked: Option<&T>, value: &T) -> bool {
+    asked.is_none_or(|asked| asked == value)
+}
+
+fn fits(filter: &RunFilter, run: &Run) -> bool {
+    let (repository, commit) = run.revision();
+    let service = run.service();
+    let config = match run {
+        Run::Sequence(_) => None,
+        Run::Deployment(run) => Some(&run.config.name),
+    };
+    is(filter.repository.as_ref(), repository)
+        && is(filter.project.as_ref(), &service.project)
+        && is(filter.stage.as_ref(), &service.stage)
+        && filter.service.as_ref().is_none_or(|asked| asked == service.service.as_str())
+        && filter.config.as_ref().is_none_or(|asked| Some(asked) == config)
+        && is(filter.commit.as_ref(), commit)
+        && filter.sequences.is_none_or(|asked| asked == matches!(run, Run::Sequence(_)))
+        && filter.open.is_none_or(|asked| asked != run.is_ended())
+}

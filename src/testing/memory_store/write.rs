@@ -1,0 +1,174 @@
+//! The writes of a transaction.
+
+use std::fmt::Display;
+use std::sync::Arc;
+
+use rpds::RedBlackTreeMapSync as Map;
+
+use crate::model::action::Action;
+use crate::model::ids::RunId;
+use crate::model::run::Run;
+use crate::model::state::{RevisionResult, RevisionState};
+use crate::model::time::Timestamp;
+use crate::store::{EventRow, OutboxId, OutboxRow, Transaction, Versioned, Write};
+use crate::testing::memory_store::tables::{Row, Tables};
+
+/// Does all writes of a transaction, in order.
+///
+/// # Errors
+/// Says which record is not at the version that was expected; the tables are then to be dropped.
+pub(super) fn apply(tables: &mut Tables, transaction: Transaction, now: Timestamp) -> Result<(), String> {
+    transaction.writes.into_iter().try_for_each(|write| apply_one(tables, write, now))
+}
+
+fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), String> {
+    match write {
+        Write::Run(run) => return put_run(tables, *run),
+        Write::Event { run, at, event } => {
+            let number = tables.next_number();
+            tables.events.insert_mut(number, Arc::new(EventRow { number, run, at, event: *event }));
+        }
+        Write::Ask { run, action, due, at } => ask(tables, run, *action, due, at),
+        Write::Withdraw { run, key } => withdraw(tables, run, key),
+        Write::Done(id) => done(tables, id),
+        Write::Postpone { id, due, problem } => postpone(tables, id, due, problem),
+        Write::Config(config) => return put(&mut tables.configs, config.value.key.clone(), *config),
+        Write::RemoveConfig(key) => return remove(&mut tables.configs, key.value, key.version),
+        Write::Object(object) => {
+            let Versioned { value, version } = *object;
+            let key = value.object.key.clone();
+            let place = (value.project.clone(), value.stage.clone(), key.clone());
+            return put_named(&mut tables.objects, place, Versioned { version, value }, key);
+        }
+        Write::RemoveObject { project, stage, key } => {
+            let (named, place) = (key.value.clone(), (project, stage, key.value));
+            return remove_named(&mut tables.objects, place, key.version, named);
+        }
+        Write::Repository(repository) => {
+            return put(&mut tables.repositories, repository.value.name.clone(), *repository);
+        }
+        Write::Revision(revision) => put_revision(tables, *revision),
+        Write::Passed { service, content, commit, at } => tables.passed.insert_mut((service, content), (commit, at)),
+        Write::Hold(hold) => {
+            let id = hold.id.clone();
+            return put_new(&mut tables.holds, id.clone(), Arc::new(*hold), id);
+        }
+        Write::Release(id) => {
+            tables.holds.remove_mut(&id);
+        }
+        Write::Posted { repository, status } => {
+            let key = (repository, status.commit.clone(), status.context.clone());
+            tables.posted.insert_mut(key, (now, Arc::new(*status)));
+        }
+        Write::Delivery { repository, id, at } => {
+            let named = format!("delivery {id}");
+            return put_new(&mut tables.deliveries, (repository, id), at, named);
+        }
+    }
+    Ok(())
+}
+
+fn put_run(tables: &mut Tables, run: Versioned<Run>) -> Result<(), String> {
+    let Versioned { version, value } = run;
+    let id = value.id().clone();
+    let known = tables.runs.get(&id).map(|(order, run)| (*order, run.version));
+    if known.map_or(0, |(_, version)| version) != version {
+        return Err(id.to_string());
+    }
+    let order = match known {
+        Some((order, _)) => order,
+        None => (value.created_at(), tables.next_number()),
+    };
+    if value.is_ended() {
+        tables.open_runs.remove_mut(&order);
+    } else {
+        tables.open_runs.insert_mut(order, id.clone());
+    }
+    tables.runs_in_order.insert_mut(order, id.clone());
+    tables.runs.insert_mut(id, (order, Arc::new(Versioned { version: version + 1, value })));
+    Ok(())
+}
+
+/// A replaced row gets a new id, so that whoever performs the old one cannot mark the new one done.
+fn ask(tables: &mut Tables, run: RunId, action: Action, due: Timestamp, asked_at: Timestamp) {
+    let asked = (run.clone(), action.key());
+    if let Some(old) = tables.asked.get(&asked).copied() {
+        tables.outbox.remove_mut(&old);
+    }
+    let id = OutboxId(tables.next_number());
+    tables.asked.insert_mut(asked, id);
+    let row = OutboxRow { id, run, action, due, asked_at, attempts: 0, problem: String::new() };
+    tables.outbox.insert_mut(id, Arc::new(row));
+}
+
+fn withdraw(tables: &mut Tables, run: RunId, key: String) {
+    if let Some(id) = tables.asked.get(&(run, key)).copied() {
+        done(tables, id);
+    }
+}
+
+fn done(tables: &mut Tables, id: OutboxId) {
+    if let Some(row) = tables.outbox.get(&id).cloned() {
+        tables.asked.remove_mut(&(row.run.clone(), row.action.key()));
+        tables.outbox.remove_mut(&id);
+    }
+}
+
+fn postpone(tables: &mut Tables, id: OutboxId, due: Timestamp, problem: String) {
+    if let Some(row) = tables.outbox.get(&id).cloned() {
+        let attempts = row.attempts + 1;
+        tables.outbox.insert_mut(id, Arc::new(OutboxRow { due, problem, attempts, ..OutboxRow::clone(&row) }));
+    }
+}
+
+fn put_revision(tables: &mut Tables, revision: RevisionState) {
+    if let RevisionResult::Planned(plan) = &revision.result {
+        tables.plans.insert_mut(plan.id.clone(), Arc::new((**plan).clone()));
+    }
+    let key = (revision.repository.clone(), revision.commit.clone());
+    let number = match tables.revisions.get(&key) {
+        Some((number, _)) => *number,
+        None => tables.next_number(),
+    };
+    tables.revisions.insert_mut(key, (number, Arc::new(revision)));
+}
+
+/// Compare and set: the record must be at the version that was read, or absent if that is 0, and gets the next one.
+fn put<K: Ord + Clone + Display, T>(map: &mut Map<K, Row<T>>, key: K, value: Versioned<T>) -> Result<(), String> {
+    put_named(map, key.clone(), value, key)
+}
+
+fn put_named<K: Ord, T>(
+    map: &mut Map<K, Row<T>>,
+    key: K,
+    value: Versioned<T>,
+    named: impl Display,
+) -> Result<(), String> {
+    let Versioned { version, value } = value;
+    if map.get(&key).map_or(0, |stored| stored.version) != version {
+        return Err(named.to_string());
+    }
+    map.insert_mut(key, Arc::new(Versioned { version: version + 1, value }));
+    Ok(())
+}
+
+/// Compare and delete.
+fn remove<K: Ord + Clone + Display, T>(map: &mut Map<K, Row<T>>, key: K, version: u64) -> Result<(), String> {
+    remove_named(map, key.clone(), version, key)
+}
+
+fn remove_named<K: Ord, T>(map: &mut Map<K, Row<T>>, key: K, version: u64, named: impl Display) -> Result<(), String> {
+    if map.get(&key).is_none_or(|stored| stored.version != version) {
+        return Err(named.to_string());
+    }
+    map.remove_mut(&key);
+    Ok(())
+}
+
+fn put_new<K: Ord, T>(map: &mut Map<K, T>, key: K, value: T, named: impl Display) -> Result<(), String> {
+    if map.contains_key(&key) {
+        return Err(named.to_string());
+    }
+    map.insert_mut(key, value);
+    Ok(())
+}
