@@ -6,13 +6,19 @@ use std::io::{BufRead, BufReader, Write as _};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::Duration;
 
-use launchway::clock::ManualClock;
+use launchway::clock::{CountingIds, ManualClock};
 use launchway::error::Class;
+use launchway::executor::drive::Driver;
+use launchway::executor::transition::Input;
+use launchway::model::action::Lane;
 use launchway::model::ids::RepositoryName;
+use launchway::model::shipyard::Shipyard;
 use launchway::model::time::Timestamp;
 use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
 use launchway::store::{ReadStore, Store, Transaction, Write};
+use launchway::testing::world::{World, deployment_config, project};
 
 const CHILD_STORE: &str = "LAUNCHWAY_TEST_CHILD_STORE";
 
@@ -213,4 +219,56 @@ async fn a_place_that_cannot_be_written_says_what_to_do() {
     let (_folder, path) = in_new_folder();
     let problem = open(&path).unwrap().backup(Path::new("/nowhere/copy.db")).await.unwrap_err().one_line();
     assert!(problem.contains("/nowhere/copy.db"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_damaged_action_ends_its_run_with_what_is_wrong_and_holds_up_no_other() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    let objects = ["web", "api"].map(|name| deployment_config(name, name, 1, serde_json::json!({})));
+    world.runtime.hold_image("web", true);
+    world.runtime.hold_image("api", true);
+    world.push(&project(Shipyard::implicit(), &objects)).await.unwrap();
+    world.settle().await.unwrap();
+    let path = folder.path().join("store.db");
+    let file = rusqlite::Connection::open(&path).unwrap();
+    let sql = "UPDATE outbox SET record = '{' WHERE key = 'prepare' AND run = 'shop/default/web-1'";
+    assert_eq!(file.execute(sql, []).unwrap(), 1);
+    world.runtime.hold_image("api", false);
+    world.pass(Duration::from_secs(3)).await.unwrap();
+    let statuses = world.statuses(1).await.unwrap();
+    let of = |service: &str| {
+        let context = format!("launchway/default/{service}:");
+        statuses.iter().find(|status| status.contains(&context)).unwrap().clone()
+    };
+    assert!(of("api").starts_with("success"), "{statuses:?}");
+    assert!(of("web").starts_with("failure") && of("web").contains("record is damaged"), "{statuses:?}");
+    let left = world.driver.store.outbox(Some(&"shop/default/web-1".into())).await.unwrap();
+    let set_aside: Vec<_> = left.iter().map(|row| (row.key.as_str(), row.due, row.action.is_err())).collect();
+    assert_eq!(set_aside, [("prepare", None, true)], "it is there for people to see");
+}
+
+#[tokio::test]
+async fn a_process_that_lost_its_store_is_told_to_stop() {
+    let (_folder, path) = in_new_folder();
+    let clock = Arc::new(ManualClock::new(Timestamp(0)));
+    let first = Driver::new(Arc::new(open(&path).unwrap()), clock, Arc::new(CountingIds::default()));
+    let deliver =
+        |id: &str| Input::Write(Box::new(Write::Delivery { repository: shop(), id: id.into(), at: Timestamp(0) }));
+    first.commit(&[deliver("1")]).await.unwrap();
+    assert!(!first.fenced().is_cancelled());
+    let second = open(&path).unwrap();
+    assert!(first.commit(&[deliver("2")]).await.unwrap_err().one_line().contains("another launchway process"));
+    assert!(first.fenced().is_cancelled());
+    assert!(!was_delivered(&second, "2").await);
+}
+
+#[tokio::test]
+async fn whoever_only_waits_for_actions_learns_that_it_lost_its_store() {
+    let (_folder, path) = in_new_folder();
+    let clock = Arc::new(ManualClock::new(Timestamp(0)));
+    let first = Driver::new(Arc::new(open(&path).unwrap()), clock, Arc::new(CountingIds::default()));
+    let _second = open(&path).unwrap();
+    first.claim(&Lane::Runs, 1).await.unwrap_err();
+    assert!(first.fenced().is_cancelled());
 }

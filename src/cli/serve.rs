@@ -28,9 +28,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     let app = App::start(&settings, &state).await?;
     output.line(format!("serving {}", app.url))?;
-    daemon::stop_signal()?.await;
+    let ended = tokio::select! {
+        () = daemon::stop_signal()? => Ok(Exit::Good),
+        failure = app.lost() => Err(Complaint::from(failure)),
+    };
     app.stop().await;
-    Ok(Exit::Good)
+    ended
 }
 
 /// Reads a configuration; all that is wrong with it is told at once.

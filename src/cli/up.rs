@@ -56,9 +56,15 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     if let Some(path) = remote.local_path() {
         name_uncommitted(path, output)?;
     }
-    let ended = match arguments.once {
-        true => once(&app, &name, output).await,
-        false => watch(&app, &name, output).await,
+    let work = async {
+        match arguments.once {
+            true => once(&app, &name, output).await,
+            false => watch(&app, &name, output).await,
+        }
+    };
+    let ended = tokio::select! {
+        ended = work => ended,
+        failure = app.lost() => Err(Complaint::from(failure)),
     };
     app.stop().await;
     ended
@@ -143,11 +149,11 @@ fn has_failed(statuses: &[CommitStatus]) -> bool {
         .any(|status| matches!(status.state, StatusState::Failure | StatusState::Error | StatusState::Cancelled))
 }
 
-/// Whether all runs ended and nothing waits to be performed.
+/// Whether all runs ended and nothing waits to be performed, but for what waits for a person.
 async fn is_at_rest(app: &App, name: &RepositoryName) -> Result<bool> {
     let store: &Arc<_> = &app.driver.store;
     let filter = RunFilter { repository: Some(name.clone()), open: Some(true), limit: 1, ..RunFilter::default() };
-    Ok(store.runs(&filter).await?.is_empty() && store.outbox(None).await?.is_empty())
+    Ok(store.runs(&filter).await?.is_empty() && !store.outbox(None).await?.iter().any(|row| row.due.is_some()))
 }
 
 async fn problem(app: &App, name: &RepositoryName) -> Result<Option<String>> {

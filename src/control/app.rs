@@ -36,8 +36,8 @@ use crate::server::presence::{Presence, operator_token};
 use crate::server::query::Query;
 use crate::server::state::ServerState;
 use crate::server::{router, webhook};
-use crate::store::Store;
 use crate::store::sqlite::SqliteStore;
+use crate::store::{CommitError, Store};
 
 /// How many announcements of the runtime a slow listener may miss before it has to look at everything.
 const ANNOUNCEMENTS: usize = 1024;
@@ -103,7 +103,8 @@ impl App {
         let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
         let parts = assemble(settings, folder, store, clock, ids)?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
-        let (stop, tasks) = (CancellationToken::new(), TaskTracker::new());
+        // Whoever was shut out of the store stops too, as if told to.
+        let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
         let url = format!("http://{address}");
         let query = Query { store: parts.driver.store.clone(), runtime: Some(parts.runtime.clone()) };
@@ -142,6 +143,12 @@ impl App {
         Ok(false)
     }
 
+    /// Waits until another process has taken the state folder's store: this one does nothing any more.
+    pub async fn lost(&self) -> Failure {
+        self.driver.fenced().cancelled().await;
+        CommitError::Fenced.into()
+    }
+
     /// Asks everything to end, and waits for it within bounds; pods and services go on.
     pub async fn stop(self) {
         self.stop.cancel();
@@ -178,8 +185,8 @@ fn assemble(
     for repository in &settings.repositories {
         runtime.allow(repository.name.clone(), allowed(repository)?);
     }
-    let reporter = Arc::new(StatusReporter::new(store.clone()));
     let driver = Driver::new(store, clock, ids);
+    let reporter = Arc::new(StatusReporter::new(driver.clone()));
     Ok(Parts { driver, runtime, reporter, trees, state })
 }
 
@@ -278,9 +285,9 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 
 /// Starts everything that works by itself.
 fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
-    let performer =
-        Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), reporter: parts.reporter.clone() };
+    let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
+    tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
     let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
     tasks.spawn(housekeeping.run(stop.clone()));

@@ -6,6 +6,7 @@ pub mod command;
 pub mod commands;
 pub mod deliver;
 pub mod housekeeping;
+mod report_lane;
 pub mod reporter;
 pub mod repository;
 pub mod state_folder;

@@ -1,24 +1,31 @@
-//! Brings what is written on a commit up to date with what is remembered about it.
+//! Brings what is written on commits up to date with what is remembered about them: a lane for each writer of each
+//! repository, so that one that is slow, or refuses, holds up nothing but itself.
 
-use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
-use async_trait::async_trait;
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
 
-use crate::error::{Class, Result};
-use crate::executor::perform::Reporter;
-use crate::executor::transition::Input;
+use crate::control::report_lane::ReportLane;
+use crate::error::Result;
+use crate::executor::drive::Driver;
 use crate::forge::StatusWriter;
-use crate::model::commit_status::CommitStatus;
+use crate::model::commit_status::{CommitStatus, Posted};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::run::Run;
-use crate::report::{ledger, status};
-use crate::store::{ReadStore, RunFilter, Store, Write};
+use crate::model::time::Timestamp;
+use crate::report::ledger::Rendering;
+use crate::report::status;
+use crate::store::{ReadStore, RunFilter};
 
-/// Renders statuses and writes what is news to the writers of each repository.
+/// How many writers write at once. Writing Git notes blocks a thread of a pool that others need too.
+const WRITES: usize = 128;
+
+/// The lanes of all writers.
 pub struct StatusReporter {
-    store: Arc<dyn Store>,
-    writers: RwLock<BTreeMap<RepositoryName, Vec<Arc<dyn StatusWriter>>>>,
+    driver: Driver,
+    lanes: RwLock<Vec<Arc<ReportLane>>>,
+    writes: Arc<Semaphore>,
 }
 
 impl std::fmt::Debug for StatusReporter {
@@ -29,75 +36,54 @@ impl std::fmt::Debug for StatusReporter {
 
 impl StatusReporter {
     /// A reporter that knows no writers yet.
-    pub fn new(store: Arc<dyn Store>) -> Self {
-        Self { store, writers: RwLock::default() }
+    pub fn new(driver: Driver) -> Self {
+        Self { driver, lanes: RwLock::default(), writes: Arc::new(Semaphore::new(WRITES)) }
     }
 
     /// From now on, statuses of `repository` go to these writers.
-    pub fn write_to(&self, repository: RepositoryName, writers: Vec<Arc<dyn StatusWriter>>) {
-        self.writers.write().unwrap_or_else(PoisonError::into_inner).insert(repository, writers);
-    }
-
-    fn writers(&self, repository: &RepositoryName) -> Vec<Arc<dyn StatusWriter>> {
-        self.writers.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned().unwrap_or_default()
-    }
-}
-
-#[async_trait]
-impl Reporter for StatusReporter {
-    /// A forge that refuses for good must not stop deliveries: the refusal is remembered with the repository, and what
-    /// was not written is news again at the next report.
-    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Input>> {
-        let posted = self.store.posted(repository, commit).await?;
-        let news = ledger::news(&posted, statuses(&*self.store, repository, commit).await?);
-        if news.is_empty() {
-            return Ok(Vec::new());
-        }
-        let refused = match self.write(repository, &news).await {
-            Err(failure) if failure.class() == Class::Stalled => Some(failure.one_line()),
-            written => written.map(|()| None)?,
+    pub fn write_to(&self, repository: &RepositoryName, writers: Vec<Arc<dyn StatusWriter>>) {
+        let lane = |writer: Arc<dyn StatusWriter>| {
+            let asked = self.driver.writers.add(repository, writer.name());
+            Arc::new(ReportLane::new(self.driver.clone(), asked, writer, self.writes.clone()))
         };
-        let mut inputs = Vec::new();
-        if refused.is_none() {
-            let entry = |status| Write::Posted { repository: repository.clone(), status: Box::new(status) };
-            inputs.extend(news.into_iter().map(|status| Input::Write(Box::new(entry(status)))));
-        }
-        self.tell(repository, refused.as_ref()).await?;
-        inputs.push(Input::StatusProblem(repository.clone(), refused));
-        Ok(inputs)
-    }
-}
-
-impl StatusReporter {
-    /// Writes to every writer, whatever becomes of the others; the first failure comes back.
-    async fn write(&self, repository: &RepositoryName, news: &[CommitStatus]) -> Result<()> {
-        let mut outcome = Ok(());
-        for writer in self.writers(repository) {
-            for batch in news.chunks(writer.batch().max(1)) {
-                let written = writer.write(batch).await;
-                let failed = written.is_err();
-                outcome = outcome.and(written);
-                if failed {
-                    break;
-                }
-            }
-        }
-        outcome
+        self.lanes.write().unwrap_or_else(PoisonError::into_inner).extend(writers.into_iter().map(lane));
     }
 
-    /// Logs what is news about the way to the forge.
-    async fn tell(&self, repository: &RepositoryName, refused: Option<&String>) -> Result<()> {
-        let Some(known) = self.store.repository(repository).await? else { return Ok(()) };
-        match (known.value.status_problem.as_ref(), refused) {
-            (known, refused) if known == refused => {}
-            (_, Some(problem)) => tracing::error!(%repository, problem, "cannot write statuses"),
-            (_, None) => tracing::info!(%repository, "statuses are written again"),
+    /// Writes until told to stop; what is being written is finished first.
+    pub async fn run(self: Arc<Self>, stop: CancellationToken) {
+        let lanes = self.lanes();
+        futures::future::join_all(lanes.iter().map(|lane| lane.run(stop.clone()))).await;
+    }
+
+    /// Writes everything that is due now.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn settle(&self) -> Result<()> {
+        for lane in self.lanes() {
+            lane.work().await?;
         }
         Ok(())
     }
+
+    /// When something comes due that is not due now.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>> {
+        let mut next = None;
+        for lane in self.lanes() {
+            next = next.into_iter().chain(lane.next_due().await?).min();
+        }
+        Ok(next)
+    }
+
+    fn lanes(&self) -> Vec<Arc<ReportLane>> {
+        self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
 }
 
-/// All statuses of a revision as they are now.
+/// All statuses of a revision as they are now, for whoever has read none of it.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -106,80 +92,23 @@ pub async fn statuses(
     repository: &RepositoryName,
     commit: &CommitId,
 ) -> Result<Vec<CommitStatus>> {
-    let Some(revision) = store.revision(repository, commit.as_str()).await? else { return Ok(Vec::new()) };
+    Ok(rendering(store, repository, commit, &[]).await?.statuses)
+}
+
+/// The statuses of a revision as they are now, for readers of `posted`.
+pub(super) async fn rendering(
+    store: &dyn ReadStore,
+    repository: &RepositoryName,
+    commit: &CommitId,
+    _posted: &[Posted],
+) -> Result<Rendering> {
+    let number = store.last_event().await?; // before all else: what is read then is at least as new
+    let Some(revision) = store.revision(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
     let (repository, commit) = (Some(repository.clone()), Some(commit.clone()));
     let runs = store.runs(&RunFilter { repository, commit, ..RunFilter::default() }).await?;
     let runs: Vec<Run> = runs.into_iter().map(|run| run.value).collect();
-    Ok(status::render(&revision, &runs))
+    Ok(Rendering { number, statuses: status::render(&revision, &runs) })
 }
 
 #[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-
-    use super::*;
-    use crate::clock::ManualClock;
-    use crate::error::Failure;
-    use crate::executor::transition::work_out;
-    use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
-    use crate::model::time::Timestamp;
-    use crate::store::Transaction;
-    use crate::store::sqlite::SqliteStore;
-
-    /// A forge that refuses until it is told otherwise.
-    #[derive(Default)]
-    struct Forge(AtomicBool);
-
-    #[async_trait]
-    impl StatusWriter for Forge {
-        async fn write(&self, _: &[CommitStatus]) -> Result<()> {
-            if self.0.load(Ordering::SeqCst) { Ok(()) } else { Err(Failure::stalled("no such token")) }
-        }
-
-        fn batch(&self) -> usize {
-            1
-        }
-    }
-
-    fn shop() -> RepositoryState {
-        let state = RepositoryState::new("shop".into(), "https://git.example/shop.git", "main");
-        RepositoryState { seen: Some("c0ffee".into()), ..state }
-    }
-
-    fn broken() -> RevisionState {
-        RevisionState {
-            repository: "shop".into(),
-            commit: "c0ffee".into(),
-            subject: "typo".into(),
-            at: Timestamp::default(),
-            result: RevisionResult::Broken { problems: vec!["app.yaml:1:1: error".into()] },
-        }
-    }
-
-    async fn commit(store: &dyn Store, writes: Vec<Write>) {
-        store.commit(Transaction { writes }).await.expect("committed");
-    }
-
-    #[tokio::test]
-    async fn a_refusal_is_remembered_until_the_same_statuses_get_through() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let store = SqliteStore::open(&folder.path().join("store.db"), Arc::new(ManualClock::default()));
-        let store: Arc<dyn Store> = Arc::new(store.expect("a store"));
-        let state = Write::Repository(Box::new(Versioned { version: 0, value: shop() }));
-        commit(&*store, vec![state, Write::Revision(Box::new(broken()))]).await;
-        let (reporter, forge) = (StatusReporter::new(store.clone()), Arc::new(Forge::default()));
-        reporter.write_to("shop".into(), vec![forge.clone()]);
-        let (name, head) = (RepositoryName::from("shop"), CommitId::from("c0ffee"));
-        for (works, problem, posted) in
-            [(false, Some("no such token"), 0), (false, Some("no such token"), 0), (true, None, 1)]
-        {
-            forge.0.store(works, Ordering::SeqCst);
-            let inputs = reporter.report(&name, &head).await.expect("never in the way");
-            let transaction = work_out(&*store, Timestamp::default(), &inputs).await.expect("worked out").0;
-            store.commit(transaction).await.expect("committed");
-            let state = store.repository(&name).await.expect("read").expect("there").value;
-            assert_eq!(state.status_problem.as_deref(), problem);
-            assert_eq!(store.posted(&name, &head).await.expect("read").len(), posted);
-        }
-    }
-}
+mod tests;

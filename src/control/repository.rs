@@ -29,7 +29,7 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     for repository in &settings.repositories {
         let watcher = watcher(parts, repository).await?;
         let writers = writers(parts, settings, repository, &watcher.watched).await?;
-        parts.reporter.write_to(repository.name.clone(), writers);
+        parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
     }

@@ -9,10 +9,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use crate::control::deliver;
 use crate::error::{Context, Failure, Result};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
-use crate::executor::transition::{Input, REPORT};
+use crate::executor::transition::Input;
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
-use crate::model::action::Action;
-use crate::model::ids::{CommitId, RepositoryName, RunId};
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
 use crate::plan::build::{self, Revision};
@@ -102,7 +101,9 @@ impl Watched {
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
-            self.report_again(driver, &stored.value).await?;
+            if !stored.value.status_problems.is_empty() {
+                driver.writers.retry(&self.name); // the token may have been replaced meanwhile
+            }
             return Ok(Some(Synced::Unchanged));
         };
         let commit = head.commit.clone();
@@ -237,25 +238,11 @@ impl Watched {
         state.problem = None;
         let revision = self.revision(driver, &head, result);
         let revision = told_before(driver, &revision).await?.unwrap_or(revision);
-        let ask = self.ask_for_report(driver, head.commit);
         let repository = Versioned { version: stored.version, value: state };
-        let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision)), ask];
+        let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision))];
         inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
+        inputs.push(Input::Report(self.name.clone(), head.commit));
         Ok(inputs)
-    }
-
-    fn ask_for_report(&self, driver: &Driver, commit: CommitId) -> Write {
-        let report = Action::Report { repository: self.name.clone(), commit };
-        let now = driver.clock.now();
-        Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: now, at: now }
-    }
-
-    /// Statuses of the head that did not get through are tried again: the token may have been replaced meanwhile.
-    async fn report_again(&self, driver: &Driver, state: &RepositoryState) -> Result<()> {
-        match state.seen.clone().filter(|_| state.status_problem.is_some()) {
-            Some(head) => driver.commit(&[Input::Write(Box::new(self.ask_for_report(driver, head)))]).await,
-            None => Ok(()),
-        }
     }
 
     fn revision(&self, driver: &Driver, head: &Head, result: RevisionResult) -> RevisionState {

@@ -5,6 +5,7 @@
 //! there.
 
 pub mod deployment;
+pub mod given_up;
 pub mod lifecycle;
 pub mod sequence;
 

@@ -3,13 +3,16 @@
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
+use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Ids};
 use crate::error::{Failure, Result};
 use crate::executor::transition::{Input, Touched, work_out};
+use crate::executor::writer_lanes::WriterLanes;
+use crate::model::action::Lane;
 use crate::model::event::Event;
 use crate::model::ids::RunId;
-use crate::store::{CommitError, Store};
+use crate::store::{CommitError, OutboxId, OutboxRow, Store};
 use crate::telemetry::Metrics;
 
 /// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
@@ -28,6 +31,9 @@ pub struct Driver {
     pub ids: Arc<dyn Ids>,
     /// Counts commits and actions.
     pub metrics: Arc<Metrics>,
+    /// Who is asked for reports when a revision has news.
+    pub writers: Arc<WriterLanes>,
+    fenced: CancellationToken,
     touched: broadcast::Sender<Touched>,
 }
 
@@ -41,7 +47,39 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        Self { store, clock, ids, metrics, touched }
+        let (writers, fenced) = (Arc::default(), CancellationToken::new());
+        Self { store, clock, ids, metrics, writers, fenced, touched }
+    }
+
+    /// Cancelled once another process has taken the store over: nothing that this one decides counts any more, so that
+    /// it has to stop.
+    pub fn fenced(&self) -> &CancellationToken {
+        &self.fenced
+    }
+
+    /// Takes rows of a lane that are due now; see [`Store::claim`].
+    ///
+    /// # Errors
+    /// If the store fails, or another process has taken it over.
+    pub async fn claim(&self, lane: &Lane, limit: u32) -> Result<Vec<OutboxRow>> {
+        let claimed = self.store.claim(lane, self.clock.now(), limit).await;
+        claimed.map_err(|error| self.judged(error))
+    }
+
+    /// Gives a claimed row back as it is.
+    ///
+    /// # Errors
+    /// As [`Driver::claim`].
+    pub async fn give_back(&self, row: OutboxId) -> Result<()> {
+        self.store.give_back(row).await.map_err(|error| self.judged(error))
+    }
+
+    /// What became of a commit, after everybody was told to stop if nothing more will ever be committed.
+    fn judged(&self, error: CommitError) -> Failure {
+        if matches!(error, CommitError::Fenced) {
+            self.fenced.cancel();
+        }
+        error.into()
     }
 
     /// Announcements of what changed, from now on.
@@ -76,7 +114,9 @@ impl Driver {
     /// # Errors
     /// If the store fails, or another process has taken it over.
     pub async fn try_commit(&self, inputs: &[Input]) -> Result<bool> {
-        let (transaction, touched) = work_out(&*self.store, self.clock.now(), inputs).await?;
+        let now = self.clock.now();
+        let (mut transaction, touched) = work_out(&*self.store, now, inputs).await?;
+        transaction.writes.extend(self.writers.ask(&touched.reports, now));
         if transaction.writes.is_empty() {
             return Ok(true);
         }
@@ -85,6 +125,7 @@ impl Driver {
         match committed {
             Ok(()) => {
                 self.count(&touched);
+                self.writers.wake(&touched.reports);
                 // Nobody listening is fine: whoever starts later looks at everything first.
                 drop(self.touched.send(touched));
                 Ok(true)
@@ -93,7 +134,7 @@ impl Driver {
                 tracing::debug!(what, "decided on old values, deciding again");
                 Ok(false)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(self.judged(error)),
         }
     }
 

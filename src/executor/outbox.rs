@@ -1,5 +1,8 @@
-//! Takes actions from the outbox when they are due and performs them: in order for each run, side by side for
-//! different runs. A row stays until it was performed, so a crash loses nothing.
+//! Takes the actions of runs from the outbox when they are due and performs them: in order for each run, side by side
+//! for different runs. A row stays until it was performed, so a crash loses nothing.
+//!
+//! Two lanes work independently: what prepares images can neither hide nor delay pods and timers. Statuses have lanes
+//! of their own (`control::report_lane`).
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,64 +12,104 @@ use tokio::sync::{Notify, Semaphore, broadcast};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::engine::given_up;
 use crate::error::{Class, Failure, Result};
 use crate::executor::perform::Performer;
 use crate::executor::transition::{Input, Touched};
+use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::RunId;
+use crate::model::time::Timestamp;
 use crate::runtime::RuntimeChange;
 use crate::store::{OutboxId, OutboxRow, Write};
 
-/// How many actions are under way at once; each is short.
-const WORKERS: usize = 32;
-/// How many due rows are read at once.
-const PAGE: u32 = 256;
+/// How many actions of runs are under way at once; each is short.
+const RUN_WORKERS: usize = 32;
+/// How many images are asked for at once; what takes long in that goes on elsewhere.
+const IMAGE_WORKERS: usize = 8;
 /// How long to wait when nothing is known to come: a safety net, not a schedule.
 const IDLE: Duration = Duration::from_secs(30);
 /// The pause before something that waits for an announcement is tried again without one.
 const WAITING_PAUSE: Duration = Duration::from_secs(2);
-/// The pause before an action is performed again whose end could not be committed, as on a full disk.
-const COMMIT_PAUSE: Duration = Duration::from_secs(1);
+/// The pause before the store is asked again after it failed, as on a full disk.
+pub const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two tries.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Performs what the outbox holds.
 #[derive(Clone, Debug)]
 pub struct Outbox {
-    performer: Performer,
-    busy: Arc<Mutex<BTreeSet<RunId>>>,
-    /// Rows that ended since the last read began: a page that was read before may still name them.
-    ended: Arc<Mutex<BTreeSet<OutboxId>>>,
-    /// Rows that wait for the runtime to announce something.
-    waiting: Arc<Mutex<BTreeSet<OutboxId>>>,
-    again: Arc<Notify>,
-    workers: Arc<Semaphore>,
+    lanes: [Worker; 2],
 }
 
 impl Outbox {
     /// An outbox whose actions are performed by `performer`.
     pub fn new(performer: Performer) -> Self {
-        let workers = Arc::new(Semaphore::new(WORKERS));
-        Self {
-            performer,
-            busy: Arc::default(),
-            ended: Arc::default(),
-            waiting: Arc::default(),
-            again: Arc::default(),
-            workers,
-        }
+        let runs = Worker::new(performer.clone(), Lane::Runs, RUN_WORKERS);
+        Self { lanes: [runs, Worker::new(performer, Lane::Images, IMAGE_WORKERS)] }
     }
 
     /// Works until told to stop; what is under way is finished first.
     pub async fn run(self, stop: CancellationToken) {
+        let [runs, images] = self.lanes;
+        tokio::join!(runs.run(stop.clone()), images.run(stop));
+    }
+
+    /// Performs everything that is due now, and what follows from it at once, until nothing is.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn settle(&self) -> Result<()> {
+        loop {
+            let mut idle = true;
+            for lane in &self.lanes {
+                idle &= !lane.perform_due().await?;
+            }
+            if idle {
+                return Ok(());
+            }
+        }
+    }
+
+    /// When something comes due that is not due now.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn next_due(&self) -> Result<Option<Timestamp>> {
+        let mut next = None;
+        for lane in &self.lanes {
+            let due = lane.next_due().await?;
+            next = next.into_iter().chain(due).min();
+        }
+        Ok(next)
+    }
+}
+
+/// Performs the actions of one lane.
+#[derive(Clone, Debug)]
+struct Worker {
+    performer: Performer,
+    lane: Lane,
+    hands: Arc<Semaphore>,
+    /// Rows that wait for the runtime to announce something.
+    waiting: Arc<Mutex<BTreeSet<OutboxId>>>,
+    again: Arc<Notify>,
+}
+
+impl Worker {
+    fn new(performer: Performer, lane: Lane, hands: usize) -> Self {
+        let hands = Arc::new(Semaphore::new(hands));
+        Self { performer, lane, hands, waiting: Arc::default(), again: Arc::default() }
+    }
+
+    async fn run(self, stop: CancellationToken) {
         let mut changes = self.performer.driver.changes();
         let mut runtime = self.performer.runtime.changes();
         let tracker = TaskTracker::new();
         while !stop.is_cancelled() {
-            if let Err(failure) = self.start_due(&tracker).await {
-                tracing::error!(problem = failure.one_line(), "cannot read the outbox");
-            }
-            let wait = self.until_next().await;
+            let wait = self.start_due(&tracker).await.unwrap_or_else(|failure| {
+                tracing::error!(lane = %self.lane, problem = failure.one_line(), "cannot read the outbox");
+                STORE_PAUSE
+            });
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.again.notified() => {}
@@ -79,69 +122,60 @@ impl Outbox {
         tracker.wait().await;
     }
 
-    /// Performs everything that is due now, and what follows from it at once, until nothing is.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn settle(&self) -> Result<()> {
-        loop {
-            let now = self.performer.driver.clock.now();
-            let rows = self.performer.driver.store.due(now, PAGE).await?;
-            if rows.is_empty() {
-                return Ok(());
-            }
-            for row in rows {
-                self.perform(&row).await?;
-            }
-        }
-    }
-
-    async fn start_due(&self, tracker: &TaskTracker) -> Result<()> {
-        let now = self.performer.driver.clock.now();
-        locked(&self.ended).clear();
-        for row in self.performer.driver.store.due(now, PAGE).await? {
-            if !self.claim(&row) {
-                continue;
-            }
-            let Ok(permit) = self.workers.clone().acquire_owned().await else { return Ok(()) };
-            let outbox = self.clone();
+    /// Starts as much of what is due as there are hands for; says how long nothing more will come by itself.
+    async fn start_due(&self, tracker: &TaskTracker) -> Result<Duration> {
+        for row in self.claim(self.hands.available_permits()).await? {
+            let Ok(hand) = self.hands.clone().acquire_owned().await else { break };
+            let worker = self.clone();
             tracker.spawn(async move {
-                if let Err(failure) = outbox.perform(&row).await {
+                if let Err(failure) = worker.perform(&row).await {
                     tracing::error!(run = %row.run, problem = failure.one_line(), "cannot commit an action's end");
-                    // It is performed again, and whoever feels its effect must not feel it without end.
-                    tokio::time::sleep(COMMIT_PAUSE).await;
+                    worker.give_back(&row).await;
                 }
-                outbox.release(&row);
-                drop(permit);
+                drop(hand);
+                worker.again.notify_one();
             });
         }
-        Ok(())
-    }
-
-    /// Takes a row if nobody works for its run: actions of one run keep their order.
-    fn claim(&self, row: &OutboxRow) -> bool {
-        let mut busy = locked(&self.busy);
-        !locked(&self.ended).contains(&row.id) && busy.insert(row.run.clone())
-    }
-
-    fn release(&self, row: &OutboxRow) {
-        let mut busy = locked(&self.busy);
-        locked(&self.ended).insert(row.id);
-        busy.remove(&row.run);
-        self.again.notify_one();
-    }
-
-    async fn until_next(&self) -> Duration {
         let now = self.performer.driver.clock.now();
-        match self.performer.driver.store.next_due(now).await {
-            Ok(Some(due)) => due.since(now).min(IDLE),
-            Ok(None) | Err(_) => IDLE,
+        let next = self.next_due().await?;
+        Ok(next.map_or(IDLE, |due| due.since(now).min(IDLE)))
+    }
+
+    /// Performs everything that is due now, one after the other; says whether there was anything.
+    async fn perform_due(&self) -> Result<bool> {
+        let rows = self.claim(usize::MAX).await?;
+        for row in &rows {
+            self.perform(row).await?;
+        }
+        Ok(!rows.is_empty())
+    }
+
+    async fn claim(&self, most: usize) -> Result<Vec<OutboxRow>> {
+        if most == 0 {
+            return Ok(Vec::new());
+        }
+        self.performer.driver.claim(&self.lane, u32::try_from(most).unwrap_or(u32::MAX)).await
+    }
+
+    async fn next_due(&self) -> Result<Option<Timestamp>> {
+        let driver = &self.performer.driver;
+        driver.store.next_due(&self.lane, driver.clock.now()).await
+    }
+
+    /// It is performed again, after a pause: whoever feels its effect must not feel it without end.
+    async fn give_back(&self, row: &OutboxRow) {
+        tokio::time::sleep(STORE_PAUSE).await;
+        if let Err(failure) = self.performer.driver.give_back(row.id).await {
+            tracing::error!(run = %row.run, problem = failure.one_line(), "cannot give an action back");
         }
     }
 
     async fn perform(&self, row: &OutboxRow) -> Result<()> {
-        let performed = self.performer.perform(&row.run, &row.action).await;
-        self.performer.driver.metrics.action(&row.action, performed.is_ok());
+        let performed = match &row.action {
+            Ok(action) => self.performer.perform(&row.run, action).await,
+            Err(problem) => Err(Failure::stalled(problem.clone())),
+        };
+        self.performer.driver.metrics.action(&row.key, performed.is_ok());
         let inputs = match performed {
             Ok(mut inputs) => {
                 inputs.extend(no_longer_delayed(row));
@@ -155,22 +189,24 @@ impl Outbox {
 
     fn failed(&self, row: &OutboxRow, failure: &Failure) -> Vec<Input> {
         let (problem, now) = (failure.one_line(), self.performer.driver.clock.now());
-        let (run, action, mut inputs) = (&row.run, row.action.key(), Vec::new());
+        let (run, action, id, mut inputs) = (&row.run, &row.key, row.id, Vec::new());
         let write = match failure.class() {
             Class::Stalled => {
                 tracing::error!(%run, action, problem, "an action cannot be performed");
-                Write::Done(row.id)
+                inputs.extend(given_up::told(action, &problem).map(|event| Input::Tell(run.clone(), event)));
+                // It stays, set aside, for people to see.
+                Write::Await { id, due: None, reason: problem }
             }
             Class::Waiting => {
                 tracing::debug!(%run, action, problem, "an action waits");
-                locked(&self.waiting).insert(row.id);
+                locked(&self.waiting).insert(id);
                 inputs.extend(no_longer_delayed(row));
-                Write::Postpone { id: row.id, due: now + WAITING_PAUSE, problem }
+                Write::Await { id, due: Some(now + WAITING_PAUSE), reason: problem }
             }
             Class::Transient => {
                 tracing::warn!(%run, action, problem, "an action failed and is tried again");
                 inputs.push(Input::Tell(run.clone(), Event::Delayed { message: problem.clone() }));
-                Write::Postpone { id: row.id, due: now + pause_after(row.attempts), problem }
+                Write::Postpone { id, due: now + pause_after(row.attempts), problem }
             }
         };
         inputs.push(Input::Write(Box::new(write)));
@@ -184,15 +220,15 @@ impl Outbox {
         }
         let waiting = std::mem::take(&mut *locked(&self.waiting));
         let due = self.performer.driver.clock.now();
-        let wake = |id: OutboxId| Write::Postpone { id, due, problem: String::new() };
-        let inputs: Vec<Input> = waiting.into_iter().map(|id| Input::Write(Box::new(wake(id)))).collect();
+        let wake = |id: OutboxId| Input::Write(Box::new(Write::Wake { id, due }));
+        let inputs: Vec<Input> = waiting.into_iter().map(wake).collect();
         if let Err(failure) = self.performer.driver.commit(&inputs).await {
             tracing::warn!(problem = failure.one_line(), "cannot wake what waits for an image");
         }
     }
 }
 
-/// Takes all announcements that are there already: one look serves them all.
+/// Takes all announcements that are there already: one pass serves them all.
 fn drain(first: Result<Touched, broadcast::error::RecvError>, changes: &mut broadcast::Receiver<Touched>) {
     let mut last = first.is_ok();
     while last {
@@ -202,12 +238,13 @@ fn drain(first: Result<Touched, broadcast::error::RecvError>, changes: &mut broa
 
 /// Takes back what the run was told of an earlier try.
 fn no_longer_delayed(row: &OutboxRow) -> Option<Input> {
-    let told = !row.problem.is_empty();
-    told.then(|| Input::Tell(row.run.clone(), Event::Delayed { message: String::new() }))
+    let delayed = row.attempts > 0;
+    delayed.then(|| Input::Tell(row.run.clone(), Event::Delayed { message: String::new() }))
 }
 
-fn pause_after(attempts: u32) -> Duration {
-    Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(attempts)).min(LONGEST_PAUSE)
+/// The pause before the next try of what has failed so often.
+pub fn pause_after(failures: u32) -> Duration {
+    Duration::from_secs(1).saturating_mul(2_u32.saturating_pow(failures)).min(LONGEST_PAUSE)
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {

@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use serde_json::Value;
 
 use crate::engine::sequence::chain;
@@ -13,7 +12,7 @@ use crate::executor::start::{queued_run, sequence_run};
 use crate::executor::transition::Input;
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey, StageName};
+use crate::model::ids::{PlanId, RunId, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
@@ -26,13 +25,6 @@ use crate::store::{ReadStore, Write};
 /// How many later revisions are asked whether they waited; more than are pushed while a stage runs.
 const REVISIONS_WAITING: u32 = 50;
 
-/// Writes what is to be told about a revision.
-#[async_trait]
-pub trait Reporter: Send + Sync {
-    /// Brings the statuses of a revision up to date; what is to be remembered of it is handed back.
-    async fn report(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<Input>>;
-}
-
 /// What actions act on.
 #[derive(Clone)]
 pub struct Performer {
@@ -40,8 +32,6 @@ pub struct Performer {
     pub driver: Driver,
     /// Where pods live.
     pub runtime: Arc<dyn Runtime>,
-    /// Where results are written.
-    pub reporter: Arc<dyn Reporter>,
 }
 
 impl std::fmt::Debug for Performer {
@@ -64,7 +54,7 @@ impl Performer {
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
             Action::Advance { plan, after, sequence, verdict } => self.advance(plan, after, sequence, *verdict).await,
-            Action::Report { repository, commit } => self.reporter.report(repository, commit).await,
+            Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
         }
     }
 

@@ -10,7 +10,7 @@ use crate::executor::pending::Pending;
 use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey, WriterName};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
@@ -39,8 +39,10 @@ pub enum Input {
     Forget(ConfigKey),
     /// A repository is taken down (true) or brought up again.
     Down(RepositoryName, bool),
-    /// Why statuses do not reach a repository's commits, or that they do.
-    StatusProblem(RepositoryName, Option<String>),
+    /// A revision has news for whoever reads its statuses.
+    Report(RepositoryName, CommitId),
+    /// Why a writer's statuses do not reach a repository's commits, or that they do.
+    StatusProblem(RepositoryName, WriterName, Option<String>),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -56,10 +58,9 @@ pub struct Touched {
     pub begun: Vec<RunKind>,
     /// What runs have ended, and how.
     pub ended: Vec<(RunKind, Verdict)>,
+    /// Revisions whose statuses may have changed.
+    pub reports: BTreeSet<(RepositoryName, CommitId)>,
 }
-
-/// The run in whose name statuses are asked for: they belong to a revision, not to one run.
-pub const REPORT: &str = "report";
 
 /// A transition being worked out.
 struct Transition<'a> {
@@ -72,6 +73,7 @@ struct Transition<'a> {
     writes: Vec<Write>,
     /// Whether a repository went down or came up, and its services with it.
     services: bool,
+    reports: BTreeSet<(RepositoryName, CommitId)>,
 }
 
 /// Works out the transaction for some inputs.
@@ -98,6 +100,7 @@ impl<'a> Transition<'a> {
             holds: None,
             writes: Vec::new(),
             services: false,
+            reports: BTreeSet::new(),
         }
     }
 
@@ -126,11 +129,11 @@ impl<'a> Transition<'a> {
                 self.writes.extend(removed.map(|state| Write::RemoveConfig(key(state))));
             }
             Input::Down(repository, down) => self.down(repository, *down).await?,
-            Input::StatusProblem(repository, problem) => {
+            Input::Report(repository, commit) => drop(self.reports.insert((repository.clone(), commit.clone()))),
+            Input::StatusProblem(repository, writer, problem) => {
                 if let Some(mut stored) = self.store.repository(repository).await?
-                    && stored.value.status_problem != *problem
+                    && stored.value.set_status_problem(writer, problem.as_ref())
                 {
-                    stored.value.status_problem.clone_from(problem);
                     self.writes.push(Write::Repository(Box::new(stored)));
                 }
             }
@@ -410,9 +413,8 @@ impl<'a> Transition<'a> {
     }
 
     fn finish(self) -> (Transaction, Touched) {
-        let mut revisions: BTreeSet<(RepositoryName, CommitId)> = BTreeSet::new();
-        let mut touched = Touched { objects: self.services, ..Touched::default() };
-        let Self { pending, now, mut writes, .. } = self;
+        let mut touched = Touched { objects: self.services, reports: self.reports, ..Touched::default() };
+        let Self { pending, mut writes, .. } = self;
         for write in pending.into_writes() {
             match &write {
                 Write::Run(run) => {
@@ -421,15 +423,13 @@ impl<'a> Transition<'a> {
                     // A run changes for the last time when it ends.
                     touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
                     let (repository, commit) = run.value.revision();
-                    revisions.insert((repository.clone(), commit.clone()));
+                    touched.reports.insert((repository.clone(), commit.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
                 _ => touched.objects = true,
             }
             writes.push(write);
         }
-        let report = |(repository, commit)| asked(&RunId::new(REPORT), Action::Report { repository, commit }, now);
-        writes.extend(revisions.into_iter().map(report));
         (Transaction { writes }, touched)
     }
 }

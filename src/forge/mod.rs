@@ -14,16 +14,50 @@ pub mod webhook;
 
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Class, Failure};
 use crate::model::commit_status::CommitStatus;
+use crate::model::ids::WriterName;
 
 /// Writes statuses of commits.
 #[async_trait]
 pub trait StatusWriter: Send + Sync {
+    /// What it is called; what it has written is remembered under this name, so that it never changes.
+    fn name(&self) -> WriterName;
+
     /// Writes statuses, in order. Writing the same ones again changes nothing that a reader sees. Several commits may
-    /// be mixed. `Stalled` means that no retry will help (a token without rights, a commit that is gone).
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<()>;
+    /// be mixed; those that are not refused are written.
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal>;
 
     /// How many statuses one call may take; more are split.
     fn batch(&self) -> usize;
+}
+
+/// Why statuses were not written, and what that says about others.
+#[derive(Debug)]
+pub enum Refusal {
+    /// The commit cannot have them, and no retry will help: it is gone from the host.
+    Commit(Failure),
+    /// Nothing is taken until a person acts: a token without rights.
+    All(Failure),
+    /// The host is busy, broken or out of reach: the same may be taken later.
+    Busy(Failure),
+}
+
+impl Refusal {
+    /// What is wrong, for people.
+    pub fn failure(&self) -> &Failure {
+        match self {
+            Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
+        }
+    }
+}
+
+impl From<Failure> for Refusal {
+    /// For what is refused before any commit is looked at.
+    fn from(failure: Failure) -> Self {
+        match failure.class() {
+            Class::Stalled => Refusal::All(failure),
+            Class::Transient | Class::Waiting => Refusal::Busy(failure),
+        }
+    }
 }

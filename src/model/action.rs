@@ -1,9 +1,11 @@
 //! What a step of a run asks for.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Timer};
-use super::ids::{CommitId, ConfigKey, PlanId, PodName, RepositoryName, RunId, ServiceKey};
+use super::ids::{CommitId, ConfigKey, PlanId, PodName, RepositoryName, RunId, ServiceKey, WriterName};
 use super::outcome::Verdict;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
@@ -128,6 +130,8 @@ pub enum Action {
         repository: RepositoryName,
         /// The revision.
         commit: CommitId,
+        /// To where.
+        writer: WriterName,
     },
 }
 
@@ -141,7 +145,48 @@ impl Action {
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
             Action::Advance { .. } => "advance".into(),
-            Action::Report { repository, commit } => format!("report/{repository}/{commit}"),
+            Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
+        }
+    }
+
+    /// Who performs it.
+    pub fn lane(&self) -> Lane {
+        match self {
+            Action::Prepare { .. } => Lane::Images,
+            Action::Report { repository, writer, .. } => {
+                Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
+            }
+            Action::RunPod { .. }
+            | Action::StopPod { .. }
+            | Action::SetTimer { .. }
+            | Action::ClearTimer { .. }
+            | Action::Advance { .. } => Lane::Runs,
+        }
+    }
+}
+
+/// What performs actions independently of others: nothing in one lane waits for anything in another.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lane {
+    /// What runs do and wait for: pods, timers, the next stage.
+    Runs,
+    /// What takes long and uses the whole machine: images.
+    Images,
+    /// What is written to one place about one repository.
+    Statuses {
+        /// The repository.
+        repository: RepositoryName,
+        /// The place.
+        writer: WriterName,
+    },
+}
+
+impl fmt::Display for Lane {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Lane::Runs => f.write_str("runs"),
+            Lane::Images => f.write_str("images"),
+            Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
         }
     }
 }

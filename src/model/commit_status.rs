@@ -68,3 +68,20 @@ pub struct CommitStatus {
     /// Grows with every retry or new cause; a later attempt may reopen an outcome.
     pub attempt: u32,
 }
+
+impl CommitStatus {
+    /// Whether readers see the same in both.
+    pub fn reads_like(&self, other: &Self) -> bool {
+        let seen = |status: &Self| (status.state, status.description.clone(), status.path.clone());
+        self.context == other.context && seen(self) == seen(other)
+    }
+}
+
+/// What a writer has written about one context, as its ledger remembers it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Posted {
+    /// What readers see.
+    pub status: CommitStatus,
+    /// Which rendering it is from. Later ones have higher numbers.
+    pub rendering: u64,
+}

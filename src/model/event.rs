@@ -92,6 +92,9 @@ pub enum Timer {
 }
 
 impl Timer {
+    /// All of them.
+    pub const ALL: [Self; 4] = [Self::Deadline, Self::Progress, Self::Retry, Self::Delay];
+
     /// Its word in keys.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -42,6 +42,10 @@ name!(
     RepositoryName
 );
 name!(
+    /// A place that statuses are written to, such as `notes` or `gitea`; what was written is remembered under it.
+    WriterName
+);
+name!(
     /// What a repository declares itself to be; the first part of every key.
     ProjectName
 );

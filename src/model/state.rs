@@ -1,11 +1,12 @@
 //! What launchway remembers between runs: per repository, per deployment config, per object.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
-use super::ids::{CommitId, ConfigKey, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName};
+use super::ids::{CommitId, ConfigKey, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName, WriterName};
 use super::object::{Object, ObjectKey};
 use super::outcome::Verdict;
 use super::plan::Plan;
@@ -39,9 +40,9 @@ pub struct RepositoryState {
     pub synced_at: Option<Timestamp>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
-    /// Why statuses do not reach its commits, for people; looks do not clear it.
+    /// Why a writer's statuses do not reach its commits, for people; syncs do not clear it.
     #[serde(default)]
-    pub status_problem: Option<String>,
+    pub status_problems: BTreeMap<WriterName, String>,
     /// A revision that may replace history although it is no descendant.
     pub accepted_rewrite: Option<CommitId>,
     /// A revision that may delete more than the rule allows.
@@ -62,11 +63,29 @@ impl RepositoryState {
             seen: None,
             synced_at: None,
             problem: None,
-            status_problem: None,
+            status_problems: BTreeMap::new(),
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,
         }
+    }
+}
+
+impl RepositoryState {
+    /// Why statuses do not reach its commits, if they do not.
+    pub fn status_problem(&self) -> Option<String> {
+        let problems = self.status_problems.iter().map(|(writer, problem)| format!("{writer}: {problem}"));
+        (!self.status_problems.is_empty()).then(|| problems.collect::<Vec<_>>().join("; "))
+    }
+
+    /// Remembers what keeps a writer from writing, or that nothing does; says whether that is news.
+    pub fn set_status_problem(&mut self, writer: &WriterName, problem: Option<&String>) -> bool {
+        let news = self.status_problems.get(writer) != problem;
+        match problem {
+            Some(problem) => self.status_problems.insert(writer.clone(), problem.clone()),
+            None => self.status_problems.remove(writer),
+        };
+        news
     }
 }
 

@@ -1,17 +1,29 @@
-//! What was written on a commit, and what has to be written now. Pure.
+//! What a writer has written on a commit, and what it has to write now. Pure.
 
-use crate::model::commit_status::CommitStatus;
+use crate::model::commit_status::{CommitStatus, Posted};
 
-/// What of `rendered` is news to readers of `posted`, in order. An outcome is never changed back within its attempt,
-/// so a late `pending` is not news.
-pub fn news(posted: &[CommitStatus], rendered: Vec<CommitStatus>) -> Vec<CommitStatus> {
-    let known = |status: &CommitStatus| posted.iter().find(|known| known.context == status.context);
-    let is_news = |status: &CommitStatus| match known(status) {
-        None => true,
-        Some(known) if known == status => false,
-        Some(known) => status.attempt > known.attempt || !known.state.is_final() || status.state.is_final(),
+/// The statuses of a revision, as they were at one time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rendering {
+    /// Later renderings have higher numbers.
+    pub number: u64,
+    /// All of them.
+    pub statuses: Vec<CommitStatus>,
+}
+
+/// What of a rendering is news to readers of `posted`, in order. What is older than what they have read is not, whether
+/// by its attempt or as a rendering; and within an attempt an outcome is never taken back, so that a late `pending` is
+/// no news either.
+pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
+    let Rendering { number, statuses } = rendering;
+    let is_news = |status: &CommitStatus| {
+        let Some(known) = posted.iter().find(|known| known.status.context == status.context) else { return true };
+        let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
+        let is_late = (status.attempt, number) < (before.attempt, known.rendering);
+        let takes_back = before.state.is_final() && !status.state.is_final() && !reopens;
+        !is_late && !takes_back && !before.reads_like(status)
     };
-    rendered.into_iter().filter(is_news).collect()
+    statuses.into_iter().filter(is_news).collect()
 }
 
 #[cfg(test)]
@@ -32,18 +44,25 @@ mod tests {
     }
 
     #[test]
-    fn a_late_pending_never_overwrites_an_outcome_of_its_attempt() {
+    fn outcomes_stay_within_their_attempt_and_nothing_goes_back_in_time() {
         use StatusState::{Failure, Pending, Running, Success};
+        // What was written: state, attempt, rendering; what is rendered now; whether that is news.
         for (known, rendered, expected) in [
-            ((Success, 1), (Pending, 1), false),
-            ((Failure, 1), (Running, 1), false),
-            ((Success, 1), (Success, 1), false),
-            ((Failure, 1), (Pending, 2), true),
-            ((Failure, 1), (Success, 1), true),
-            ((Pending, 1), (Running, 1), true),
+            ((Success, 1, 5), (Pending, 1, 6), false),
+            ((Failure, 1, 5), (Running, 1, 6), false),
+            ((Success, 1, 5), (Success, 1, 6), false),
+            ((Success, 1, 5), (Success, 2, 6), false),
+            ((Failure, 1, 5), (Pending, 2, 6), true),
+            ((Failure, 1, 5), (Success, 1, 6), true),
+            ((Failure, 2, 5), (Success, 1, 6), false),
+            ((Pending, 1, 5), (Running, 1, 6), true),
+            ((Running, 1, 5), (Pending, 1, 5), true),
+            ((Running, 1, 5), (Pending, 1, 4), false),
+            ((Success, 1, 5), (Failure, 1, 4), false),
         ] {
-            let told = news(&[status(known.0, known.1)], vec![status(rendered.0, rendered.1)]);
-            assert_eq!(!told.is_empty(), expected, "{known:?} then {rendered:?}");
+            let posted = Posted { status: status(known.0, known.1), rendering: known.2 };
+            let rendering = Rendering { number: rendered.2, statuses: vec![status(rendered.0, rendered.1)] };
+            assert_eq!(!news(&[posted], rendering).is_empty(), expected, "{known:?} then {rendered:?}");
         }
     }
 }

@@ -10,12 +10,12 @@ pub mod sqlite;
 use async_trait::async_trait;
 
 use crate::error::Failure;
-use crate::model::action::Action;
-use crate::model::commit_status::CommitStatus;
+use crate::model::action::{Action, Lane};
+use crate::model::commit_status::Posted;
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -66,14 +66,39 @@ pub enum Write {
     },
     /// Removes exactly this row: it was performed. Nothing happens if it was replaced meanwhile.
     Done(OutboxId),
-    /// Puts a row off after a failure.
+    /// Puts a row off after a failure, which counts.
     Postpone {
         /// The row.
         id: OutboxId,
         /// Until then.
         due: Timestamp,
-        /// Why, for people.
+        /// What failed, for people.
         problem: String,
+    },
+    /// Puts a row off because something else must happen first, which is no failure.
+    Await {
+        /// The row.
+        id: OutboxId,
+        /// Until then at the latest; `None`: until it is revived.
+        due: Option<Timestamp>,
+        /// What it waits for, for people.
+        reason: String,
+    },
+    /// Brings a row forward that waits.
+    Wake {
+        /// The row.
+        id: OutboxId,
+        /// Not before.
+        due: Timestamp,
+    },
+    /// Brings rows forward that wait until they are revived.
+    Revive {
+        /// The lane.
+        lane: Lane,
+        /// Not before.
+        due: Timestamp,
+        /// How many, newest first.
+        limit: u32,
     },
     /// A deployment config's new state.
     Config(Box<Versioned<ConfigState>>),
@@ -109,12 +134,14 @@ pub enum Write {
     Hold(Box<Hold>),
     /// A hold ends.
     Release(HoldId),
-    /// What was written on a commit: replaces the entry of that context.
+    /// What was written on a commit: replaces the entry of that context in the writer's ledger.
     Posted {
         /// Whose commit.
         repository: RepositoryName,
+        /// Who wrote it.
+        writer: WriterName,
         /// What was written.
-        status: Box<CommitStatus>,
+        posted: Box<Posted>,
     },
     /// A webhook delivery was taken; a second one with this id is a duplicate.
     Delivery {
@@ -163,15 +190,17 @@ pub struct OutboxRow {
     pub id: OutboxId,
     /// The run that asks.
     pub run: RunId,
-    /// What.
-    pub action: Action,
-    /// Not before.
-    pub due: Timestamp,
+    /// [`Action::key`].
+    pub key: String,
+    /// What, or why that cannot be read.
+    pub action: Result<Action, String>,
+    /// Not before; `None`: it waits until it is revived.
+    pub due: Option<Timestamp>,
     /// When it was asked.
     pub asked_at: Timestamp,
     /// How often it failed.
     pub attempts: u32,
-    /// The last failure, for people; empty if there is none.
+    /// The last failure, or what it waits for; for people, empty if there is none.
     pub problem: String,
 }
 
@@ -216,8 +245,8 @@ pub struct EventRow {
 /// How long things are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Events of ended runs, revisions with their plans, deliveries and posted statuses older than this go; what an open
-    /// run or a repository's head needs stays.
+    /// Events of ended runs, revisions with their plans, deliveries, posted statuses, and actions that were given up or
+    /// whose writer takes none older than this go; what an open run or a repository's head needs stays.
     pub before: Timestamp,
 }
 
@@ -272,14 +301,19 @@ pub trait ReadStore: Send + Sync {
     async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool, Failure>;
     /// All holds, oldest first.
     async fn holds(&self) -> Result<Vec<Hold>, Failure>;
-    /// What was written on a commit, by context.
-    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>, Failure>;
+    /// What a writer has written on a commit, by context.
+    async fn posted(
+        &self,
+        repository: &RepositoryName,
+        writer: &WriterName,
+        commit: &CommitId,
+    ) -> Result<Vec<Posted>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
-    /// Rows of the outbox that are due, oldest first, at most `limit`.
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, Failure>;
-    /// When the next row comes due that is not due at `now`.
-    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, Failure>;
+    /// The number of the newest event. Whatever is read after it is at least as new.
+    async fn last_event(&self) -> Result<u64, Failure>;
+    /// When the next row of a lane comes due that is not due at `now`.
+    async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>, Failure>;
     /// The rows of the outbox of a run, or all.
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>, Failure>;
 }
@@ -289,6 +323,11 @@ pub trait ReadStore: Send + Sync {
 pub trait Store: ReadStore {
     /// Makes a change durable; it is on disk when this returns.
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError>;
+    /// Takes rows of a lane that are due, longest first, at most `limit` and one of each run: nobody is given a row, or
+    /// another of its run in this lane, before it was done, put off or given back. The process that ends gives all back.
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError>;
+    /// Gives a claimed row back as it is.
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError>;
     /// Deletes what is older than allowed; returns how many rows went.
     async fn retain(&self, retention: Retention) -> Result<u64, Failure>;
     /// Writes a consistent copy to a file that does not exist yet.

@@ -19,13 +19,12 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
-use crate::executor::transition::{Input, REPORT};
-use crate::forge::StatusWriter;
+use crate::executor::transition::Input;
+use crate::forge::{self, StatusWriter};
 use crate::manifest::digest;
-use crate::model::action::Action;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceName, StageName, WriterName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::project::{Project, StageContent, StatusDetail};
@@ -59,6 +58,7 @@ pub struct World {
     /// Its daemon's driver.
     pub driver: Driver,
     outbox: Outbox,
+    reporter: Arc<StatusReporter>,
     reconciler: Reconciler,
 }
 
@@ -86,7 +86,11 @@ struct Recorded(Mutex<Vec<CommitStatus>>);
 
 #[async_trait]
 impl StatusWriter for Recorded {
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<()> {
+    fn name(&self) -> WriterName {
+        "notes".into()
+    }
+
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), forge::Refusal> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(statuses.iter().cloned());
         Ok(())
     }
@@ -125,11 +129,11 @@ impl World {
     pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
         let Surroundings { clock, runtime, ids, recorded, .. } = surroundings.clone();
         let driver = Driver::new(store.clone(), clock.clone(), ids);
-        let reporter = Arc::new(StatusReporter::new(store));
-        reporter.write_to(RepositoryName::new(REPOSITORY), vec![recorded]);
-        let performer = Performer { driver: driver.clone(), runtime: runtime.clone(), reporter };
+        let reporter = Arc::new(StatusReporter::new(driver.clone()));
+        reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
+        let performer = Performer { driver: driver.clone(), runtime: runtime.clone() };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone());
-        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), reconciler }
+        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), reporter, reconciler }
     }
 
     /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.
@@ -182,14 +186,11 @@ impl World {
             }
         };
         let Revision { commit, subject, at, .. } = revision;
-        let report = Action::Report { repository: name.clone(), commit: commit.clone() };
+        let report = Input::Report(name.clone(), commit.clone());
         let seen = RevisionState { repository: name, commit, subject, at, result: result.clone() };
-        let writes = [
-            Write::Repository(Box::new(repository)),
-            Write::Revision(Box::new(seen)),
-            Write::Ask { run: RunId::new(REPORT), action: Box::new(report), due: at, at },
-        ];
+        let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(seen))];
         inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
+        inputs.push(report);
         self.driver.commit(&inputs).await?;
         Ok(result)
     }
@@ -235,6 +236,7 @@ impl World {
         let mut changed = self.runtime.changes();
         for _ in 0..ROUNDS {
             self.outbox.settle().await?;
+            self.reporter.settle().await?;
             let again = self.reconciler.reconcile_everything().await?;
             if !news(&mut touched) & !news(&mut changed) {
                 return Ok(again);
@@ -251,8 +253,8 @@ impl World {
         let end = self.clock.now() + time;
         loop {
             let look = self.settle().await?;
-            let due = self.driver.store.next_due(self.clock.now()).await?;
-            match due.into_iter().chain(look).min() {
+            let (due, report) = (self.outbox.next_due().await?, self.reporter.next_due().await?);
+            match due.into_iter().chain(report).chain(look).min() {
                 Some(due) if due <= end => self.clock.advance_to(due),
                 _ => break,
             }

@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use async_trait::async_trait;
 use launchway::error::Failure;
-use launchway::model::commit_status::CommitStatus;
+use launchway::model::action::Lane;
+use launchway::model::commit_status::Posted;
 use launchway::model::hold::Hold;
 use launchway::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
@@ -17,8 +18,8 @@ use launchway::model::run::Run;
 use launchway::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use launchway::model::time::Timestamp;
 use launchway::store::{
-    AppliedDigest, CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction, Versioned,
-    Write,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
+    Versioned, Write,
 };
 use rustix::process::{Signal, getpid, kill_process};
 
@@ -38,7 +39,10 @@ pub(crate) struct DeadlyStore {
 }
 
 fn about_outbox(write: &Write) -> bool {
-    matches!(write, Write::Ask { .. } | Write::Withdraw { .. } | Write::Done(_) | Write::Postpone { .. })
+    matches!(
+        write,
+        Write::Ask { .. } | Write::Withdraw { .. } | Write::Done(_) | Write::Postpone { .. } | Write::Await { .. }
+    )
 }
 
 fn die() {
@@ -60,6 +64,14 @@ impl Store for DeadlyStore {
             die();
         }
         committed
+    }
+
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
+        self.inner.claim(lane, now, limit).await
+    }
+
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
+        self.inner.give_back(id).await
     }
 
     async fn retain(&self, retention: Retention) -> Answer<u64> {
@@ -155,20 +167,20 @@ impl ReadStore for DeadlyStore {
         self.inner.holds().await
     }
 
-    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Answer<Vec<CommitStatus>> {
-        self.inner.posted(repository, commit).await
+    async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Answer<Vec<Posted>> {
+        self.inner.posted(repository, writer, commit).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Answer<bool> {
         self.inner.was_delivered(repository, id).await
     }
 
-    async fn due(&self, now: Timestamp, limit: u32) -> Answer<Vec<OutboxRow>> {
-        self.inner.due(now, limit).await
+    async fn last_event(&self) -> Answer<u64> {
+        self.inner.last_event().await
     }
 
-    async fn next_due(&self, now: Timestamp) -> Answer<Option<Timestamp>> {
-        self.inner.next_due(now).await
+    async fn next_due(&self, lane: &Lane, now: Timestamp) -> Answer<Option<Timestamp>> {
+        self.inner.next_due(lane, now).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Answer<Vec<OutboxRow>> {

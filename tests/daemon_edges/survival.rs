@@ -3,9 +3,12 @@
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
 
+use launchway::clock::SystemClock;
+use launchway::store::sqlite::SqliteStore;
 use rustix::process::Signal;
 use serde_json::{Value, json};
 
@@ -51,6 +54,20 @@ fn pods_survive_the_kill_of_the_daemons_group_and_are_adopted() {
     after.sort_unstable();
     assert_eq!(before, after, "the same processes");
     assert!(answers(&address));
+}
+
+#[test]
+fn a_daemon_that_lost_its_store_stops_at_once() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let before = world.processes();
+    let _taken = SqliteStore::open(&world.state().join("store.db"), Arc::new(SystemClock)).unwrap();
+    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    eventually("the daemon's end", || !world.daemon_lives());
+    assert_eq!(world.exit_code(), Some(3));
+    assert!(world.log().contains("another launchway process has taken over this state folder"), "{}", world.log());
+    assert_eq!(world.processes(), before, "what runs goes on");
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Writing commit statuses over real HTTP, to a Gitea that fails in every way that a writer has to bear.
 
-#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
 
 mod fake;
 
@@ -11,9 +11,9 @@ use std::time::Duration;
 use fake::{FakeGitea, Fault};
 use launchway::clock::ManualClock;
 use launchway::error::Class;
-use launchway::forge::StatusWriter;
 use launchway::forge::address::RepositoryAddress;
 use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use launchway::forge::{Refusal, StatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
 use launchway::model::time::Timestamp;
@@ -48,10 +48,10 @@ impl Fixture {
 
     /// The class and the text of the failure to write one status.
     async fn failure(&self) -> (Class, String) {
-        let failure = self.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap_err();
-        let text = failure.one_line();
+        let refusal = self.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap_err();
+        let text = refusal.failure().one_line();
         assert!(!text.contains(TOKEN), "{text}");
-        (failure.class(), text)
+        (refusal.failure().class(), text)
     }
 }
 
@@ -119,7 +119,7 @@ async fn after_a_failure_nothing_is_posted_twice() {
         let statuses = stages.map(|stage| status(COMMIT, stage, StatusState::Success));
         fixture.writer.write(&statuses[..1]).await.unwrap();
         fixture.fail_next([fault]);
-        assert_eq!(fixture.writer.write(&statuses).await.unwrap_err().class(), Class::Transient);
+        assert!(matches!(fixture.writer.write(&statuses).await, Err(Refusal::Busy(_))));
         fixture.writer.write(&statuses).await.unwrap();
         assert_eq!(fixture.gitea.rows(COMMIT), stages.map(|stage| format!("success launchway/{stage} success it is")));
     }
@@ -155,8 +155,7 @@ async fn a_commit_that_is_gone_does_not_keep_others_waiting() {
     let fixture = Fixture::start().await;
     fixture.gitea.world().gone.push(COMMIT.to_owned());
     let statuses = [status(COMMIT, "dev", StatusState::Success), status(OTHER, "dev", StatusState::Success)];
-    let failure = fixture.writer.write(&statuses).await.unwrap_err();
-    assert_eq!(failure.class(), Class::Stalled);
+    let Err(Refusal::Commit(failure)) = fixture.writer.write(&statuses).await else { panic!("it is about one commit") };
     assert!(failure.one_line().contains("does not have the commit 1111111"), "{failure}");
     assert_eq!(fixture.gitea.rows(OTHER), ["success launchway/dev success it is"]);
 }
@@ -190,8 +189,8 @@ async fn a_server_that_is_down_is_asked_again_later() {
     while tokio::net::TcpStream::connect(address).await.is_ok() {
         tokio::task::yield_now().await;
     }
-    let failure = writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap_err();
-    assert_eq!(failure.class(), Class::Transient);
+    let written = writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await;
+    let Err(Refusal::Busy(failure)) = written else { panic!("{written:?}") };
     assert!(failure.one_line().starts_with(&format!("cannot reach `http://{address}/`")), "{failure}");
 }
 

@@ -3,7 +3,7 @@
 //! One server for the whole suite, a repository of its own for each test. A server that cannot be built or started
 //! fails every test; nothing is skipped. Pushes are made with the `git` program.
 
-#![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
+#![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
 
 mod daemon;
 mod receiver;

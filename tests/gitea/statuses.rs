@@ -4,9 +4,9 @@ use std::sync::Arc;
 
 use launchway::clock::SystemClock;
 use launchway::error::{Class, Failure};
-use launchway::forge::StatusWriter;
 use launchway::forge::address::RepositoryAddress;
 use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use launchway::forge::{Refusal, StatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
 use launchway::secret::SecretSource;
@@ -129,9 +129,8 @@ async fn a_token_without_rights_is_named_as_such_until_it_is_replaced() {
     let statuses = [status(&commit, "launchway/dev", StatusState::Success, "")];
     for (repository, token, expected) in cases {
         let writer = Writer::new(repository, token).await;
-        let failure = writer.write(&statuses).await.unwrap_err();
+        let Err(Refusal::All(failure)) = writer.write(&statuses).await else { panic!("{expected}") };
         let text = failure.one_line();
-        assert_eq!(failure.class(), Class::Stalled, "{text}");
         assert!(text.contains(expected) && !text.contains(token.as_str()), "{text}");
     }
     let writer = Writer::new(&repository, &nobody).await;
@@ -148,8 +147,7 @@ async fn an_unknown_commit_is_given_up_and_holds_up_no_other() {
     let writer = Writer::new(&repository, repository.server.admin_token()).await;
     let unknown = "1111111111111111111111111111111111111111";
     let statuses = [unknown, &commit].map(|commit| status(commit, "launchway/dev", StatusState::Success, "done"));
-    let failure = writer.write(&statuses).await.unwrap_err();
-    assert_eq!(failure.class(), Class::Stalled, "{failure}");
+    let Err(Refusal::Commit(failure)) = writer.write(&statuses).await else { panic!("it is about one commit") };
     assert!(failure.one_line().contains("does not have the commit 1111111"), "{failure}");
     assert_eq!(repository.statuses(&commit).await, [shown("launchway/dev", "success", "done")]);
 }

@@ -1,15 +1,15 @@
 //! A store that dies with its daemon at a chosen commit, and hands out due rows in an order that a seed chooses.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use launchway::error::Failure;
-use launchway::model::commit_status::CommitStatus;
+use launchway::model::action::Lane;
+use launchway::model::commit_status::Posted;
 use launchway::model::hold::Hold;
 use launchway::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
@@ -17,7 +17,9 @@ use launchway::model::run::Run;
 use launchway::model::state::{AppliedDigest, ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
 use launchway::model::time::Timestamp;
 use launchway::store::sqlite::SqliteStore;
-use launchway::store::{CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction};
+use launchway::store::{
+    CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
+};
 
 /// At which commit, counted from 1, the daemon dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,18 +68,11 @@ impl MortalStore {
         usize::try_from(*state >> 33).unwrap() % below
     }
 
-    /// Any order in which the rows of each run keep theirs.
-    fn shuffled(&self, rows: Vec<OutboxRow>) -> Vec<OutboxRow> {
-        let mut queues: BTreeMap<RunId, VecDeque<OutboxRow>> = BTreeMap::new();
-        for row in rows {
-            queues.entry(row.run.clone()).or_default().push_back(row);
-        }
-        let mut queues: Vec<VecDeque<OutboxRow>> = queues.into_values().collect();
+    /// Any order: claimed rows belong to different runs.
+    fn shuffled(&self, mut rows: Vec<OutboxRow>) -> Vec<OutboxRow> {
         let mut shuffled = Vec::new();
-        while !queues.is_empty() {
-            let chosen = self.random(queues.len());
-            shuffled.extend(queues[chosen].pop_front());
-            queues.retain(|queue| !queue.is_empty());
+        while !rows.is_empty() {
+            shuffled.push(rows.swap_remove(self.random(rows.len())));
         }
         shuffled
     }
@@ -96,6 +91,15 @@ impl Store for MortalStore {
         }
         self.dead.store(true, Ordering::SeqCst);
         Err(CommitError::Failed(Failure::stalled("the daemon dies")))
+    }
+
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
+        let store = self.alive().map_err(CommitError::Failed)?;
+        Ok(self.shuffled(store.claim(lane, now, limit).await?))
+    }
+
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
+        self.alive().map_err(CommitError::Failed)?.give_back(id).await
     }
 
     async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
@@ -192,23 +196,28 @@ impl ReadStore for MortalStore {
         self.alive()?.holds().await
     }
 
-    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>, Failure> {
-        self.alive()?.posted(repository, commit).await
+    async fn posted(
+        &self,
+        repository: &RepositoryName,
+        writer: &WriterName,
+        commit: &CommitId,
+    ) -> Result<Vec<Posted>, Failure> {
+        self.alive()?.posted(repository, writer, commit).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure> {
         self.alive()?.was_delivered(repository, id).await
     }
 
-    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
-        self.alive()?.next_due(now).await
+    async fn last_event(&self) -> Result<u64, Failure> {
+        self.alive()?.last_event().await
+    }
+
+    async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>, Failure> {
+        self.alive()?.next_due(lane, now).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>, Failure> {
         self.alive()?.outbox(run).await
-    }
-
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, Failure> {
-        Ok(self.shuffled(self.alive()?.due(now, limit).await?))
     }
 }

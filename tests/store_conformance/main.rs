@@ -93,7 +93,11 @@ conformance! {
         outbox {
             asking_again_replaces_the_row_under_a_new_id
             done_and_postpone_touch_only_their_own_row
-            rows_come_due_in_the_order_of_their_ids
+            what_is_longest_due_is_claimed_first
+            a_claimed_row_is_nobody_elses_until_it_is_put_off_or_given_back
+            the_rows_of_a_run_are_claimed_one_after_the_other_in_each_lane
+            what_nobody_takes_goes_when_it_is_old
+            waiting_is_no_failure_and_what_waits_is_woken_or_revived
             withdrawing_removes_by_run_and_key
         }
         reading {

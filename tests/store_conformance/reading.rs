@@ -1,6 +1,6 @@
 //! What was written is found again.
 
-use launchway::model::commit_status::StatusState;
+use launchway::model::commit_status::{Posted, StatusState};
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldScope};
 use launchway::model::object::Kind;
@@ -205,13 +205,22 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     commit(&*store, [Write::Release("h2".into()), Write::Release("h2".into())]).await;
     assert_eq!(store.holds().await.unwrap(), [hold("h1", 5)]);
 
-    let post = |status| Write::Posted { repository: "shop".into(), status: Box::new(status) };
-    let (pending, success) =
-        (status("launchway/dev", StatusState::Pending), status("launchway/dev", StatusState::Success));
-    let plan = status("launchway/plan", StatusState::Success);
-    commit(&*store, [post(plan.clone()), post(pending), post(success.clone())]).await;
-    assert_eq!(store.posted(&"shop".into(), &commit_id('1')).await.unwrap(), [success, plan]);
-    assert_eq!(store.posted(&"shop".into(), &commit_id('2')).await.unwrap(), []);
+    let on = |context, state, rendering| Posted { status: status(context, state), rendering };
+    let post = |writer: &str, posted: &Posted| Write::Posted {
+        repository: "shop".into(),
+        writer: writer.into(),
+        posted: Box::new(posted.clone()),
+    };
+    let pending = on("launchway/dev", StatusState::Pending, 7);
+    let success = on("launchway/dev", StatusState::Success, 9);
+    let plan = on("launchway/plan", StatusState::Success, 7);
+    let writes = [post("notes", &plan), post("notes", &pending), post("gitea", &pending), post("notes", &success)];
+    commit(&*store, writes).await;
+    let posted =
+        async |writer: &str, digit| store.posted(&"shop".into(), &writer.into(), &commit_id(digit)).await.unwrap();
+    assert_eq!(posted("notes", '1').await, [success, plan]);
+    assert_eq!(posted("gitea", '1').await, [pending]);
+    assert_eq!(posted("notes", '2').await, []);
 
     let delivery = Write::Delivery { repository: "shop".into(), id: "d1".into(), at: at(0) };
     assert!(!store.was_delivered(&"shop".into(), "d1").await.unwrap());
@@ -229,6 +238,7 @@ pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend)
     (busy.plan, busy.commit) = ("busy".into(), commit_id('b'));
     let mut repository = repository_state();
     repository.applied = Some(commit_id('a'));
+    let posted = Posted { status: status("launchway/plan", StatusState::Success), rendering: 1 };
     let writes = [
         put(0, busy),
         put(0, ended(sequence("done", service("dev", "web")))),
@@ -241,7 +251,7 @@ pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend)
         revision("young", 'd', 60),
         Write::Delivery { repository: "shop".into(), id: "old".into(), at: at(0) },
         Write::Delivery { repository: "shop".into(), id: "young".into(), at: at(60) },
-        Write::Posted { repository: "shop".into(), status: Box::new(status("launchway/plan", StatusState::Success)) },
+        Write::Posted { repository: "shop".into(), writer: "notes".into(), posted: Box::new(posted) },
     ];
     commit(&*store, writes).await;
 
@@ -256,7 +266,7 @@ pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend)
     assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
     assert!(!store.was_delivered(&"shop".into(), "old").await.unwrap());
     assert!(store.was_delivered(&"shop".into(), "young").await.unwrap());
-    assert_eq!(store.posted(&"shop".into(), &commit_id('1')).await.unwrap(), []);
+    assert_eq!(store.posted(&"shop".into(), &"notes".into(), &commit_id('1')).await.unwrap(), []);
     assert!(store.run(&run_id("done")).await.unwrap().is_some(), "history stays");
 }
 

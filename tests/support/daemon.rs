@@ -121,6 +121,11 @@ impl World {
         child.wait().unwrap().code()
     }
 
+    /// Waits for the end of a daemon that ends by itself; gives its exit code.
+    pub(crate) fn exit_code(&self) -> Option<i32> {
+        self.daemon.lock().unwrap().take()?.wait().unwrap().code()
+    }
+
     pub(crate) fn stop(&self) {
         assert_eq!(self.stop_with(Signal::TERM), Some(0), "{}", self.log());
     }

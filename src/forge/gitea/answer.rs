@@ -3,27 +3,8 @@
 use http::StatusCode;
 
 use crate::error::Failure;
+use crate::forge::Refusal;
 use crate::model::ids::CommitId;
-
-/// Why a request was refused.
-#[derive(Debug)]
-pub(super) enum Refusal {
-    /// It concerns this commit alone; others may be written.
-    Commit(Failure),
-    /// It concerns every request.
-    All(Failure),
-    /// As `All`; the server is busy or broken, and may say how long.
-    Busy(Failure),
-}
-
-impl Refusal {
-    /// The failure in it.
-    pub(super) fn into_failure(self) -> Failure {
-        match self {
-            Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
-        }
-    }
-}
 
 /// Why an answer that is not 2xx refuses to write, or read, the statuses of `commit`. `text` is what the server says.
 pub(super) fn refusal(status: StatusCode, text: &str, commit: &CommitId) -> Refusal {
@@ -88,7 +69,7 @@ mod tests {
                 Refusal::All(_) => "all",
                 Refusal::Busy(_) => "busy",
             };
-            assert_eq!((found, refusal.into_failure().class()), (concerned, class), "{status} {text}");
+            assert_eq!((found, refusal.failure().class()), (concerned, class), "{status} {text}");
         }
     }
 }

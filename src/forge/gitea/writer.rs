@@ -11,14 +11,14 @@ use reqwest::{Certificate, Client, Response, Url};
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
-use super::answer::{Refusal, refusal};
+use super::answer::refusal;
 use super::status::{GiteaStatus, Rendering, knows_skipped};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Context, Failure, Result};
 use crate::forge::address::RepositoryAddress;
-use crate::forge::{StatusWriter, retry_after};
+use crate::forge::{Refusal, StatusWriter, retry_after};
 use crate::model::commit_status::{CommitStatus, StatusState};
-use crate::model::ids::CommitId;
+use crate::model::ids::{CommitId, WriterName};
 use crate::model::time::Timestamp;
 use crate::secret::{Secret, SecretSource};
 
@@ -122,7 +122,10 @@ impl GiteaStatusWriter {
     async fn knows_skipped(&self, token: &Secret) -> bool {
         let ask = async || {
             let url = self.settings.repository.api(["api", "v1", "version"]);
-            let answer = self.send(Method::GET, url, token, None).await.map_err(Refusal::into_failure)?;
+            let answer = self
+                .send(Method::GET, url, token, None)
+                .await
+                .map_err(|refusal| Failure::transient(refusal.failure().one_line()))?;
             let text = read_bounded(answer).await?;
             let version: Version = serde_json::from_slice(&text).or_transient(|| "no version".to_owned())?;
             Ok::<_, Failure>(knows_skipped(&version.version))
@@ -178,8 +181,12 @@ impl GiteaStatusWriter {
 
 #[async_trait]
 impl StatusWriter for GiteaStatusWriter {
+    fn name(&self) -> WriterName {
+        "gitea".into()
+    }
+
     /// A commit that the server does not have does not keep the others from being written; its failure comes back.
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<()> {
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
         self.require_no_pause()?;
         let token = self.token().await?;
         let any_skipped = statuses.iter().any(|status| status.state == StatusState::Skipped);
@@ -191,8 +198,8 @@ impl StatusWriter for GiteaStatusWriter {
         for (commit, wanted) in rendering.by_commit(statuses) {
             match self.write_commit(&token, commit, wanted).await {
                 Ok(()) => {}
-                Err(Refusal::Commit(failure)) => outcome = outcome.and(Err(failure)),
-                Err(refusal) => return Err(refusal.into_failure()),
+                Err(refusal @ Refusal::Commit(_)) => outcome = outcome.and(Err(refusal)),
+                Err(refusal) => return Err(refusal),
             }
         }
         outcome

@@ -4,11 +4,13 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use tokio::sync::Semaphore;
+
 use crate::error::{Context, Result};
-use crate::forge::StatusWriter;
 use crate::forge::text::one_line;
+use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::CommitId;
+use crate::model::ids::{CommitId, WriterName};
 
 /// A note is read in a terminal; what is longer belongs on the run's page.
 const DESCRIPTION_LIMIT: usize = 500;
@@ -40,12 +42,14 @@ pub trait Notes: Send + Sync {
 /// Writes statuses as Git notes.
 pub struct NotesWriter {
     notes: Arc<dyn Notes>,
+    /// Writing blocks a thread, also one whose caller has given up waiting: a remote that hangs must not take more.
+    turn: Arc<Semaphore>,
 }
 
 impl NotesWriter {
     /// A writer to these notes.
     pub fn new(notes: Arc<dyn Notes>) -> Self {
-        Self { notes }
+        Self { notes, turn: Arc::new(Semaphore::new(1)) }
     }
 }
 
@@ -57,11 +61,21 @@ impl std::fmt::Debug for NotesWriter {
 
 #[async_trait]
 impl StatusWriter for NotesWriter {
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<()> {
+    fn name(&self) -> WriterName {
+        "notes".into()
+    }
+
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
+        let interrupted = || "writing Git notes was interrupted".to_owned();
+        let turn = Arc::clone(&self.turn).acquire_owned().await.or_transient(interrupted)?;
         let lines = statuses.iter().map(note_line).collect();
         let notes = Arc::clone(&self.notes);
-        let written = tokio::task::spawn_blocking(move || notes.write(lines)).await;
-        written.or_transient(|| "writing Git notes was interrupted".to_owned())?
+        let write = move || {
+            let written = notes.write(lines);
+            drop(turn);
+            written
+        };
+        Ok(tokio::task::spawn_blocking(write).await.or_transient(interrupted)??)
     }
 
     fn batch(&self) -> usize {
@@ -150,6 +164,6 @@ mod tests {
         writer.write(&statuses).await.unwrap();
         let lines: Vec<String> = notes.0.lock().unwrap().iter().map(|note| note.line.clone()).collect();
         assert_eq!(lines, ["pending launchway/dev queued", "success launchway/dev"]);
-        assert_eq!(writer.write(&[]).await.unwrap_err().class(), Class::Stalled);
+        assert!(matches!(writer.write(&[]).await, Err(Refusal::All(failure)) if failure.class() == Class::Stalled));
     }
 }

@@ -75,7 +75,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.repository.iter().filter_map(repository_reason));
     reasons.extend(hold_reasons(service, &facts.holds));
     reasons.extend(facts.slot.iter().filter_map(run_reason));
-    reasons.extend(facts.outbox.iter().filter(|row| row.attempts > 0).map(retry_reason));
+    reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     if facts.slot.is_empty() {
         reasons.extend(plan_reasons(facts));
     }
@@ -118,9 +118,16 @@ fn run_reason(run: &Run) -> Option<Reason> {
     Some(Reason::new("run", message).hint(format!("`launchway describe run/{}` tells its steps", run.id)))
 }
 
-fn retry_reason(row: &OutboxRow) -> Reason {
-    let (key, attempts, due) = (row.action.key(), row.attempts, time(row.due));
-    Reason::new("retry", format!("`{key}` failed {attempts} times, again at {due}: {}", row.problem))
+/// What does not get on: it failed, waits for something, or was given up.
+fn outbox_reason(row: &OutboxRow) -> Option<Reason> {
+    let OutboxRow { key, attempts, problem, .. } = row;
+    let message = match row.due {
+        _ if problem.is_empty() => return None,
+        None => format!("`{key}` was given up: {problem}"),
+        Some(_) if *attempts == 0 => format!("`{key}` waits: {problem}"),
+        Some(due) => format!("`{key}` failed {attempts} times, again at {}: {problem}", time(due)),
+    };
+    Some(Reason::new("retry", message))
 }
 
 fn plan_reasons(facts: &Facts) -> Vec<Reason> {

@@ -46,7 +46,7 @@ impl From<&RepositoryState> for RepositoryView {
             seen: state.seen.as_ref().map(ToString::to_string),
             synced_at: state.synced_at.map(time),
             problem: state.problem.clone(),
-            status_problem: state.status_problem.clone(),
+            status_problem: state.status_problem(),
         }
     }
 }

@@ -6,6 +6,7 @@
 mod connection;
 mod copy;
 mod failure;
+mod outbox;
 mod read;
 mod readers;
 mod retention;
@@ -25,14 +26,16 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
+    Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
-use crate::model::commit_status::CommitStatus;
+use crate::model::action::Lane;
+use crate::model::commit_status::Posted;
 use crate::model::hold::Hold;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -74,6 +77,7 @@ impl SqliteStore {
         let mut connection = connection::open_for_writing(path)?;
         schema::migrate(&mut connection, path)?;
         let fence = take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
+        outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, fence)?;
         Ok(Self { readers, writing: ReadWrite { writer, clock } })
@@ -123,8 +127,17 @@ impl<W> Sqlite<W> {
 impl Store for SqliteStore {
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         let now = self.writing.clock.now();
-        let apply = move |connection: &Connection| write::apply(connection, &transaction, now).map(|()| 0);
-        self.writing.writer.perform(apply).await.map(|_| ())
+        let apply = move |connection: &Connection| write::apply(connection, &transaction, now);
+        self.writing.writer.perform(apply).await
+    }
+
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
+        let lane = lane.clone();
+        self.writing.writer.perform(move |connection| outbox::claim(connection, &lane, now, limit)).await
+    }
+
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
+        self.writing.writer.perform(move |connection| outbox::give_back(connection, id)).await
     }
 
     async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
@@ -235,9 +248,9 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(read::holds).await
     }
 
-    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>> {
-        let (repository, commit) = (repository.clone(), commit.clone());
-        self.read(move |connection| read::posted(connection, &repository, &commit)).await
+    async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
+        let (repository, writer, commit) = (repository.clone(), writer.clone(), commit.clone());
+        self.read(move |connection| read::posted(connection, &repository, &writer, &commit)).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
@@ -245,12 +258,13 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::was_delivered(connection, &repository, &id)).await
     }
 
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>> {
-        self.read(move |connection| read::due(connection, now, limit)).await
+    async fn last_event(&self) -> Result<u64> {
+        self.read(read::last_event).await
     }
 
-    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>> {
-        self.read(move |connection| read::next_due(connection, now)).await
+    async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
+        let lane = lane.clone();
+        self.read(move |connection| read::next_due(connection, &lane, now)).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

@@ -5,10 +5,11 @@ use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
 use super::failure::Error;
 use crate::error::Failure;
-use crate::model::commit_status::CommitStatus;
+use crate::model::action::Lane;
+use crate::model::commit_status::Posted;
 use crate::model::hold::Hold;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -202,10 +203,20 @@ pub(super) fn holds(connection: &Connection) -> Result<Vec<Hold>> {
 pub(super) fn posted(
     connection: &Connection,
     repository: &RepositoryName,
+    writer: &WriterName,
     commit: &CommitId,
-) -> Result<Vec<CommitStatus>> {
-    let sql = "SELECT record FROM posted WHERE repository = ? AND commit_id = ? ORDER BY context";
-    many(connection, sql, [repository.as_str(), commit.as_str()], |row| record(row, 0))
+) -> Result<Vec<Posted>> {
+    let sql = "SELECT rendering, record FROM posted \
+               WHERE repository = ? AND writer = ? AND commit_id = ? ORDER BY context";
+    many(connection, sql, [repository.as_str(), writer.as_str(), commit.as_str()], |row| {
+        Ok(Posted { rendering: unsigned(row.get(0)?), status: record(row, 1)? })
+    })
+}
+
+/// Events that retention deleted count too.
+pub(super) fn last_event(connection: &Connection) -> Result<u64> {
+    let number = one(connection, "SELECT seq FROM sqlite_sequence WHERE name = 'events'", [], |row| Ok(row.get(0)?))?;
+    Ok(unsigned(number.unwrap_or_default()))
 }
 
 pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName, id: &str) -> Result<bool> {
@@ -213,15 +224,12 @@ pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName
     Ok(connection.prepare_cached(sql)?.exists([repository.as_str(), id])?)
 }
 
-const OUTBOX: &str = "SELECT id, run, due, asked_at, attempts, problem, record FROM outbox";
+/// The columns that [`outbox_row`] reads.
+pub(super) const OUTBOX: &str = "SELECT id, run, key, due, asked_at, attempts, problem, record FROM outbox";
 
-pub(super) fn due(connection: &Connection, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>> {
-    many(connection, &format!("{OUTBOX} WHERE due <= ? ORDER BY id LIMIT {limit}"), [now.0], outbox_row)
-}
-
-pub(super) fn next_due(connection: &Connection, now: Timestamp) -> Result<Option<Timestamp>> {
-    let mut statement = connection.prepare_cached("SELECT min(due) FROM outbox WHERE due > ?")?;
-    let due: Option<i64> = statement.query_row([now.0], |row| row.get(0))?;
+pub(super) fn next_due(connection: &Connection, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
+    let mut statement = connection.prepare_cached("SELECT min(due) FROM outbox WHERE lane = ? AND due > ?")?;
+    let due: Option<i64> = statement.query_row(params![lane.to_string(), now.0], |row| row.get(0))?;
     Ok(due.map(Timestamp))
 }
 
@@ -231,15 +239,18 @@ pub(super) fn outbox(connection: &Connection, run: Option<&RunId>) -> Result<Vec
     conditions.select(connection, OUTBOX, "ORDER BY id", outbox_row)
 }
 
-fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
+/// An action that cannot be read is no reason not to read the others.
+pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
+    let text = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
     Ok(OutboxRow {
         id: OutboxId(row.get(0)?),
         run: RunId::new(row.get::<_, String>(1)?),
-        due: Timestamp(row.get(2)?),
-        asked_at: Timestamp(row.get(3)?),
-        attempts: row.get(4)?,
-        problem: row.get(5)?,
-        action: record(row, 6)?,
+        key: row.get(2)?,
+        due: row.get::<_, Option<i64>>(3)?.map(Timestamp),
+        asked_at: Timestamp(row.get(4)?),
+        attempts: row.get(5)?,
+        problem: row.get(6)?,
+        action: decode(text).map_err(|failure| failure.one_line()),
     })
 }
 
@@ -284,7 +295,7 @@ impl Conditions {
     }
 }
 
-fn one<T>(
+pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
@@ -293,7 +304,7 @@ fn one<T>(
     connection.prepare_cached(sql)?.query_and_then(params, map)?.next().transpose()
 }
 
-fn many<T>(
+pub(super) fn many<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,

@@ -5,17 +5,17 @@ use std::fmt::Display;
 use rusqlite::{Connection, ToSql, params, params_from_iter};
 
 use super::failure::Error;
-use crate::model::action::Action;
-use crate::model::commit_status::CommitStatus;
+use super::outbox;
+use crate::model::commit_status::Posted;
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, RunId, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, RunId, StageName, WriterName};
 use crate::model::object::ObjectKey;
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::store::record::{RevisionRecord, encode, kind_text};
-use crate::store::{OutboxId, Transaction, Versioned, Write};
+use crate::store::{Transaction, Versioned, Write};
 
 /// A column and its value.
 type Column<'a> = (&'static str, &'a dyn ToSql);
@@ -33,12 +33,13 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
     match write {
         Write::Run(run) => put_run(connection, run),
         Write::Event { run, at, event } => append_event(connection, run, *at, event),
-        Write::Ask { run, action, due, at } => ask(connection, run, action, *due, *at),
-        Write::Withdraw { run, key } => {
-            execute(connection, "DELETE FROM outbox WHERE run = ? AND key = ?", params![run.as_str(), key])
-        }
-        Write::Done(id) => execute(connection, "DELETE FROM outbox WHERE id = ?", params![id.0]),
-        Write::Postpone { id, due, problem } => postpone(connection, *id, *due, problem),
+        Write::Ask { run, action, due, at } => outbox::ask(connection, run, action, *due, *at),
+        Write::Withdraw { run, key } => outbox::withdraw(connection, run, key),
+        Write::Done(id) => outbox::done(connection, *id),
+        Write::Postpone { id, due, problem } => outbox::postpone(connection, *id, *due, problem),
+        Write::Await { id, due, reason } => outbox::await_something(connection, *id, *due, reason),
+        Write::Wake { id, due } => outbox::wake(connection, *id, *due),
+        Write::Revive { lane, due, limit } => outbox::revive(connection, lane, *due, *limit),
         Write::Config(config) => put_config(connection, config),
         Write::RemoveConfig(key) => remove_config(connection, key),
         Write::Object(object) => put_object(connection, object),
@@ -59,7 +60,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         ),
         Write::Hold(hold) => put_hold(connection, hold),
         Write::Release(id) => execute(connection, "DELETE FROM holds WHERE id = ?", params![id.as_str()]),
-        Write::Posted { repository, status } => put_posted(connection, repository, status, now),
+        Write::Posted { repository, writer, posted } => put_posted(connection, repository, writer, posted, now),
         Write::Delivery { repository, id, at } => put_delivery(connection, repository, id, *at),
     }
 }
@@ -96,24 +97,6 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
 fn append_event(connection: &Connection, run: &RunId, at: Timestamp, event: &Event) -> Result<(), Error> {
     let record = encode(event)?;
     execute(connection, "INSERT INTO events (run, at, record) VALUES (?, ?, ?)", params![run.as_str(), at.0, record])
-}
-
-/// A replaced row gets a new id, so that whoever performs the old one cannot mark the new one done.
-fn ask(connection: &Connection, run: &RunId, action: &Action, due: Timestamp, at: Timestamp) -> Result<(), Error> {
-    let record = encode(action)?;
-    execute(
-        connection,
-        "INSERT OR REPLACE INTO outbox (run, key, due, asked_at, record) VALUES (?, ?, ?, ?, ?)",
-        params![run.as_str(), action.key(), due.0, at.0, record],
-    )
-}
-
-fn postpone(connection: &Connection, id: OutboxId, due: Timestamp, problem: &str) -> Result<(), Error> {
-    execute(
-        connection,
-        "UPDATE outbox SET due = ?, problem = ?, attempts = attempts + 1 WHERE id = ?",
-        params![due.0, problem, id.0],
-    )
 }
 
 fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Result<(), Error> {
@@ -212,13 +195,25 @@ fn put_hold(connection: &Connection, hold: &Hold) -> Result<(), Error> {
 fn put_posted(
     connection: &Connection,
     repository: &RepositoryName,
-    status: &CommitStatus,
+    writer: &WriterName,
+    posted: &Posted,
     now: Timestamp,
 ) -> Result<(), Error> {
+    let Posted { status, rendering } = posted;
     execute(
         connection,
-        "INSERT OR REPLACE INTO posted (repository, commit_id, context, at, record) VALUES (?, ?, ?, ?, ?)",
-        params![repository.as_str(), status.commit.as_str(), status.context, now.0, encode(status)?],
+        "INSERT OR REPLACE INTO posted (repository, writer, commit_id, context, is_open, rendering, at, record) \
+         VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+        params![
+            repository.as_str(),
+            writer.as_str(),
+            status.commit.as_str(),
+            status.context,
+            !status.state.is_final(),
+            i64::try_from(*rendering).unwrap_or(i64::MAX),
+            now.0,
+            encode(status)?
+        ],
     )
 }
 
@@ -228,7 +223,7 @@ fn put_delivery(connection: &Connection, repository: &RepositoryName, id: &str, 
     expect_one(added, format_args!("delivery {id}"))
 }
 
-fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<(), Error> {
+pub(super) fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql]) -> Result<(), Error> {
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

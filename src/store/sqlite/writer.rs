@@ -16,8 +16,9 @@ const QUEUE: usize = 1024;
 /// Jobs that share one sync to disk; bounds how long the first of them waits for the last.
 const GROUP: usize = 256;
 
-type Work = Box<dyn FnOnce(&Connection) -> Result<u64, Error> + Send>;
-type Outcome = Result<u64, CommitError>;
+/// What is done; what it finds is kept until it is known to be committed.
+type Work = Box<dyn FnOnce(&Connection) -> Result<(), Error> + Send>;
+type Outcome = Result<(), CommitError>;
 
 struct Job {
     work: Work,
@@ -41,16 +42,21 @@ impl Writer {
         Ok(Self { jobs: Some(jobs), thread: Some(thread) })
     }
 
-    /// Has `work` done in a transaction; what it wrote is on disk when this returns. It may count rows.
-    pub(super) async fn perform<F>(&self, work: F) -> Outcome
+    /// Has `work` done in a transaction; what it wrote is on disk when this returns what it found.
+    pub(super) async fn perform<T, F>(&self, work: F) -> Result<T, CommitError>
     where
-        F: FnOnce(&Connection) -> Result<u64, Error> + Send + 'static,
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     {
         let stopped = || CommitError::Failed(Failure::stalled("the store was shut down"));
         let (reply, outcome) = oneshot::channel();
+        let (found, finding) = oneshot::channel();
+        // Nobody may wait for it any more; the work is done all the same.
+        let work = move |connection: &Connection| work(connection).map(|value| drop(found.send(value)));
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(Job { work: Box::new(work), reply }).await.map_err(|_closed| stopped())?;
-        outcome.await.map_err(|_closed| stopped())?
+        outcome.await.map_err(|_closed| stopped())??;
+        finding.await.map_err(|_closed| stopped())
     }
 }
 
@@ -136,7 +142,7 @@ fn isolated(group: &Connection, work: Work) -> Result<Outcome, GroupError> {
     let step = |sql: &str| group.prepare_cached(sql)?.execute([]);
     step("SAVEPOINT job")?;
     let outcome = match work(group) {
-        Ok(rows) => Ok(rows),
+        Ok(()) => Ok(()),
         // Some errors, a full disk among them, make SQLite undo the whole transaction.
         Err(Error::Sqlite(error)) if group.is_autocommit() => return Err(error.into()),
         Err(error) => {
@@ -165,7 +171,10 @@ mod tests {
     }
 
     fn insert(bytes: usize) -> Work {
-        Box::new(move |connection| Ok(connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes as i64])? as u64))
+        Box::new(move |connection| {
+            connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes as i64])?;
+            Ok(())
+        })
     }
 
     fn rows(connection: &Connection) -> i64 {
@@ -181,7 +190,7 @@ mod tests {
             assert!(full.one_line().contains("the disk is full"), "{}", full.one_line());
         }
         assert_eq!(rows(&connection), 0);
-        assert!(matches!(commit_group(&mut connection, 1, vec![insert(1)])[..], [Ok(1)]));
+        assert!(matches!(commit_group(&mut connection, 1, vec![insert(1)])[..], [Ok(())]));
         assert_eq!(rows(&connection), 1);
     }
 

@@ -14,7 +14,10 @@ use async_trait::async_trait;
 
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
-use crate::store::{CommitError, Retention, Store, Transaction};
+use crate::model::action::Lane;
+use crate::model::ids::RunId;
+use crate::model::time::Timestamp;
+use crate::store::{CommitError, OutboxId, OutboxRow, Retention, Store, Transaction, Write};
 use crate::testing::memory_store::tables::Tables;
 
 /// What a store's file is on a real machine: it outlives the processes that open it.
@@ -36,6 +39,8 @@ pub struct MemoryStore {
     disk: MemoryDisk,
     clock: Arc<dyn Clock>,
     fence: u64,
+    /// The rows that are being performed, with their lane and run; the end of the process ends them.
+    claims: Mutex<BTreeMap<OutboxId, (Lane, RunId)>>,
 }
 
 impl MemoryDisk {
@@ -43,7 +48,7 @@ impl MemoryDisk {
     pub fn open(&self, clock: Arc<dyn Clock>) -> MemoryStore {
         let mut content = self.content();
         content.fence += 1;
-        MemoryStore { disk: self.clone(), clock, fence: content.fence }
+        MemoryStore { disk: self.clone(), clock, fence: content.fence, claims: Mutex::default() }
     }
 
     /// Puts a copy that [`Store::backup`] wrote in the place of what is there; no process may be using it.
@@ -92,6 +97,18 @@ impl MemoryStore {
         let content = self.disk.content();
         if content.fence == self.fence { Ok(content) } else { Err(CommitError::Fenced) }
     }
+
+    fn claims(&self) -> MutexGuard<'_, BTreeMap<OutboxId, (Lane, RunId)>> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The row that is no longer being performed after a write.
+fn ends_claim(write: &Write) -> Option<OutboxId> {
+    match write {
+        Write::Done(id) | Write::Postpone { id, .. } | Write::Await { id, .. } => Some(*id),
+        _ => None,
+    }
 }
 
 #[async_trait]
@@ -100,9 +117,32 @@ impl Store for MemoryStore {
         let now = self.clock.now();
         let mut content = self.owned()?;
         let mut tables = content.tables.clone();
+        let performed: Vec<OutboxId> = transaction.writes.iter().filter_map(ends_claim).collect();
         write::apply(&mut tables, transaction, now).map_err(|what| CommitError::Conflict { what })?;
         content.tables = tables;
+        let mut claims = self.claims();
+        performed.iter().for_each(|id| drop(claims.remove(id)));
         Ok(())
+    }
+
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
+        let content = self.owned()?;
+        let mut due: Vec<_> = content.tables.outbox.values().filter(|row| write::is_of(lane, row)).collect();
+        due.retain(|row| row.due.is_some_and(|due| due <= now));
+        due.sort_by_key(|row| (row.due, row.id));
+        let (mut claims, mut rows) = (self.claims(), Vec::new());
+        for row in due {
+            let claim = (lane.clone(), row.run.clone());
+            if rows.len() < limit as usize && !claims.values().any(|known| *known == claim) {
+                claims.insert(row.id, claim);
+                rows.push(OutboxRow::clone(row));
+            }
+        }
+        Ok(rows)
+    }
+
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
+        self.owned().map(|_content| drop(self.claims().remove(&id)))
     }
 
     async fn retain(&self, retention: Retention) -> Result<u64, Failure> {

@@ -3,10 +3,11 @@
 use async_trait::async_trait;
 
 use crate::error::{Failure, Result};
-use crate::model::commit_status::CommitStatus;
+use crate::model::action::Lane;
+use crate::model::commit_status::Posted;
 use crate::model::hold::Hold;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -16,6 +17,7 @@ use crate::model::time::Timestamp;
 use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, Versioned};
 use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
+use crate::testing::memory_store::write::is_of;
 
 /// Fewer digits of a commit id than this name no revision.
 const SHORTEST_PREFIX: usize = 4;
@@ -171,24 +173,26 @@ impl ReadStore for MemoryStore {
         Ok(holds)
     }
 
-    async fn posted(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Vec<CommitStatus>> {
+    async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
         let tables = self.tables();
-        let of_commit = tables.posted.iter().filter(|((of, on, _), _)| of == repository && on == commit);
-        Ok(of_commit.map(|(_, (_, status))| CommitStatus::clone(status)).collect())
+        let is_asked =
+            |of: &RepositoryName, by: &WriterName, on: &CommitId| of == repository && by == writer && on == commit;
+        let found = tables.posted.iter().filter(|((of, by, on, _), _)| is_asked(of, by, on));
+        Ok(found.map(|(_, (_, posted))| Posted::clone(posted)).collect())
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         Ok(self.tables().deliveries.contains_key(&(repository.clone(), id.to_owned())))
     }
 
-    async fn due(&self, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>> {
-        let tables = self.tables();
-        let due = tables.outbox.values().filter(|row| row.due <= now);
-        Ok(due.take(limit as usize).map(|row| OutboxRow::clone(row)).collect())
+    async fn last_event(&self) -> Result<u64> {
+        Ok(self.tables().number.unsigned_abs())
     }
 
-    async fn next_due(&self, now: Timestamp) -> Result<Option<Timestamp>> {
-        Ok(self.tables().outbox.values().map(|row| row.due).filter(|due| *due > now).min())
+    async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
+        let tables = self.tables();
+        let of_lane = tables.outbox.values().filter(|row| is_of(lane, row));
+        Ok(of_lane.filter_map(|row| row.due).filter(|due| *due > now).min())
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

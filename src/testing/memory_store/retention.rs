@@ -7,7 +7,8 @@ use rpds::RedBlackTreeMapSync as Map;
 use crate::model::ids::{CommitId, PlanId, RunId};
 use crate::model::run::Run;
 use crate::model::state::RevisionResult;
-use crate::store::Retention;
+use crate::model::time::Timestamp;
+use crate::store::{OutboxRow, Retention};
 use crate::testing::memory_store::tables::Tables;
 
 /// What open runs still need.
@@ -45,7 +46,17 @@ pub(super) fn retain(tables: &mut Tables, retention: Retention) -> u64 {
         .collect();
     gone + delete(&mut tables.plans, |id, plan| plan.at < before && !planned.contains(id) && !needed.plans.contains(id))
         + delete(&mut tables.posted, |_, (at, _)| *at < before)
+        + forget_actions(tables, before)
         + delete(&mut tables.deliveries, |_, at| *at < before)
+}
+
+/// Reports that nobody took, and what was given up.
+fn forget_actions(tables: &mut Tables, before: Timestamp) -> u64 {
+    let old = |row: &OutboxRow| row.asked_at < before && (row.run.as_str() == "report" || row.due.is_none());
+    let gone = delete(&mut tables.outbox, |_, row| old(row));
+    let left = tables.outbox.clone();
+    delete(&mut tables.asked, |_, id| !left.contains_key(id));
+    gone
 }
 
 fn needed(tables: &Tables) -> Needed {

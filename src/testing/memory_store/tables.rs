@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::commit_status::CommitStatus;
+use crate::model::commit_status::Posted;
 use crate::model::hold::Hold;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName,
+    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
 };
 use crate::model::object::ObjectKey;
 use crate::model::plan::Plan;
@@ -23,6 +23,9 @@ pub(super) type Row<T> = Arc<Versioned<T>>;
 pub(super) type Place = (ProjectName, StageName, ObjectKey);
 /// The order in which runs are listed: when they were created, then in which order they came.
 pub(super) type RunOrder = (Timestamp, i64);
+
+/// An entry of a writer's ledger: a context of a commit.
+pub(super) type Entry = (RepositoryName, WriterName, CommitId, String);
 
 /// Everything that is stored.
 #[derive(Clone, Debug, Default)]
@@ -43,7 +46,7 @@ pub(super) struct Tables {
     pub(super) plans: Map<PlanId, Arc<Plan>>,
     pub(super) passed: Map<(ServiceKey, Digest), (CommitId, Timestamp)>,
     pub(super) holds: Map<HoldId, Arc<Hold>>,
-    pub(super) posted: Map<(RepositoryName, CommitId, String), (Timestamp, Arc<CommitStatus>)>,
+    pub(super) posted: Map<Entry, (Timestamp, Arc<Posted>)>,
     pub(super) deliveries: Map<(RepositoryName, String), Timestamp>,
 }
 

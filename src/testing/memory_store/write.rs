@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::action::Action;
+use crate::model::action::{Action, Lane};
 use crate::model::ids::RunId;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
@@ -31,7 +31,14 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::Ask { run, action, due, at } => ask(tables, run, *action, due, at),
         Write::Withdraw { run, key } => withdraw(tables, run, key),
         Write::Done(id) => done(tables, id),
-        Write::Postpone { id, due, problem } => postpone(tables, id, due, problem),
+        Write::Postpone { id, due, problem } => {
+            change(tables, id, |row| OutboxRow { due: Some(due), problem, attempts: row.attempts + 1, ..row });
+        }
+        Write::Await { id, due, reason } => change(tables, id, |row| OutboxRow { due, problem: reason, ..row }),
+        Write::Wake { id, due } => {
+            change(tables, id, |row| OutboxRow { due: row.due.map(|before| before.min(due)), ..row });
+        }
+        Write::Revive { lane, due, limit } => revive(tables, &lane, due, limit),
         Write::Config(config) => return put(&mut tables.configs, config.value.key.clone(), *config),
         Write::RemoveConfig(key) => return remove(&mut tables.configs, key.value, key.version),
         Write::Object(object) => {
@@ -56,9 +63,9 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::Release(id) => {
             tables.holds.remove_mut(&id);
         }
-        Write::Posted { repository, status } => {
-            let key = (repository, status.commit.clone(), status.context.clone());
-            tables.posted.insert_mut(key, (now, Arc::new(*status)));
+        Write::Posted { repository, writer, posted } => {
+            let key = (repository, writer, posted.status.commit.clone(), posted.status.context.clone());
+            tables.posted.insert_mut(key, (now, Arc::new(*posted)));
         }
         Write::Delivery { repository, id, at } => {
             let named = format!("delivery {id}");
@@ -91,13 +98,15 @@ fn put_run(tables: &mut Tables, run: Versioned<Run>) -> Result<(), String> {
 
 /// A replaced row gets a new id, so that whoever performs the old one cannot mark the new one done.
 fn ask(tables: &mut Tables, run: RunId, action: Action, due: Timestamp, asked_at: Timestamp) {
-    let asked = (run.clone(), action.key());
+    let key = action.key();
+    let asked = (run.clone(), key.clone());
     if let Some(old) = tables.asked.get(&asked).copied() {
         tables.outbox.remove_mut(&old);
     }
     let id = OutboxId(tables.next_number());
     tables.asked.insert_mut(asked, id);
-    let row = OutboxRow { id, run, action, due, asked_at, attempts: 0, problem: String::new() };
+    let problem = String::new();
+    let row = OutboxRow { id, run, key, action: Ok(action), due: Some(due), asked_at, attempts: 0, problem };
     tables.outbox.insert_mut(id, Arc::new(row));
 }
 
@@ -109,16 +118,28 @@ fn withdraw(tables: &mut Tables, run: RunId, key: String) {
 
 fn done(tables: &mut Tables, id: OutboxId) {
     if let Some(row) = tables.outbox.get(&id).cloned() {
-        tables.asked.remove_mut(&(row.run.clone(), row.action.key()));
+        tables.asked.remove_mut(&(row.run.clone(), row.key.clone()));
         tables.outbox.remove_mut(&id);
     }
 }
 
-fn postpone(tables: &mut Tables, id: OutboxId, due: Timestamp, problem: String) {
-    if let Some(row) = tables.outbox.get(&id).cloned() {
-        let attempts = row.attempts + 1;
-        tables.outbox.insert_mut(id, Arc::new(OutboxRow { due, problem, attempts, ..OutboxRow::clone(&row) }));
+fn change(tables: &mut Tables, id: OutboxId, change: impl FnOnce(OutboxRow) -> OutboxRow) {
+    if let Some(row) = tables.outbox.get(&id).map(|row| OutboxRow::clone(row)) {
+        tables.outbox.insert_mut(id, Arc::new(change(row)));
     }
+}
+
+fn revive(tables: &mut Tables, lane: &Lane, due: Timestamp, limit: u32) {
+    let parked = |row: &&Arc<OutboxRow>| row.due.is_none() && is_of(lane, row);
+    let newest_first = tables.outbox.values().rev().filter(parked).map(|row| row.id);
+    for id in newest_first.take(limit as usize).collect::<Vec<_>>() {
+        change(tables, id, |row| OutboxRow { due: Some(due), ..row });
+    }
+}
+
+/// Whether a row is performed in a lane.
+pub(super) fn is_of(lane: &Lane, row: &OutboxRow) -> bool {
+    row.action.as_ref().is_ok_and(|action| action.lane() == *lane)
 }
 
 fn put_revision(tables: &mut Tables, revision: RevisionState) {

@@ -4,8 +4,8 @@ INSERT INTO runs (id, version, is_sequence, is_open, repository, project, stage,
           '1111111111111111111111111111111111111111', 1795248600000, '{"v":1,"record":{}}');
 INSERT INTO events (run, at, record)
   VALUES ('01KAG0000000000000000000', 1795248600000, '{"v":1,"record":{"event":"admitted"}}');
-INSERT INTO outbox (run, key, due, asked_at, record)
-  VALUES ('01KAG0000000000000000000', 'timer/retry', 1795248601000, 1795248600000,
+INSERT INTO outbox (lane, run, key, due, asked_at, record)
+  VALUES ('runs', '01KAG0000000000000000000', 'timer/retry', 1795248601000, 1795248600000,
           '{"v":1,"record":{"action":"clearTimer","timer":"retry"}}');
 INSERT INTO configs (project, stage, name, version, repository, digest, is_settled, record)
   VALUES ('shop', 'dev', 'web', 1, 'shop', 'sha256:bb', 1, '{"v":1,"record":{}}');
@@ -18,5 +18,6 @@ INSERT INTO revisions (repository, commit_id, at, plan, record)
 INSERT INTO passed VALUES ('shop', 'dev', 'web', 'sha256:dd', '1111111111111111111111111111111111111111', 1795248600000);
 INSERT INTO holds VALUES ('h1', 1795248600000, '{"v":1,"record":{}}');
 INSERT INTO posted
-  VALUES ('shop', '1111111111111111111111111111111111111111', 'launchway/dev', 1795248600000, '{"v":1,"record":{}}');
+  VALUES ('shop', 'notes', '1111111111111111111111111111111111111111', 'launchway/dev', 0, 7, 1795248600000,
+          '{"v":1,"record":{}}');
 INSERT INTO deliveries VALUES ('shop', 'd1', 1795248600000);

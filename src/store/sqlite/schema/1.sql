@@ -41,16 +41,17 @@ CREATE INDEX events_by_time ON events (at);
 
 CREATE TABLE outbox (
   id       INTEGER PRIMARY KEY AUTOINCREMENT,
+  lane     TEXT    NOT NULL,
   run      TEXT    NOT NULL,
   key      TEXT    NOT NULL,
-  due      INTEGER NOT NULL,
+  due      INTEGER, -- nothing: until it is revived
   asked_at INTEGER NOT NULL,
   attempts INTEGER NOT NULL DEFAULT 0,
   problem  TEXT    NOT NULL DEFAULT '',
   record   TEXT    NOT NULL,
   UNIQUE (run, key)
 ) STRICT;
-CREATE INDEX outbox_by_due ON outbox (due);
+CREATE INDEX outbox_by_due ON outbox (lane, due, id);
 
 CREATE TABLE configs (
   number     INTEGER PRIMARY KEY,
@@ -127,12 +128,16 @@ CREATE TABLE holds (
 
 CREATE TABLE posted (
   repository TEXT    NOT NULL,
+  writer     TEXT    NOT NULL,
   commit_id  TEXT    NOT NULL,
   context    TEXT    NOT NULL,
+  is_open    INTEGER NOT NULL, -- pending or running
+  rendering  INTEGER NOT NULL,
   at         INTEGER NOT NULL,
   record     TEXT    NOT NULL,
-  PRIMARY KEY (repository, commit_id, context)
+  PRIMARY KEY (repository, writer, commit_id, context)
 ) STRICT;
+CREATE INDEX posted_open ON posted (repository, context) WHERE is_open;
 CREATE INDEX posted_by_time ON posted (at);
 
 CREATE TABLE deliveries (

@@ -1,0 +1,229 @@
+//! One writer of one repository: takes the reports that it is asked for, one after the other, and writes what is news
+//! to it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+
+use crate::control::reporter::rendering;
+use crate::error::{Failure, Result};
+use crate::executor::drive::Driver;
+use crate::executor::outbox::{STORE_PAUSE, pause_after};
+use crate::executor::transition::Input;
+use crate::executor::writer_lanes::WriterLane;
+use crate::forge::{Refusal, StatusWriter};
+use crate::model::action::Action;
+use crate::model::commit_status::{CommitStatus, Posted};
+use crate::model::ids::CommitId;
+use crate::model::time::Timestamp;
+use crate::report::ledger;
+use crate::store::{OutboxRow, Write};
+
+/// How long one write may take; whoever takes longer is asked again later, and takes up what was not written.
+const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long to wait when nothing is known to come: a safety net, not a schedule.
+const IDLE: Duration = Duration::from_secs(30);
+
+/// Writes for one writer.
+pub(super) struct ReportLane {
+    driver: Driver,
+    asked: Arc<WriterLane>,
+    writer: Arc<dyn StatusWriter>,
+    writes: Arc<Semaphore>,
+    health: Mutex<Health>,
+}
+
+/// What the last writes say about the next.
+#[derive(Clone, Debug, Default)]
+struct Health {
+    /// How many writes failed in a row.
+    failures: u32,
+    /// The writer is left alone until then.
+    rests_until: Timestamp,
+    /// Whether it refuses everything, as far as is known.
+    refuses: bool,
+    /// Whether reports may wait until it takes one.
+    parked: bool,
+}
+
+impl ReportLane {
+    /// A lane that wrote nothing yet. `writes` bounds how many of all lanes write at once.
+    pub(super) fn new(
+        driver: Driver,
+        asked: Arc<WriterLane>,
+        writer: Arc<dyn StatusWriter>,
+        writes: Arc<Semaphore>,
+    ) -> Self {
+        Self { driver, asked, writer, writes, health: Mutex::default() }
+    }
+
+    /// Works until told to stop.
+    pub(super) async fn run(&self, stop: CancellationToken) {
+        self.asked.retry(); // what was refused before the daemon started may be taken now
+        while !stop.is_cancelled() {
+            let pause = self.work().await.unwrap_or_else(|failure| {
+                let (lane, problem) = (self.asked.lane(), failure.one_line());
+                tracing::error!(%lane, problem, "cannot read or remember what was reported");
+                STORE_PAUSE
+            });
+            tokio::select! {
+                () = stop.cancelled() => {}
+                () = self.asked.woken() => {}
+                () = tokio::time::sleep(pause) => {}
+            }
+        }
+    }
+
+    /// Reports everything that is due; says how long nothing more will come by itself.
+    pub(super) async fn work(&self) -> Result<Duration> {
+        if self.asked.takes_retry() {
+            self.expect_more();
+            self.revive(1).await?;
+        }
+        loop {
+            let now = self.driver.clock.now();
+            let rests_until = self.health().rests_until;
+            if now < rests_until {
+                return Ok(rests_until.since(now));
+            }
+            let Some(row) = self.driver.claim(&self.asked.lane(), 1).await?.pop() else {
+                return Ok(self.next_due().await?.map_or(IDLE, |due| due.since(now).min(IDLE)));
+            };
+            if let Err(failure) = self.report(&row).await {
+                self.driver.give_back(row.id).await?;
+                return Err(failure);
+            }
+        }
+    }
+
+    /// When something comes due that is not due now.
+    pub(super) async fn next_due(&self) -> Result<Option<Timestamp>> {
+        self.driver.store.next_due(&self.asked.lane(), self.driver.clock.now()).await
+    }
+
+    async fn report(&self, row: &OutboxRow) -> Result<()> {
+        let outcome = match &row.action {
+            Ok(Action::Report { commit, .. }) => self.bring_up_to_date(commit).await?,
+            Ok(_) => Err(Refusal::Commit(Failure::stalled("it is no report"))),
+            Err(problem) => {
+                tracing::error!(lane = %self.asked.lane(), problem, "a report cannot be read");
+                let write = Write::Await { id: row.id, due: None, reason: problem.clone() };
+                return self.commit(vec![Input::Write(Box::new(write))]).await;
+            }
+        };
+        self.driver.metrics.action(&row.key, outcome.is_ok());
+        match outcome {
+            Ok(()) => self.written(row).await,
+            Err(refusal) => self.refused(row, &refusal).await,
+        }
+    }
+
+    /// Writes what is news until nothing is. A status that is open may have been overtaken before the ledger had it, in
+    /// which case nobody asks for it again: so it is looked for.
+    async fn bring_up_to_date(&self, commit: &CommitId) -> Result<Result<(), Refusal>> {
+        let (repository, writer) = (&self.asked.repository, &self.asked.writer);
+        loop {
+            let posted = self.driver.store.posted(repository, writer, commit).await?;
+            let rendering = rendering(&*self.driver.store, repository, commit, &posted).await?;
+            let number = rendering.number;
+            let news = ledger::news(&posted, rendering);
+            if news.is_empty() {
+                return Ok(Ok(()));
+            }
+            let last = news.iter().all(|status| status.state.is_final());
+            for batch in news.chunks(self.writer.batch().max(1)) {
+                if let Err(refusal) = self.write(batch).await {
+                    return Ok(Err(refusal));
+                }
+                self.commit(batch.iter().map(|status| self.posted(status, number)).collect()).await?;
+            }
+            if last {
+                return Ok(Ok(()));
+            }
+        }
+    }
+
+    async fn write(&self, batch: &[CommitStatus]) -> Result<(), Refusal> {
+        let closed = |_| Refusal::Busy(Failure::transient("nothing is written any more"));
+        let _one_of_all = self.writes.acquire().await.map_err(closed)?;
+        let written = tokio::time::timeout(WRITE_TIMEOUT, self.writer.write(batch)).await;
+        written.unwrap_or_else(|_elapsed| {
+            let message = format!("writing statuses took longer than {} seconds", WRITE_TIMEOUT.as_secs());
+            Err(Refusal::Busy(Failure::transient(message)))
+        })
+    }
+
+    fn posted(&self, status: &CommitStatus, rendering: u64) -> Input {
+        let posted = Box::new(Posted { status: status.clone(), rendering });
+        let (repository, writer) = (self.asked.repository.clone(), self.asked.writer.clone());
+        Input::Write(Box::new(Write::Posted { repository, writer, posted }))
+    }
+
+    /// What is taken now tells that what was refused may be taken too.
+    async fn written(&self, row: &OutboxRow) -> Result<()> {
+        self.commit(vec![Input::Write(Box::new(Write::Done(row.id))), self.problem(None)]).await?;
+        let before = std::mem::take(&mut *self.health());
+        if before.refuses {
+            tracing::info!(lane = %self.asked.lane(), "statuses are written again");
+        }
+        if before.parked {
+            self.revive(u32::MAX).await?;
+        }
+        Ok(())
+    }
+
+    async fn refused(&self, row: &OutboxRow, refusal: &Refusal) -> Result<()> {
+        let (id, lane, problem) = (row.id, self.asked.lane(), refusal.failure().one_line());
+        let inputs = match refusal {
+            Refusal::Busy(_) => {
+                tracing::warn!(%lane, problem, "statuses cannot be written now");
+                vec![Input::Write(Box::new(Write::Postpone { id, due: self.rest(), problem }))]
+            }
+            Refusal::All(_) => {
+                tracing::error!(%lane, problem, "statuses are refused");
+                *self.health() = Health { refuses: true, parked: true, ..Health::default() };
+                let parked = Write::Await { id, due: None, reason: problem.clone() };
+                vec![Input::Write(Box::new(parked)), self.problem(Some(problem))]
+            }
+            Refusal::Commit(_) => {
+                tracing::error!(%lane, problem, "the statuses of a commit are refused");
+                vec![Input::Write(Box::new(Write::Done(id))), self.problem(Some(problem))]
+            }
+        };
+        self.commit(inputs).await
+    }
+
+    /// Somebody says that the writer may take again what it did not.
+    fn expect_more(&self) {
+        let mut health = self.health();
+        health.rests_until = Timestamp::default();
+        health.parked = true;
+    }
+
+    /// Leaves the writer alone for a while, longer each time.
+    fn rest(&self) -> Timestamp {
+        let mut health = self.health();
+        health.rests_until = self.driver.clock.now() + pause_after(health.failures);
+        health.failures += 1;
+        health.rests_until
+    }
+
+    fn problem(&self, problem: Option<String>) -> Input {
+        Input::StatusProblem(self.asked.repository.clone(), self.asked.writer.clone(), problem)
+    }
+
+    async fn revive(&self, limit: u32) -> Result<()> {
+        let due = self.driver.clock.now();
+        self.commit(vec![Input::Write(Box::new(Write::Revive { lane: self.asked.lane(), due, limit }))]).await
+    }
+
+    async fn commit(&self, inputs: Vec<Input>) -> Result<()> {
+        self.driver.commit(&inputs).await
+    }
+
+    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+        self.health.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
