@@ -12,6 +12,7 @@ mod support {
     pub(crate) mod kernel;
 }
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +24,7 @@ use launchway::executor::transition::Input;
 use launchway::manifest::Options;
 use launchway::model::ids::{ConfigKey, RepositoryName};
 use launchway::model::plan::Plan;
-use launchway::model::state::{ConfigState, RepositoryState, RevisionResult, Version, Wanted};
+use launchway::model::state::{ConfigState, RepositoryState, RevisionResult, Target, Version, Wanted};
 use launchway::source::{self, Limits, Mirror, Remote, RemoteUrl};
 use launchway::store::sqlite::SqliteStore;
 use launchway::store::{Versioned, Write};
@@ -141,7 +142,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             latest_version: 1,
             serving: Some(serving),
             attempted: None,
-            wanted: Wanted { version: Some(1), replicas: 2, ..Wanted::default() },
+            wanted: Wanted { targets: BTreeMap::from([(1, Target::ALL)]), replicas: 2, ..Wanted::default() },
             scaled: None,
             removed: false,
         };

@@ -1,9 +1,7 @@
 //! Performs one action. Each is short and idempotent; what it leads to is handed back as inputs for the driver.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
-
-use serde_json::Value;
 
 use crate::engine::sequence::chain;
 use crate::error::{Class, Failure, Result};
@@ -12,14 +10,14 @@ use crate::executor::start::{queued_run, sequence_run};
 use crate::executor::transition::Input;
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{PlanId, RunId, ServiceKey, StageName};
-use crate::model::object::{Kind, ObjectKey};
+use crate::model::ids::{PlanId, ProjectName, RunId, ServiceKey, StageName};
 use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
-use crate::model::pod::{Pod, PodId, PodOwner};
+use crate::model::pod::{Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::run::Run;
 use crate::model::state::RevisionResult;
-use crate::runtime::Runtime;
+use crate::model::time::Timestamp;
+use crate::runtime::{Objects, Runtime, references};
 use crate::store::{ReadStore, Write};
 
 /// How many later revisions are asked whether they waited; more than are pushed while a stage runs.
@@ -150,7 +148,7 @@ impl Performer {
     }
 }
 
-/// Starts a pod with everything that its template refers to.
+/// Starts a run-once pod with everything that its template refers to.
 ///
 /// # Errors
 /// `Waiting` while its image is prepared or an object that it needs is missing.
@@ -160,14 +158,28 @@ pub async fn start_pod(store: &dyn ReadStore, runtime: &dyn Runtime, pod: &Pod) 
     runtime.start_pod(pod, &objects).await
 }
 
-/// The ConfigMaps and Secrets of the pod's stage that its template names, as far as they exist.
-async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<BTreeMap<ObjectKey, Value>> {
-    let wanted = references(pod);
+/// Brings a version to so many pods, with everything that its template refers to. Says when to ask again.
+///
+/// # Errors
+/// As [`start_pod`].
+pub async fn scale(store: &dyn ReadStore, runtime: &dyn Runtime, set: &ReplicaSet) -> Result<Option<Timestamp>> {
+    if set.replicas == 0 {
+        return runtime.scale(set, &Objects::new()).await;
+    }
+    let pod = set.pod(0);
+    runtime.prepare(&pod).await?;
+    let objects = referred_objects(store, &pod).await?;
+    runtime.scale(set, &objects).await
+}
+
+/// What the pod's template refers to in its stage, as far as it exists.
+async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<Objects> {
+    let wanted = references::of(pod);
     if wanted.is_empty() {
-        return Ok(BTreeMap::new());
+        return Ok(Objects::new());
     }
     let (project, stage) = home(store, pod).await?;
-    let mut found = BTreeMap::new();
+    let mut found = Objects::new();
     for key in wanted {
         if let Some(object) = store.object(&project, &stage, &key).await? {
             found.insert(key, object.value.object.content.clone());
@@ -176,7 +188,7 @@ async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<BTreeMap<O
     Ok(found)
 }
 
-async fn home(store: &dyn ReadStore, pod: &Pod) -> Result<(crate::model::ids::ProjectName, StageName)> {
+async fn home(store: &dyn ReadStore, pod: &Pod) -> Result<(ProjectName, StageName)> {
     match &pod.owner {
         PodOwner::Version { config, .. } => Ok((config.project.clone(), config.stage.clone())),
         PodOwner::Run { run, .. } => {
@@ -187,27 +199,4 @@ async fn home(store: &dyn ReadStore, pod: &Pod) -> Result<(crate::model::ids::Pr
             Ok((service.project, service.stage))
         }
     }
-}
-
-fn references(pod: &Pod) -> Vec<ObjectKey> {
-    let spec = &pod.template.spec;
-    let mut keys = Vec::new();
-    let mut add = |kind: Kind, name: &str| keys.push(ObjectKey { kind, name: name.to_owned() });
-    for container in spec.init_containers.iter().chain(&spec.containers) {
-        for source in &container.env_from {
-            source.config_map_ref.iter().for_each(|reference| add(Kind::ConfigMap, &reference.name));
-            source.secret_ref.iter().for_each(|reference| add(Kind::Secret, &reference.name));
-        }
-        for source in container.env.iter().filter_map(|variable| variable.value_from.as_ref()) {
-            source.config_map_key_ref.iter().for_each(|reference| add(Kind::ConfigMap, &reference.name));
-            source.secret_key_ref.iter().for_each(|reference| add(Kind::Secret, &reference.name));
-        }
-    }
-    for volume in &spec.volumes {
-        volume.config_map.iter().for_each(|source| add(Kind::ConfigMap, &source.name));
-        volume.secret.iter().for_each(|source| add(Kind::Secret, &source.secret_name));
-    }
-    keys.sort();
-    keys.dedup();
-    keys
 }

@@ -8,32 +8,36 @@ use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
 
-use crate::engine::deployment::machine::version_pod;
+use crate::engine::deployment::machine;
+use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::{self, Serving};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::perform::start_pod;
+use crate::executor::perform;
 use crate::executor::services::reconcile_services;
 use crate::executor::transition::{Input, Touched};
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace};
-use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
+use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, Versioned};
 use crate::model::time::Timestamp;
+use crate::runtime::replicas::ENDED_PODS_KEPT;
 use crate::runtime::{Runtime, RuntimeChange};
 
 /// How often everything is reconciled although nothing is announced.
 const RESYNC: Duration = Duration::from_secs(60);
-/// The pause before a pod that could not be started is tried again.
-const START_PAUSE: Duration = Duration::from_secs(2);
+/// The pause after the first failure, of the store or to start pods; it doubles with each that follows.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause between two tries to start pods.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
 /// Brings what is there to what is wanted, and tells runs what became of their pods.
 #[derive(Clone)]
 pub struct Reconciler {
     driver: Driver,
     runtime: Arc<dyn Runtime>,
-    problems: Arc<Mutex<BTreeMap<ConfigKey, String>>>,
+    problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
     /// Run-once pods whose end was reported to the run that waits for it.
     reported: Arc<Mutex<BTreeSet<PodId>>>,
 }
@@ -42,6 +46,14 @@ impl std::fmt::Debug for Reconciler {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Reconciler").finish_non_exhaustive()
     }
+}
+
+/// Why a deployment config cannot be brought to what is wanted.
+#[derive(Debug, Default)]
+struct Problem {
+    message: String,
+    /// How often that was tried.
+    tries: u32,
 }
 
 /// What is to be reconciled next, and when.
@@ -62,7 +74,7 @@ impl Reconciler {
 
     /// What holds a deployment config's pods back, if anything is known.
     pub fn problem(&self, config: &ConfigKey) -> Option<String> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner).get(config).cloned()
+        self.problems().get(config).map(|problem| problem.message.clone())
     }
 
     /// Works until told to stop.
@@ -75,7 +87,7 @@ impl Reconciler {
             if let Err(failure) = self.reconcile(&mut queue).await {
                 tracing::error!(problem = failure.one_line(), "cannot reconcile what runs with what is wanted");
                 queue.everything = true;
-                tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(START_PAUSE) => {} }
+                tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(FIRST_PAUSE) => {} }
             }
             let wait = queue.next(self.driver.clock.now());
             tokio::select! {
@@ -108,6 +120,7 @@ impl Reconciler {
         let everything = std::mem::take(&mut queue.everything);
         if std::mem::take(&mut queue.objects) || everything {
             reconcile_services(&*self.driver.store, &*self.runtime).await?;
+            queue.configs.extend(self.problems().keys().cloned()); // what was missing may be there now
         }
         let mut namespaces: BTreeMap<Namespace, Vec<Versioned<ConfigState>>> = BTreeMap::new();
         for namespace in std::mem::take(&mut queue.namespaces) {
@@ -170,52 +183,73 @@ impl Reconciler {
         pods: &[ObservedPod],
     ) -> Result<Option<Timestamp>> {
         let state = &config.value;
-        let is_mine =
-            |pod: &&ObservedPod| matches!(&pod.owner, PodOwner::Version { config, .. } if config == &state.key);
-        let mine: Vec<ObservedPod> = pods.iter().filter(is_mine).cloned().collect();
         let now = self.driver.clock.now();
-        let serving = serve::decide(&state.wanted, &mine, now);
-        let started = self.act(state, &serving).await;
-        self.remember(&state.key, started.as_ref().err());
-        self.tell_owner(state, &serving, &mine).await?;
-        if state.removed && mine.iter().all(|pod| matches!(pod.phase, PodPhase::Ended { .. })) {
-            self.forget(&state.key, &mine).await?;
-        }
-        let retry = started.is_err().then(|| now + START_PAUSE);
-        Ok(serving.decide_again.into_iter().chain(retry).min())
-    }
-
-    async fn act(&self, state: &ConfigState, serving: &Serving) -> Result<()> {
-        for pod in &serving.stop {
-            self.runtime.stop_pod(pod).await?;
-        }
-        for pod in &serving.remove {
-            self.runtime.remove_pod(pod).await?;
-        }
-        let (Some(version), false) = (state.wanted.version, serving.start.is_empty()) else { return Ok(()) };
-        let Some(Run::Deployment(run)) =
-            self.driver.store.run(&state.key.deployment(version)).await?.map(|run| run.value)
-        else {
-            return Err(Failure::stalled(format!("the record of {} version {version} is gone", state.key)));
-        };
-        for number in &serving.start {
-            start_pod(&*self.driver.store, &*self.runtime, &version_pod(&run, *number)).await?;
-        }
-        Ok(())
-    }
-
-    fn remember(&self, config: &ConfigKey, failure: Option<&Failure>) {
-        let mut problems = self.problems.lock().unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            None => problems.remove(config),
-            Some(failure) => {
-                let problem = failure.one_line();
-                if problems.get(config) != Some(&problem) {
-                    tracing::warn!(%config, problem, "cannot bring a deployment config to what is wanted");
-                }
-                problems.insert(config.clone(), problem)
+        let observed = Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
+        let serving = serve::decide(&state.wanted, &observed);
+        let scaled = self.scale(state, &serving, &observed).await;
+        let again = match &scaled {
+            Ok(again) => {
+                self.forget_problem(&state.key);
+                *again
             }
+            Err(failure) => Some(now + self.remember(&state.key, failure)),
         };
+        self.tell_owner(state, &serving, pods).await?;
+        if state.removed && observed.is_gone() {
+            self.forget(&state.key, pods).await?;
+        }
+        Ok(serving.decide_again.into_iter().chain(again).min())
+    }
+
+    /// Brings each version to its next count. Those that lose pods come first: others may need their room.
+    async fn scale(&self, state: &ConfigState, serving: &Serving, observed: &Observed) -> Result<Option<Timestamp>> {
+        let ended: u32 = observed.versions.values().map(|count| count.ended).sum();
+        let tidy = ended as usize <= ENDED_PODS_KEPT;
+        let differs = |(version, pods): &(&u32, &u32)| !tidy || observed.of(**version).living != **pods;
+        let mut sets: Vec<(u32, u32)> = serving.counts.iter().filter(differs).map(|(v, pods)| (*v, *pods)).collect();
+        sets.sort_by_key(|(version, pods)| *pods > observed.of(*version).living);
+        let mut again = None;
+        for (version, replicas) in sets {
+            let set = self.replica_set(state, version, replicas).await?;
+            let later = perform::scale(&*self.driver.store, &*self.runtime, &set).await?;
+            again = again.into_iter().chain(later).min();
+        }
+        Ok(again)
+    }
+
+    /// A version with so many pods, as its deployment was asked for.
+    async fn replica_set(&self, state: &ConfigState, version: u32, replicas: u32) -> Result<ReplicaSet> {
+        let run = self.driver.store.run(&state.key.deployment(version)).await?.map(|run| run.value);
+        match run {
+            Some(Run::Deployment(run)) => {
+                let min_ready_seconds = state.wanted.min_ready_seconds;
+                Ok(ReplicaSet { min_ready_seconds, ..machine::replica_set(&run, replicas) })
+            }
+            _ if replicas == 0 => Ok(ReplicaSet::nothing_of(state.key.clone(), version, state.namespace.clone())),
+            _ => Err(Failure::stalled(format!("the record of {} version {version} is gone", state.key))),
+        }
+    }
+
+    fn problems(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Problem>> {
+        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn forget_problem(&self, config: &ConfigKey) {
+        self.problems().remove(config);
+    }
+
+    /// Notes what holds a deployment config back; says how long to wait before it is tried again.
+    fn remember(&self, config: &ConfigKey, failure: &Failure) -> Duration {
+        let message = failure.one_line();
+        let mut problems = self.problems();
+        let problem = problems.entry(config.clone()).or_default();
+        if problem.message != message {
+            tracing::warn!(%config, problem = message, "cannot bring a deployment config to what is wanted");
+            problem.message = message;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(problem.tries)).min(LONGEST_PAUSE);
+        problem.tries += 1;
+        pause
     }
 
     /// Tells the run that waits for it how far it is; a run that knows already ignores it.
@@ -225,14 +259,18 @@ impl Reconciler {
             generation: state.wanted.generation,
             progress: serving.progress,
             converged: serving.converged,
-            problem: self.problem(&state.key).or_else(|| pod_problem(state, pods)).unwrap_or_default(),
+            problem: if serving.converged { String::new() } else { self.why_not(state, pods) },
         };
         self.driver.tell(owner, event).await
     }
 
+    fn why_not(&self, state: &ConfigState, pods: &[ObservedPod]) -> String {
+        self.problem(&state.key).or_else(|| pod_problem(state, pods)).unwrap_or_default()
+    }
+
     /// The last pod of a deployment config that vanished is gone, and so is its record.
     async fn forget(&self, config: &ConfigKey, pods: &[ObservedPod]) -> Result<()> {
-        for pod in pods {
+        for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(owner, _)| owner == config)) {
             self.runtime.remove_pod(&pod.id).await?;
         }
         self.driver.commit(&[Input::Forget(config.clone())]).await
@@ -242,8 +280,11 @@ impl Reconciler {
 /// What the first pod of the wanted version that is not ready says about itself.
 fn pod_problem(state: &ConfigState, pods: &[ObservedPod]) -> Option<String> {
     let troubled = |pod: &&ObservedPod| {
-        let wanted = matches!(pod.owner, PodOwner::Version { version, .. } if Some(version) == state.wanted.version);
-        wanted && !pod.message.is_empty() && !matches!(pod.phase, PodPhase::Ready { .. })
+        let wanted = state.wanted.version().map(|version| (&state.key, version));
+        wanted.is_some()
+            && pod.version() == wanted
+            && !pod.message.is_empty()
+            && !matches!(pod.phase, PodPhase::Ready { .. })
     };
     pods.iter().find(troubled).map(|pod| format!("{}: {}", pod.id.name, pod.message))
 }

@@ -4,7 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use crate::engine::{self, deployment::machine, sequence::slot};
+use crate::engine::deployment::{machine, ownership};
+use crate::engine::{self, sequence::slot};
 use crate::error::{Context, Result};
 use crate::executor::pending::Pending;
 use crate::model::action::{Action, Decided, Record};
@@ -15,7 +16,7 @@ use crate::model::object::{Kind, Object};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
-use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Version, Versioned, Wanted, spec_of};
+use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Target, Version, Versioned, Wanted, spec_of};
 use crate::model::time::Timestamp;
 use crate::store::{RunFilter, Store, Transaction, Write};
 use crate::telemetry::RunKind;
@@ -119,7 +120,7 @@ impl<'a> Transition<'a> {
             }
             Input::Quiesce(config) => {
                 if let Some(state) = self.pending.config_mut(config).await? {
-                    state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
+                    state.wanted = state.wanted.nothing();
                 }
             }
             Input::Resume(config) => self.resume(config).await?,
@@ -158,7 +159,7 @@ impl<'a> Transition<'a> {
         let spec = spec_of(&serving.object).or_stalled(|| format!("cannot read the stored config `{config}`"))?;
         state.wanted = Wanted {
             generation: state.wanted.generation + 1,
-            version: Some(serving.number),
+            targets: BTreeMap::from([(serving.number, Target::ALL)]),
             replicas: state.replicas(&spec),
             min_ready_seconds: spec.min_ready_seconds,
             ..Wanted::default()
@@ -227,17 +228,13 @@ impl<'a> Transition<'a> {
             Record::Tell { run, event } => self.told.push_back((run, event)),
             Record::Apply { by, change } => self.apply_change(&by, &change).await?,
             Record::StartDeployment { by, change } => self.start_deployment(&by, &change).await?,
-            Record::Want { config, owner, generation, version, replicas, pace } => {
-                let down = self.is_down(&config).await?;
-                if let Some(state) = self.pending.config_mut(&config).await? {
-                    let spec = state.spec().or_stalled(|| format!("cannot read the stored config `{config}`"))?;
-                    let version = version.filter(|_| !down);
-                    let replicas = replicas.unwrap_or_else(|| state.replicas(&spec));
-                    let min_ready_seconds = spec.min_ready_seconds;
-                    state.wanted = Wanted { generation, owner, version, replicas, pace, min_ready_seconds };
-                }
+            Record::Own { config, by } => self.own(&config, &by).await?,
+            Record::Want { config, by, generation, targets, fallback, pace } => {
+                self.want(&config, by, fallback, Wanted { generation, targets, pace, ..Wanted::default() }).await?;
             }
-            Record::Settle { config, version, verdict } => self.settle_attempt(&config, version, verdict).await?,
+            Record::Settle { config, by, version, verdict } => {
+                self.settle_attempt(&config, &by, version, verdict).await?;
+            }
             Record::Passed { service, content, commit } => {
                 self.writes.push(Write::Passed { service, content, commit, at: self.now });
             }
@@ -245,19 +242,24 @@ impl<'a> Transition<'a> {
         Ok(())
     }
 
-    /// Whether a person took the repository down that declares a deployment config.
-    async fn is_down(&mut self, config: &ConfigKey) -> Result<bool> {
-        let Some(repository) = self.pending.config(config).await?.map(|state| state.repository.clone()) else {
-            return Ok(false);
-        };
-        let now = self.writes.iter().find_map(|write| match write {
-            Write::Repository(state) if state.value.name == repository => Some(state.value.down),
-            _ => None,
-        });
-        if let Some(down) = now {
-            return Ok(down);
+    async fn own(&mut self, key: &ConfigKey, by: &RunId) -> Result<()> {
+        if let Some(state) = self.pending.config_mut(key).await? {
+            self.told.extend(ownership::take(&mut state.wanted, by));
         }
-        Ok(self.store.repository(&repository).await?.is_some_and(|state| state.value.down))
+        Ok(())
+    }
+
+    async fn want(&mut self, key: &ConfigKey, by: RunId, fallback: Option<u32>, wanted: Wanted) -> Result<()> {
+        if let Some(refusal) = ownership::refusal(self.pending.config(key).await?, &by) {
+            self.told.push_back((by, refusal));
+            return Ok(());
+        }
+        let Some(state) = self.pending.config_mut(key).await? else { return Ok(()) };
+        let spec = state.spec().or_stalled(|| format!("cannot read the stored config `{key}`"))?;
+        let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
+        let fallback = fallback.map(|version| state.wanted.fall_back_to(version));
+        state.wanted = Wanted { owner: Some(by), replicas, fallback, min_ready_seconds, ..wanted };
+        Ok(())
     }
 
     /// A change that needs no deployment.
@@ -279,7 +281,7 @@ impl<'a> Transition<'a> {
                     state.serving = None;
                     state.attempted = None;
                     state.scaled = None;
-                    state.wanted = Wanted { generation: state.wanted.generation + 1, ..Wanted::default() };
+                    state.wanted = state.wanted.nothing();
                 }
             }
             (Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
@@ -287,10 +289,8 @@ impl<'a> Transition<'a> {
                 let spec = spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?;
                 state.declare(object, &spec);
                 state.attempted = None;
-                if state.wanted.version.is_some() {
-                    state.wanted.replicas = state.replicas(&spec);
-                    state.wanted.min_ready_seconds = spec.min_ready_seconds;
-                }
+                state.wanted.replicas = state.replicas(&spec);
+                state.wanted.min_ready_seconds = spec.min_ready_seconds;
             }
             _ => {}
         }
@@ -339,9 +339,10 @@ impl<'a> Transition<'a> {
     /// Inserts a deployment run, or begins a new attempt at one that failed.
     async fn begin(&mut self, by: &RunId, mut fresh: DeploymentRun) -> Result<()> {
         let id = fresh.id.clone();
+        // Counted on, so that what was observed before can never pass for an answer to what this run wants.
+        fresh.generation = self.pending.config(&fresh.config).await?.map_or(0, |state| state.wanted.generation);
         if let Some(Run::Deployment(earlier)) = self.pending.run(&id).await? {
             fresh.attempt = earlier.attempt + 1;
-            fresh.generation = earlier.generation;
             fresh.hooks = earlier.hooks;
         }
         let (run, decided) = machine::begin(&fresh, self.now);
@@ -371,9 +372,9 @@ impl<'a> Transition<'a> {
         })
     }
 
-    async fn settle_attempt(&mut self, key: &ConfigKey, number: u32, verdict: Verdict) -> Result<()> {
+    async fn settle_attempt(&mut self, key: &ConfigKey, by: &RunId, number: u32, verdict: Verdict) -> Result<()> {
         let Some(state) = self.pending.config_mut(key).await? else { return Ok(()) };
-        state.wanted.owner = None;
+        ownership::give_back(&mut state.wanted, by);
         let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) else {
             return Ok(());
         };

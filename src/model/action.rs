@@ -1,5 +1,6 @@
 //! What a step of a run asks for.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,7 @@ use super::ids::{CommitId, ConfigKey, PlanId, PodName, RepositoryName, RunId, Se
 use super::outcome::Verdict;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
-use super::state::Pace;
+use super::state::{Pace, Target};
 use super::time::Timestamp;
 
 /// Everything that a step of a run decided, besides the run itself.
@@ -45,18 +46,25 @@ pub enum Record {
         /// What.
         change: Box<Change>,
     },
-    /// What a deployment config should run changes.
+    /// A deployment takes what its deployment config should run into its hands: from now on it alone changes that.
+    Own {
+        /// Which.
+        config: ConfigKey,
+        /// The run.
+        by: RunId,
+    },
+    /// What a deployment config should run changes; refused, and the run told so, if another one has it in its hands.
     Want {
         /// Which.
         config: ConfigKey,
-        /// The run that waits for it.
-        owner: Option<RunId>,
-        /// The value of `Wanted::generation` that the owner waits for.
+        /// The run that asks, and waits for it.
+        by: RunId,
+        /// The value of `Wanted::generation` that it waits for.
         generation: u64,
-        /// The version, or no pods at all.
-        version: Option<u32>,
-        /// How many pods; `None`: as many as the deployment config declares now.
-        replicas: Option<u32>,
+        /// What each version is to have.
+        targets: BTreeMap<u32, Target>,
+        /// The version that serves until then.
+        fallback: Option<u32>,
         /// How.
         pace: Pace,
     },
@@ -64,6 +72,8 @@ pub enum Record {
     Settle {
         /// Of which deployment config.
         config: ConfigKey,
+        /// The run.
+        by: RunId,
         /// Which version.
         version: u32,
         /// How.

@@ -70,6 +70,12 @@ pub enum Event {
         /// What holds new pods back, for people; empty if nothing is known.
         problem: String,
     },
+    /// What its deployment config should run is no longer in the run's hands: it was removed or taken down, or another
+    /// run has taken over.
+    Disowned {
+        /// Which of these, for people.
+        reason: String,
+    },
     /// A timer that the run set has come due.
     Timer {
         /// Which.

@@ -4,6 +4,7 @@
 //! stay in the content and are not listed here. Source of names and defaults: Kubernetes `core/v1`.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -452,6 +453,56 @@ pub struct Pod {
     pub run_once_seconds: Option<u64>,
 }
 
+/// Pods of one version of a deployment config, as many as there should be now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ReplicaSet {
+    /// The deployment config.
+    pub config: ConfigKey,
+    /// The version.
+    pub version: u32,
+    /// Where its pods live.
+    pub namespace: Namespace,
+    /// What runs in each, images resolved.
+    pub template: PodTemplate,
+    /// The repository that `git:` images are read from.
+    pub repository: RepositoryName,
+    /// The revision that asked for it.
+    pub commit: CommitId,
+    /// How many there should be.
+    pub replicas: u32,
+    /// Seconds a pod must be ready before it counts as available.
+    pub min_ready_seconds: u32,
+}
+
+impl ReplicaSet {
+    /// No pods of a version of which nothing else is known.
+    pub fn nothing_of(config: ConfigKey, version: u32, namespace: Namespace) -> Self {
+        Self {
+            config,
+            version,
+            namespace,
+            template: PodTemplate::default(),
+            repository: RepositoryName::new(""),
+            commit: CommitId::new(""),
+            replicas: 0,
+            min_ready_seconds: 0,
+        }
+    }
+
+    /// Pod number `number` of it: `<config>-<version>-<number>`.
+    pub fn pod(&self, number: u32) -> Pod {
+        let name = PodName::new(format!("{}-{}-{number}", self.config.name, self.version));
+        Pod {
+            id: PodId { namespace: self.namespace.clone(), name },
+            owner: PodOwner::Version { config: self.config.clone(), version: self.version },
+            template: self.template.clone(),
+            repository: self.repository.clone(),
+            commit: self.commit.clone(),
+            run_once_seconds: None,
+        }
+    }
+}
+
 /// A pod's identity.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PodId {
@@ -504,6 +555,36 @@ pub struct ObservedPod {
     pub message: String,
     /// When it was asked for.
     pub created_at: Timestamp,
+    /// When all its processes were gone, if that is known.
+    pub ended_at: Option<Timestamp>,
+}
+
+impl ObservedPod {
+    /// The deployment config and the version that it is one of the pods of.
+    pub fn version(&self) -> Option<(&ConfigKey, u32)> {
+        match &self.owner {
+            PodOwner::Version { config, version } => Some((config, *version)),
+            PodOwner::Run { .. } => None,
+        }
+    }
+
+    /// When it counts as available; never while it is not ready.
+    pub fn available_at(&self, min_ready_seconds: u32) -> Option<Timestamp> {
+        match self.phase {
+            PodPhase::Ready { since } => Some(since + Duration::from_secs(min_ready_seconds.into())),
+            PodPhase::Starting | PodPhase::Stopping | PodPhase::Ended { .. } => None,
+        }
+    }
+
+    /// Whether it runs and nobody has told it to end.
+    pub fn lives(&self) -> bool {
+        matches!(self.phase, PodPhase::Starting | PodPhase::Ready { .. })
+    }
+
+    /// The number at the end of its name.
+    pub fn number(&self) -> u32 {
+        self.id.name.as_str().rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+    }
 }
 
 /// Where a pod is in its life.

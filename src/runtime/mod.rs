@@ -4,6 +4,8 @@
 //! and the hints of [`Runtime::changes`].
 
 pub mod local;
+pub mod references;
+pub mod replicas;
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -18,7 +20,8 @@ use tokio::sync::broadcast;
 use crate::error::Result;
 use crate::model::ids::{Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
-use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::time::Timestamp;
 
 /// Where pods live.
 #[async_trait]
@@ -30,9 +33,15 @@ pub trait Runtime: Send + Sync {
     /// Forgets that images of a pod could not be made runnable, so that they are tried again.
     async fn forget_failures(&self, pod: &Pod) -> Result<()>;
 
-    /// Starts a pod, unless one of that name is or was there. `objects` holds the ConfigMaps and Secrets that its
-    /// template refers to and that exist; claims are folders that the runtime makes.
-    async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()>;
+    /// Brings a version of a deployment config to so many pods: which of them start and end is the runtime's to choose,
+    /// and it keeps the last few that ended, for their logs. One that keeps ending is started again after a growing
+    /// pause, and many are started in several goes; the result is when to ask again because of that. `objects` is as for
+    /// [`Runtime::start_pod`].
+    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>>;
+
+    /// Starts a run-once pod, unless one of that name is or was there. `objects` holds the ConfigMaps, Secrets and claims
+    /// that its template refers to and that exist; it fails as `Waiting` while one is missing that it needs.
+    async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()>;
 
     /// Asks a pod to end: it leaves its services, `preStop` runs, then SIGTERM, and SIGKILL after its grace period.
     /// Nothing happens if it is unknown or ended.
@@ -72,6 +81,9 @@ pub trait Runtime: Send + Sync {
     /// Deletes installed images that no pod uses and that are not among `keep`.
     async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()>;
 }
+
+/// What a template refers to: ConfigMaps, Secrets and claims.
+pub type Objects = BTreeMap<ObjectKey, Value>;
 
 /// Output as it comes.
 pub type LogStream = BoxStream<'static, Result<Vec<u8>>>;

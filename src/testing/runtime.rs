@@ -5,16 +5,17 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
-use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::ids::Namespace;
-use crate::model::object::ObjectKey;
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, Pod, PodId, PodPhase};
-use crate::runtime::{ExecOutput, ImageUse, LogStream, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodPhase, ReplicaSet};
+use crate::model::time::Timestamp;
+use crate::runtime::{
+    ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
+};
 
 /// How pods whose name begins in some way behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +30,8 @@ pub enum Behaviour {
     CannotStart(String),
     /// Ready at once, and once told to end it takes until the test says that it is gone.
     Lingers,
+    /// It ends by itself at once, also one that should serve.
+    Dies,
 }
 
 /// What was really done to a pod; repetitions without effect are none.
@@ -128,7 +131,9 @@ impl PretendedRuntime {
 
     /// A pod that hung ends, or becomes ready.
     pub fn set_phase(&self, pod: &PodId, phase: PodPhase) {
+        let now = self.clock.now();
         let owner = self.state().pods.get_mut(pod).map(|(_, seen)| {
+            seen.ended_at = matches!(phase, PodPhase::Ended { .. }).then_some(now);
             seen.phase = phase;
             seen.owner.clone()
         });
@@ -169,15 +174,34 @@ impl Runtime for PretendedRuntime {
         Ok(())
     }
 
-    async fn start_pod(&self, pod: &Pod, _objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+        let pods = self.observe(&set.namespace).await?;
+        let choice = replicas::choose(set, &pods, self.clock.now());
+        for pod in &choice.stop {
+            self.stop_pod(pod).await?;
+        }
+        for pod in &choice.remove {
+            self.remove_pod(pod).await?;
+        }
+        for number in &choice.start {
+            self.start_pod(&set.pod(*number), objects).await?;
+        }
+        Ok(choice.again)
+    }
+
+    async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         let now = self.clock.now();
         let mut state = self.state();
         if state.pods.contains_key(&pod.id) {
             return Ok(());
         }
+        if let Some(missing) = references::missing(pod, objects) {
+            return Err(Failure::waiting(missing));
+        }
         let phase = match state.behaviour(&pod.id) {
             Behaviour::CannotStart(message) => return Err(Failure::stalled(message)),
             Behaviour::Hangs => PodPhase::Starting,
+            Behaviour::Dies => PodPhase::Ended { outcome: died() },
             Behaviour::Ends(outcome) if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome },
             Behaviour::Good | Behaviour::Lingers if pod.run_once_seconds.is_some() => {
                 PodPhase::Ended { outcome: PodOutcome::Succeeded }
@@ -188,10 +212,11 @@ impl Runtime for PretendedRuntime {
             id: pod.id.clone(),
             owner: pod.owner.clone(),
             labels: pod.template.metadata.labels.clone(),
-            phase,
             restarts: 0,
             message: String::new(),
             created_at: now,
+            ended_at: matches!(phase, PodPhase::Ended { .. }).then_some(now),
+            phase,
         };
         state.deeds.push(Deed::Started(pod.id.clone()));
         state.pods.insert(pod.id.clone(), (pod.clone(), seen));
@@ -273,6 +298,10 @@ impl Runtime for PretendedRuntime {
     async fn collect_garbage(&self, _keep: &[ImageUse]) -> Result<()> {
         Ok(())
     }
+}
+
+fn died() -> PodOutcome {
+    PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "exit 1".to_owned() }
 }
 
 fn address(service: &ServiceSpec) -> ServiceAddress {

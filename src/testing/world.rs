@@ -227,6 +227,14 @@ impl World {
         deliver::starts(&self.driver, &self.plan_again(project).await?).await
     }
 
+    /// What is there is brought one step closer to what is wanted.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn reconcile(&self) -> Result<()> {
+        self.reconciler.reconcile_everything().await.map(|_| ())
+    }
+
     /// Everything happens that can happen without time passing. Says when there is something to reconcile again.
     ///
     /// # Errors

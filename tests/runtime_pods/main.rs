@@ -5,6 +5,7 @@
 mod crash;
 mod ending;
 mod once;
+mod replicas;
 mod running;
 mod surroundings;
 mod world;

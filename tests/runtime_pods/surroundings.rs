@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
+use launchway::error::Class;
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::outcome::{FailureReason, PodOutcome};
 use launchway::model::pod::{Pod, Scalar};
@@ -17,6 +18,7 @@ fn objects() -> BTreeMap<ObjectKey, Value> {
     BTreeMap::from([
         (key(Kind::ConfigMap, "settings"), json!({"data": {"colour": "blue", "size": "9"}})),
         (key(Kind::Secret, "login"), json!({"data": {"password": "aHVudGVyMg=="}})),
+        (key(Kind::PersistentVolumeClaim, "data"), json!({"spec": {}})),
     ])
 }
 
@@ -152,18 +154,35 @@ async fn one_key_can_be_mounted_over_a_file_and_a_folder_under_the_launchable() 
 }
 
 #[tokio::test]
+async fn what_is_not_declared_yet_is_waited_for() {
+    let world = World::new();
+    let lacking = [
+        (json!({"name": "v", "secret": {"secretName": "none"}}), "secret \"none\" not found"),
+        (json!({"name": "v", "persistentVolumeClaim": {"claimName": "no"}}), "persistentvolumeclaim \"no\" not found"),
+        (
+            json!({"name": "v", "configMap": {"name": "settings", "items": [{"key": "none", "path": "x"}]}}),
+            "couldn't find key none in ConfigMap shop-dev/settings",
+        ),
+    ];
+    for (volume, expected) in lacking {
+        let pod = runs_once(json!({"containers": [shell("true")], "volumes": [volume]}));
+        let failure = world.runtime().start_pod(&pod, &objects()).await.unwrap_err();
+        assert_eq!((failure.class(), failure.one_line().as_str()), (Class::Waiting, expected));
+        assert!(world.observe(&pod).await.is_none(), "nothing is there that would have to go again");
+    }
+    let optional = json!({"name": "v", "secret": {"secretName": "none", "optional": true}});
+    let pod = runs_once(json!({"containers": [shell("echo started")], "volumes": [optional]}));
+    assert_eq!(output(&world, &pod).await, "started\n");
+}
+
+#[tokio::test]
 async fn what_a_volume_lacks_fails_the_start() {
     let world = World::new();
     let cases = [
-        (json!({"name": "v", "secret": {"secretName": "none"}}), "there is no Secret `none`"),
         (json!({"name": "v", "hostPath": {"path": "/etc"}}), "allow.hostPaths"),
         (
             json!({"name": "v", "configMap": {"name": "settings", "items": [{"key": "size", "path": "../x"}]}}),
             "leaves the volume",
-        ),
-        (
-            json!({"name": "v", "configMap": {"name": "settings", "items": [{"key": "none", "path": "x"}]}}),
-            "no key `none`",
         ),
     ];
     for (number, (volume, expected)) in cases.into_iter().enumerate() {

@@ -108,7 +108,7 @@ async fn end(world: &World, shop: &Project) -> Result<End> {
         let attempted = config.attempted.map(|attempt| (attempt.version.number, attempt.verdict));
         let serving = config.serving.map(|version| version.number);
         let (wanted, removed) = (config.wanted, config.removed);
-        format!("{}: {serving:?} {attempted:?} {:?} {} {removed}", config.key, wanted.version, wanted.replicas)
+        format!("{}: {serving:?} {attempted:?} {:?} {} {removed}", config.key, wanted.version(), wanted.replicas)
     });
     let mut runs: Vec<String> = world.runs().await?.iter().map(told).collect();
     runs.sort();

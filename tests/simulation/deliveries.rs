@@ -93,7 +93,7 @@ async fn a_failing_post_hook_brings_the_previous_version_back() {
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
     let state = world.config("default", "web").await.unwrap();
-    assert_eq!((state.serving.unwrap().number, state.wanted.version), (1, Some(1)));
+    assert_eq!((state.serving.unwrap().number, state.wanted.version()), (1, Some(1)));
     let Some(Run::Deployment(run)) = world.runs().await.unwrap().pop() else { panic!("a deployment is the last run") };
     assert_eq!(run.phase, Phase::Failed);
     assert!(run.message.contains("version 1 serves"), "{}", run.message);

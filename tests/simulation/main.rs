@@ -5,6 +5,7 @@
 mod crash;
 mod deliveries;
 mod mortal;
+mod ownership;
 mod random;
 mod stories;
 mod transitions;

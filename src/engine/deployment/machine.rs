@@ -11,9 +11,9 @@ use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
 use crate::model::outcome::{PodOutcome, Verdict};
-use crate::model::pod::{Pod, PodId, PodOwner};
+use crate::model::pod::{Pod, PodId, ReplicaSet};
 use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase};
-use crate::model::state::{Pace, Progress};
+use crate::model::state::Progress;
 use crate::model::time::Timestamp;
 
 /// A step under way: the run as it becomes, and what it asks for.
@@ -28,6 +28,7 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     let mut step = Step { run: run.clone(), decided: Decided::default(), now };
     step.run.step = DeploymentStep::Prepare;
     step.run.phase = Phase::New;
+    step.decided.records.push(Record::Own { config: run.config.clone(), by: run.id.clone() });
     step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
     step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)), again: run.attempt > 1 });
     (step.run, step.decided)
@@ -74,6 +75,7 @@ impl Step {
                 self.give_up(Verdict::Failure, message);
             }
             (_, Event::Cancel { verdict, reason }) => self.give_up(*verdict, reason.clone()),
+            (_, Event::Disowned { reason }) => self.disowned(reason),
             _ => {}
         }
     }
@@ -95,30 +97,39 @@ impl Step {
         self.run.step = step;
         match step {
             At::Prepare => {}
-            At::Pre | At::Mid | At::Post => self.start_hook(),
-            At::ScaleDown => self.want(None, Some(0), Pace::Recreate),
-            At::FirstPod => self.want(Some(self.run.version), None, strategy::pace(&self.run.spec, Some(1))),
-            At::Rollout => self.want(Some(self.run.version), None, strategy::pace(&self.run.spec, None)),
-            At::Restore => self.want(self.run.previous, None, strategy::pace(&self.run.spec, None)),
+            At::Pre | At::Mid => self.start_hook(),
+            At::ScaleDown | At::FirstPod | At::Rollout | At::Restore => self.exchange(),
+            At::Post => {
+                if self.hook().is_some() {
+                    self.want(); // what was brought up is what serves now
+                }
+                self.start_hook();
+            }
             At::Done => self.end(),
         }
     }
 
-    fn want(&mut self, version: Option<u32>, replicas: Option<u32>, pace: Pace) {
-        self.run.generation += 1;
+    /// Pods of one version take the place of another's, within the time that this may take without progress.
+    fn exchange(&mut self) {
         self.run.progress = Progress::default();
         if self.run.phase == Phase::New {
             self.run.phase = Phase::Pending;
         }
-        self.decided.records.push(Record::Want {
-            config: self.run.config.clone(),
-            owner: Some(self.run.id.clone()),
-            generation: self.run.generation,
-            version,
-            replicas,
-            pace,
-        });
+        self.want();
         self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
+    }
+
+    fn want(&mut self) {
+        self.run.generation += 1;
+        let run = &self.run;
+        self.decided.records.push(Record::Want {
+            config: run.config.clone(),
+            by: run.id.clone(),
+            generation: run.generation,
+            targets: strategy::targets(run),
+            fallback: strategy::fallback(run),
+            pace: strategy::pace(&run.spec),
+        });
     }
 
     fn served(&mut self, progress: Progress, converged: bool, problem: &str) {
@@ -195,15 +206,45 @@ impl Step {
         if self.run.failure.is_some() {
             return;
         }
-        let running = self.run.hooks.last().filter(|hook| hook.outcome.is_none()).map(|hook| hook.pod.clone());
-        match running {
-            Some(name) => {
-                self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
-                let pod = PodId { namespace: self.run.namespace.clone(), name };
-                self.decided.actions.push(Action::StopPod { pod });
-            }
-            None => self.fail(verdict, message),
+        if self.hook_runs() {
+            self.stop_hook(verdict, message);
+        } else {
+            self.fail(verdict, message);
         }
+    }
+
+    /// What should run is in other hands: nothing is left to this run but its own hook.
+    fn disowned(&mut self, reason: &str) {
+        let failed = self.run.failure.is_some();
+        if self.hook_runs() {
+            if !failed {
+                self.stop_hook(Verdict::Superseded, reason.to_owned());
+            }
+            return;
+        }
+        let failure = self.run.failure.get_or_insert_with(|| DeploymentFailure {
+            step: self.run.step,
+            verdict: Verdict::Superseded,
+            message: reason.to_owned(),
+        });
+        let (version, verdict) = (self.run.version, failure.verdict);
+        let message = match failed {
+            true => format!("version {version} failed: {}; {reason}", failure.message),
+            false => format!("version {version} gave way: {reason}"),
+        };
+        self.close(Phase::Failed, verdict, message);
+    }
+
+    fn hook_runs(&self) -> bool {
+        self.run.hooks.last().is_some_and(|hook| hook.outcome.is_none())
+    }
+
+    /// Ends the hook that runs; what follows from the failure follows once it is gone.
+    fn stop_hook(&mut self, verdict: Verdict, message: String) {
+        self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
+        let name = self.run.hooks.last().map(|hook| hook.pod.clone());
+        let pod = name.map(|name| PodId { namespace: self.run.namespace.clone(), name });
+        self.decided.actions.extend(pod.map(|pod| Action::StopPod { pod }));
     }
 
     fn fail(&mut self, verdict: Verdict, message: String) {
@@ -221,9 +262,7 @@ impl Step {
     }
 
     fn end(&mut self) {
-        let run = &mut self.run;
-        run.step = DeploymentStep::Done;
-        run.ended_at = Some(self.now);
+        let run = &self.run;
         let (phase, verdict, message) = match &run.failure {
             None => {
                 let took = policy::format_duration(self.now.since(run.created_at));
@@ -231,12 +270,19 @@ impl Step {
             }
             Some(failure) => (Phase::Failed, failure.verdict, failed_message(run, failure)),
         };
+        self.close(phase, verdict, message);
+    }
+
+    fn close(&mut self, phase: Phase, verdict: Verdict, message: String) {
+        let run = &mut self.run;
+        run.step = DeploymentStep::Done;
+        run.ended_at = Some(self.now);
         run.phase = phase;
         run.message = message.clone();
-        let (config, version) = (run.config.clone(), run.version);
+        let (config, by, version) = (run.config.clone(), run.id.clone(), run.version);
         let told = Event::DeploymentEnded { deployment: run.id.clone(), verdict, message };
         let parent = run.parent.clone();
-        self.decided.records.push(Record::Settle { config, version, verdict });
+        self.decided.records.push(Record::Settle { config, by, version, verdict });
         self.decided.records.push(Record::Tell { run: parent, event: told });
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
             self.clear_timer(timer);
@@ -264,23 +310,21 @@ fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
     format!("version {} failed: {}; {serving}", run.version, failure.message)
 }
 
-/// A pod of the deployment's version, as its images are prepared by; its name is that of no real pod.
+/// A pod of the deployment's version, as its images are prepared by; it is not started.
 fn template_pod(run: &DeploymentRun) -> Pod {
-    Pod {
-        id: PodId {
-            namespace: run.namespace.clone(),
-            name: PodName::new(format!("{}-{}", run.config.name, run.version)),
-        },
-        owner: PodOwner::Version { config: run.config.clone(), version: run.version },
+    replica_set(run, 0).pod(0)
+}
+
+/// So many pods of the deployment's version.
+pub fn replica_set(run: &DeploymentRun, replicas: u32) -> ReplicaSet {
+    ReplicaSet {
+        config: run.config.clone(),
+        version: run.version,
+        namespace: run.namespace.clone(),
         template: run.spec.template.clone(),
         repository: run.repository.clone(),
         commit: run.commit.clone(),
-        run_once_seconds: None,
+        replicas,
+        min_ready_seconds: run.spec.min_ready_seconds,
     }
-}
-
-/// Pod number `number` of a version.
-pub fn version_pod(run: &DeploymentRun, number: u32) -> Pod {
-    let name = PodName::new(format!("{}-{}-{number}", run.config.name, run.version));
-    Pod { id: PodId { namespace: run.namespace.clone(), name }, ..template_pod(run) }
 }

@@ -1,5 +1,7 @@
 //! A deployment: one version of a deployment config brought up, or the previous one kept.
 
 pub mod machine;
+pub mod observed;
+pub mod ownership;
 pub mod serve;
 pub mod strategy;

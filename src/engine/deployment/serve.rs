@@ -1,23 +1,21 @@
-//! What serves is kept by level: wanted against observed, on full snapshots.
+//! What serves is decided by level: wanted against observed, on full counts.
 //!
-//! A rolling step, a dead pod, a reboot and a changed number of replicas are all the same question here: which pods
-//! are missing, which are too many, and how many may be exchanged now.
+//! A rolling step, a dead pod, a reboot and a changed number of replicas are all the same question here: how many pods
+//! each version should have next. Which pods these are, and how they come and go, is the runtime's.
 
-use std::time::Duration;
+use std::collections::{BTreeMap, BTreeSet};
 
-use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
-use crate::model::state::{Pace, Progress, Wanted};
+use crate::engine::deployment::observed::{Count, Observed};
+use crate::model::state::{Fallback, Pace, Progress, Target, Wanted};
 use crate::model::time::Timestamp;
 
 /// What to do now to come closer to what is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Serving {
-    /// Numbers of pods of the wanted version to start.
-    pub start: Vec<u32>,
-    /// Pods to end.
-    pub stop: Vec<PodId>,
-    /// Ended pods to forget.
-    pub remove: Vec<PodId>,
+    /// How many pods each version should have next: all versions that have or should have any.
+    pub counts: BTreeMap<u32, u32>,
+    /// Each version's share of the traffic; empty: every ready pod gets the same.
+    pub shares: BTreeMap<u32, u32>,
     /// How far it is.
     pub progress: Progress,
     /// Whether what is there is what is wanted.
@@ -26,269 +24,141 @@ pub struct Serving {
     pub decide_again: Option<Timestamp>,
 }
 
-/// How many ended pods of a deployment config are kept, for their logs.
-const ENDED_PODS_KEPT: usize = 3;
-
-/// One observed pod with what is decided on.
-struct Seen<'a> {
-    pod: &'a ObservedPod,
-    number: u32,
-    available: bool,
+/// What a rolling exchange may not go beyond.
+#[derive(Clone, Copy, Debug)]
+struct Bounds {
+    /// No fewer pods than these are available, if so many were.
+    floor: u32,
+    /// No more pods than these are there.
+    ceiling: u32,
 }
 
-/// The observed pods of one deployment config, sorted into what matters.
-struct Snapshot<'a> {
-    new: Vec<Seen<'a>>,
-    old: Vec<Seen<'a>>,
-    /// Pods of other versions that were told to end and are still there.
-    leaving: usize,
-}
-
-/// What to do for one deployment config; `pods` are all its pods that the runtime knows.
-pub fn decide(wanted: &Wanted, pods: &[ObservedPod], now: Timestamp) -> Serving {
-    let snapshot = take(wanted, pods, now);
-    let mut serving = match wanted.pace {
-        Pace::Recreate => recreate(wanted, &snapshot),
-        Pace::Rolling { max_surge, max_unavailable, pause_at } => {
-            rolling(wanted, &snapshot, max_surge, max_unavailable, pause_at)
+/// What each version should have next.
+pub fn decide(wanted: &Wanted, observed: &Observed) -> Serving {
+    let goal = wanted.counts();
+    let counts = match wanted.pace {
+        Pace::Recreate => recreate(&goal, observed),
+        Pace::Rolling { max_surge, max_unavailable } => {
+            let total = goal.values().copied().fold(0, u32::saturating_add);
+            let bounds =
+                Bounds { floor: total.saturating_sub(max_unavailable), ceiling: total.saturating_add(max_surge) };
+            rolling(&goal, wanted.fallback, observed, bounds)
         }
     };
-    serving.start = free_numbers(wanted, pods, serving.start.len());
-    serving.remove = forgotten(pods);
-    serving.progress = Progress {
-        updated: count(snapshot.new.len()),
-        available: count(snapshot.new.iter().filter(|seen| seen.available).count()),
-        old: count(snapshot.old.len() + snapshot.leaving),
-    };
-    serving.decide_again = next_available(wanted, pods, now);
-    serving
-}
-
-fn take<'a>(wanted: &Wanted, pods: &'a [ObservedPod], now: Timestamp) -> Snapshot<'a> {
-    let mut snapshot = Snapshot { new: Vec::new(), old: Vec::new(), leaving: 0 };
-    for pod in pods {
-        let PodOwner::Version { version, .. } = pod.owner else { continue };
-        let is_new = wanted.version == Some(version);
-        let seen =
-            Seen { pod, number: number_of(pod), available: available_at(wanted, pod).is_some_and(|at| at <= now) };
-        match pod.phase {
-            PodPhase::Ended { .. } => {}
-            PodPhase::Stopping if is_new => {}
-            PodPhase::Stopping => snapshot.leaving += 1,
-            PodPhase::Starting | PodPhase::Ready { .. } if is_new => snapshot.new.push(seen),
-            PodPhase::Starting | PodPhase::Ready { .. } => snapshot.old.push(seen),
-        }
+    Serving {
+        counts,
+        shares: shares(wanted, observed),
+        progress: progress(wanted, observed),
+        converged: is_converged(wanted, &goal, observed),
+        decide_again: observed.next_available,
     }
-    // Those that may go first stand last: not available before available, young before old.
-    let rank = |seen: &Seen<'_>| (!seen.available, seen.pod.created_at, seen.number);
-    snapshot.new.sort_by_key(rank);
-    snapshot.old.sort_by_key(rank);
-    snapshot
 }
 
 /// Others end first; nothing starts before they are gone.
-fn recreate(wanted: &Wanted, snapshot: &Snapshot<'_>) -> Serving {
-    let target = if wanted.version.is_some() { wanted.replicas as usize } else { 0 };
-    let mut serving = Serving { stop: ids(&snapshot.old), ..Serving::default() };
-    serving.stop.extend(ids(snapshot.new.get(target..).unwrap_or_default()));
-    if snapshot.old.is_empty() && snapshot.leaving == 0 {
-        serving.start = vec![0; target.saturating_sub(snapshot.new.len())];
-        serving.converged = snapshot.new.len() == target && snapshot.new.iter().all(|seen| seen.available);
-    }
-    serving
-}
-
-/// Step by step: never more than `replicas + max_surge` pods, never fewer than `replicas - max_unavailable` available.
-fn rolling(wanted: &Wanted, snapshot: &Snapshot<'_>, surge: u32, unavailable: u32, pause_at: Option<u32>) -> Serving {
-    let replicas = if wanted.version.is_some() { wanted.replicas as usize } else { 0 };
-    let target = pause_at.map_or(replicas, |pause| replicas.min(pause as usize));
-    let (new, old) = (&snapshot.new, &snapshot.old);
-    let new_available = new.iter().filter(|seen| seen.available).count();
-    let old_available = old.iter().filter(|seen| seen.available).count();
-
-    let room = if old.is_empty() { target } else { (replicas + surge as usize).saturating_sub(old.len()) };
-    let start = target.min(room).saturating_sub(new.len());
-
-    let must_stay = replicas.saturating_sub(unavailable as usize);
-    let spare = (new_available + old_available).saturating_sub(must_stay).min(old_available);
-    let finished = target == replicas && new_available >= replicas;
-    let mut stop = match (finished, spare) {
-        (true, _) => ids(old),
-        (false, spare) => ids(&old[old_available - spare..]),
+fn recreate(goal: &BTreeMap<u32, u32>, observed: &Observed) -> BTreeMap<u32, u32> {
+    let alone = others(goal, observed).all(|(_, count)| count.living == 0 && count.leaving == 0);
+    let next = |version: u32| {
+        let goal = goal.get(&version).copied().unwrap_or_default();
+        if alone { goal } else { goal.min(observed.of(version).living) }
     };
-    stop.extend(ids(new.get(target..).unwrap_or_default()));
-
-    let all_new = new.len() == target && new_available == target;
-    let converged = all_new && (pause_at.is_some() || old.is_empty());
-    Serving { start: vec![0; start], stop, converged, ..Serving::default() }
+    versions(goal, None, observed).into_iter().map(|version| (version, next(version))).collect()
 }
 
-/// When a pod counts as available; never while it is not ready.
-fn available_at(wanted: &Wanted, pod: &ObservedPod) -> Option<Timestamp> {
-    match pod.phase {
-        PodPhase::Ready { since } => Some(since + Duration::from_secs(wanted.min_ready_seconds.into())),
-        PodPhase::Starting | PodPhase::Stopping | PodPhase::Ended { .. } => None,
+/// Step by step, within bounds. What has too many pods gives up what is not needed, what served before is brought back
+/// as far as it is, and then the rest grows into the room that there is.
+fn rolling(
+    goal: &BTreeMap<u32, u32>,
+    fallback: Option<Fallback>,
+    observed: &Observed,
+    bounds: Bounds,
+) -> BTreeMap<u32, u32> {
+    let mut next = shrunk(goal, fallback, observed, bounds);
+    if let Some(Fallback { version, replicas }) = fallback {
+        let others = || next.iter().filter(|(other, _)| **other != version);
+        let answering: u32 = others().map(|(other, pods)| observed.of(*other).available.min(*pods)).sum();
+        let needed = bounds.floor.saturating_sub(answering).max(goal.get(&version).copied().unwrap_or_default());
+        let room = room(bounds, others(), observed);
+        let pods = next.entry(version).or_default();
+        *pods = needed.min(replicas).min(room).max(*pods);
     }
+    for (version, goal) in goal.iter().filter(|(version, _)| fallback.is_none_or(|it| it.version != **version)) {
+        let lacking = goal.saturating_sub(next[version]);
+        let room = room(bounds, next.iter(), observed);
+        *next.entry(*version).or_default() += lacking.min(room);
+    }
+    next.retain(|version, pods| *pods > 0 || observed.of(*version).living > 0);
+    next
 }
 
-fn next_available(wanted: &Wanted, pods: &[ObservedPod], now: Timestamp) -> Option<Timestamp> {
-    pods.iter().filter_map(|pod| available_at(wanted, pod)).filter(|at| *at > now).min()
+/// Versions that have more than they should lose what is not available, and of the rest what can be spared; the one
+/// that is fallen back to comes last.
+fn shrunk(
+    goal: &BTreeMap<u32, u32>,
+    fallback: Option<Fallback>,
+    observed: &Observed,
+    bounds: Bounds,
+) -> BTreeMap<u32, u32> {
+    let available: u32 = observed.versions.values().map(|count| count.available).sum();
+    let mut spare = available.saturating_sub(bounds.floor);
+    let mut versions = Vec::from_iter(versions(goal, fallback, observed));
+    versions.sort_by_key(|version| fallback.is_some_and(|it| it.version == *version));
+    let mut next = BTreeMap::new();
+    for version in versions {
+        let (goal, Count { living, available, .. }) =
+            (goal.get(&version).copied().unwrap_or_default(), observed.of(version));
+        let cut = spare.min(available.saturating_sub(goal));
+        let pods = if living > goal { goal.max(available - cut) } else { living };
+        spare -= if living > goal { cut } else { 0 };
+        next.insert(version, pods);
+    }
+    next
 }
 
-/// The lowest numbers that no pod of the wanted version has, ended ones included: a name is free once it is forgotten.
-fn free_numbers(wanted: &Wanted, pods: &[ObservedPod], how_many: usize) -> Vec<u32> {
-    let of_version =
-        |pod: &&ObservedPod| matches!(pod.owner, PodOwner::Version { version, .. } if Some(version) == wanted.version);
-    let taken: std::collections::BTreeSet<u32> = pods.iter().filter(of_version).map(number_of).collect();
-    (0..).filter(|number| !taken.contains(number)).take(how_many).collect()
+/// How many more pods may come: one that is about to go still takes its place.
+fn room<'a>(bounds: Bounds, next: impl Iterator<Item = (&'a u32, &'a u32)>, observed: &Observed) -> u32 {
+    let there = next.map(|(version, pods)| observed.of(*version).living.max(*pods));
+    bounds.ceiling.saturating_sub(there.fold(0, u32::saturating_add))
 }
 
-/// All ended pods but the youngest few.
-fn forgotten(pods: &[ObservedPod]) -> Vec<PodId> {
-    let mut ended: Vec<&ObservedPod> = pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Ended { .. })).collect();
-    ended.sort_by_key(|pod| std::cmp::Reverse((pod.created_at, number_of(pod))));
-    ended.into_iter().skip(ENDED_PODS_KEPT).map(|pod| pod.id.clone()).collect()
+/// All versions that have or should have pods.
+fn versions(goal: &BTreeMap<u32, u32>, fallback: Option<Fallback>, observed: &Observed) -> BTreeSet<u32> {
+    let fallback = fallback.map(|fallback| fallback.version);
+    goal.keys().chain(observed.versions.keys()).copied().chain(fallback).collect()
 }
 
-/// The number at the end of a pod's name.
-fn number_of(pod: &ObservedPod) -> u32 {
-    pod.id.name.as_str().rsplit('-').next().and_then(|digits| digits.parse().ok()).unwrap_or(0)
+/// The versions that should have no pods and have some.
+fn others<'a>(goal: &'a BTreeMap<u32, u32>, observed: &'a Observed) -> impl Iterator<Item = (u32, &'a Count)> {
+    let other = |(version, _): &(&u32, &Count)| goal.get(version).is_none_or(|pods| *pods == 0);
+    observed.versions.iter().filter(other).map(|(version, count)| (*version, count))
 }
 
-fn ids(seen: &[Seen<'_>]) -> Vec<PodId> {
-    seen.iter().map(|seen| seen.pod.id.clone()).collect()
+/// Shares mean something once only versions that have one are there; until then every ready pod answers.
+fn shares(wanted: &Wanted, observed: &Observed) -> BTreeMap<u32, u32> {
+    let share = |(version, target): (&u32, &Target)| Some((*version, target.share?));
+    let shares: BTreeMap<u32, u32> = wanted.targets.iter().filter_map(share).collect();
+    let all_have_one =
+        observed.versions.iter().all(|(version, count)| count.living == 0 || shares.contains_key(version));
+    if all_have_one { shares } else { BTreeMap::new() }
 }
 
-fn count(pods: usize) -> u32 {
-    u32::try_from(pods).unwrap_or(u32::MAX)
+fn progress(wanted: &Wanted, observed: &Observed) -> Progress {
+    let new = wanted.version().map(|version| observed.of(version)).unwrap_or_default();
+    let old = observed.versions.iter().filter(|(version, _)| Some(**version) != wanted.version());
+    let old = old.map(|(_, count)| count.living + count.leaving).sum();
+    Progress { updated: new.living, available: new.available, old }
+}
+
+/// Whether the newest version is complete and no other has more than it should. One of them that lacks a pod gets it
+/// back, but nobody has to wait for that. Where others have to end first, they have to be gone.
+fn is_converged(wanted: &Wanted, goal: &BTreeMap<u32, u32>, observed: &Observed) -> bool {
+    let complete = wanted.version().is_none_or(|version| {
+        let (goal, Count { living, available, .. }) = (goal[&version], observed.of(version));
+        (living, available) == (goal, goal)
+    });
+    let surplus = |(version, count): (&u32, &Count)| count.living > goal.get(version).copied().unwrap_or_default();
+    let gone = wanted.pace != Pace::Recreate || others(goal, observed).all(|(_, count)| count.leaving == 0);
+    complete && gone && !observed.versions.iter().any(surplus)
 }
 
 #[cfg(test)]
-mod tests {
-    use std::collections::BTreeMap;
-
-    use proptest::prelude::*;
-
-    use super::*;
-    use crate::model::ids::{ConfigKey, Namespace, PodName};
-    use crate::model::outcome::PodOutcome;
-
-    const NOW: Timestamp = Timestamp(1_000_000);
-
-    fn pod(version: u32, number: u32, phase: PodPhase) -> ObservedPod {
-        let config = ConfigKey { project: "p".into(), stage: "s".into(), name: "web".into() };
-        ObservedPod {
-            id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("web-{version}-{number}")) },
-            owner: PodOwner::Version { config, version },
-            labels: BTreeMap::new(),
-            phase,
-            restarts: 0,
-            message: String::new(),
-            created_at: Timestamp(i64::from(number)),
-        }
-    }
-
-    fn ready(version: u32, number: u32) -> ObservedPod {
-        pod(version, number, PodPhase::Ready { since: Timestamp(0) })
-    }
-
-    fn wanted(replicas: u32, max_surge: u32, max_unavailable: u32) -> Wanted {
-        let pace = Pace::Rolling { max_surge, max_unavailable, pause_at: None };
-        Wanted { version: Some(2), replicas, pace, ..Wanted::default() }
-    }
-
-    fn names(ids: &[PodId]) -> Vec<&str> {
-        ids.iter().map(|id| id.name.as_str()).collect()
-    }
-
-    #[test]
-    fn a_surge_starts_one_before_one_ends() {
-        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(1, 1)], NOW);
-        assert_eq!((step.start.as_slice(), step.stop.len()), ([0].as_slice(), 0));
-        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(1, 1), ready(2, 0)], NOW);
-        assert_eq!((step.start.len(), names(&step.stop)), (0, vec!["web-1-1"]));
-        let step = decide(&wanted(2, 1, 0), &[ready(1, 0), ready(2, 0), ready(2, 1)], NOW);
-        assert_eq!((names(&step.stop), step.converged), (vec!["web-1-0"], false));
-        assert!(decide(&wanted(2, 1, 0), &[ready(2, 0), ready(2, 1)], NOW).converged);
-    }
-
-    #[test]
-    fn recreate_waits_until_the_old_ones_are_gone() {
-        let wanted = Wanted { pace: Pace::Recreate, ..wanted(1, 0, 0) };
-        let step = decide(&wanted, &[ready(1, 0)], NOW);
-        assert_eq!((step.start.len(), names(&step.stop)), (0, vec!["web-1-0"]));
-        let step = decide(&wanted, &[pod(1, 0, PodPhase::Stopping)], NOW);
-        assert_eq!((step.start.len(), step.stop.len(), step.converged), (0, 0, false));
-        assert_eq!(decide(&wanted, &[], NOW).start, [0]);
-    }
-
-    #[test]
-    fn a_dead_pod_is_replaced_under_another_name() {
-        let dead = pod(2, 0, PodPhase::Ended { outcome: PodOutcome::Unknown { message: String::new() } });
-        let step = decide(&wanted(2, 1, 0), &[dead, ready(2, 1)], NOW);
-        assert_eq!(step.start, [2]);
-    }
-
-    #[test]
-    fn a_ready_pod_is_available_only_after_its_minimum() {
-        let wanted = Wanted { min_ready_seconds: 10, ..wanted(1, 1, 0) };
-        let step = decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW);
-        assert_eq!((step.converged, step.decide_again), (false, Some(NOW + Duration::from_secs(10))));
-        assert!(decide(&wanted, &[pod(2, 0, PodPhase::Ready { since: NOW })], NOW + Duration::from_secs(10)).converged);
-    }
-
-    #[test]
-    fn a_pause_holds_the_takeover_back() {
-        let pace = Pace::Rolling { max_surge: 1, max_unavailable: 0, pause_at: Some(1) };
-        let wanted = Wanted { pace, ..wanted(3, 1, 0) };
-        let step = decide(&wanted, &[ready(1, 0), ready(1, 1), ready(1, 2), ready(2, 0)], NOW);
-        assert_eq!((step.start.len(), step.stop.len(), step.converged), (0, 1, true));
-    }
-
-    #[test]
-    fn nothing_wanted_ends_everything() {
-        let wanted = Wanted { version: None, ..Wanted::default() };
-        let step = decide(&wanted, &[ready(1, 0), ready(2, 0)], NOW);
-        assert_eq!((step.stop.len(), step.start.len(), step.converged), (2, 0, false));
-        assert!(decide(&wanted, &[], NOW).converged);
-    }
-
-    #[test]
-    fn of_ended_pods_the_youngest_are_kept() {
-        let ended = |number| pod(2, number, PodPhase::Ended { outcome: PodOutcome::Succeeded });
-        let step = decide(&wanted(1, 1, 0), &[ended(1), ended(2), ended(3), ended(4), ended(5)], NOW);
-        assert_eq!((names(&step.remove), step.start), (vec!["web-2-2", "web-2-1"], vec![0]));
-    }
-
-    /// Carries decisions out: what was started becomes ready or stays unready, and what was stopped goes.
-    fn act(pods: &mut Vec<ObservedPod>, step: &Serving, becomes_ready: bool) {
-        pods.retain(|pod| !step.stop.contains(&pod.id) && !step.remove.contains(&pod.id));
-        if becomes_ready {
-            for pod in pods.iter_mut().filter(|pod| pod.phase == PodPhase::Starting) {
-                pod.phase = PodPhase::Ready { since: Timestamp(0) };
-            }
-        }
-        pods.extend(step.start.iter().map(|number| pod(2, *number, PodPhase::Starting)));
-    }
-
-    proptest! {
-        #[test]
-        fn a_rollout_keeps_its_bounds_and_converges(
-            replicas in 0_u32..6, old in 0_u32..6, surge in 0_u32..3, unavailable in 0_u32..3, patience in prop::collection::vec(any::<bool>(), 40),
-        ) {
-            let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
-            let wanted = wanted(replicas, surge, unavailable);
-            let mut pods: Vec<ObservedPod> = (0..old).map(|number| ready(1, number)).collect();
-            let available = |pods: &[ObservedPod]| pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Ready { .. })).count();
-            let floor = (replicas.saturating_sub(unavailable) as usize).min(old as usize);
-            for becomes_ready in patience.into_iter().chain([true; 40]) {
-                let step = decide(&wanted, &pods, NOW);
-                act(&mut pods, &step, becomes_ready);
-                prop_assert!(available(&pods) >= floor, "{} available, {floor} must be", available(&pods));
-                prop_assert!(pods.len() <= (replicas + surge).max(old) as usize);
-            }
-            let step = decide(&wanted, &pods, NOW);
-            prop_assert!(step.converged && step.start.is_empty() && step.stop.is_empty(), "{step:?}");
-        }
-    }
-}
+mod tests;

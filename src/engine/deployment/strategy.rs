@@ -1,9 +1,11 @@
 //! What the strategies mean: which steps come after which, and how fast pods may be exchanged.
 
+use std::collections::BTreeMap;
+
 use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint, StrategyKind};
 use crate::model::pod::Scalar;
-use crate::model::run::DeploymentStep;
-use crate::model::state::Pace;
+use crate::model::run::{DeploymentRun, DeploymentStep};
+use crate::model::state::{Pace, Portion, Target};
 
 /// The step after `step` when it went well.
 pub fn next_step(spec: &DeploymentConfigSpec, step: DeploymentStep) -> DeploymentStep {
@@ -21,8 +23,35 @@ pub fn next_step(spec: &DeploymentConfigSpec, step: DeploymentStep) -> Deploymen
     }
 }
 
+/// What each version is to have while `run` is at its step.
+pub fn targets(run: &DeploymentRun) -> BTreeMap<u32, Target> {
+    let part = |portion| Target { portion, share: None };
+    let old = |target: Target| run.previous.map(|previous| (previous, target));
+    match run.step {
+        DeploymentStep::FirstPod => {
+            let first = (run.version, part(Portion::AtMost(1)));
+            old(part(Portion::Rest)).into_iter().chain([first]).collect()
+        }
+        DeploymentStep::Rollout | DeploymentStep::Post => BTreeMap::from([(run.version, Target::ALL)]),
+        DeploymentStep::Restore => old(Target::ALL).into_iter().collect(),
+        _ => BTreeMap::new(),
+    }
+}
+
+/// The version that serves until the targets of `run` can. Behind the scale-down of Recreate and behind a mid hook there
+/// is none: what the new version needs may have been made since, and the old one cannot live with it.
+pub fn fallback(run: &DeploymentRun) -> Option<u32> {
+    let strategy = &run.spec.strategy;
+    let exchanged = strategy.kind == StrategyKind::Recreate || strategy.hook(HookPoint::Mid).is_some();
+    match run.step {
+        DeploymentStep::FirstPod => run.previous,
+        DeploymentStep::Rollout if !exchanged => run.previous,
+        _ => None,
+    }
+}
+
 /// How new pods take over under the spec's strategy.
-pub fn pace(spec: &DeploymentConfigSpec, pause_at: Option<u32>) -> Pace {
+pub fn pace(spec: &DeploymentConfigSpec) -> Pace {
     if spec.strategy.kind == StrategyKind::Recreate {
         return Pace::Recreate;
     }
@@ -34,7 +63,7 @@ pub fn pace(spec: &DeploymentConfigSpec, pause_at: Option<u32>) -> Pace {
     if max_surge == 0 && max_unavailable == 0 {
         max_unavailable = 1; // as upstream: with neither, nothing could ever move
     }
-    Pace::Rolling { max_surge, max_unavailable, pause_at }
+    Pace::Rolling { max_surge, max_unavailable }
 }
 
 /// Which way a percentage of pods is rounded.
@@ -83,9 +112,9 @@ mod tests {
             (2, "0", "25%", (0, 1)),
             (0, "25%", "25%", (0, 1)),
         ] {
-            let pace = pace(&rolling(replicas, surge, unavailable), None);
+            let pace = pace(&rolling(replicas, surge, unavailable));
             let (max_surge, max_unavailable) = expected;
-            let expected = Pace::Rolling { max_surge, max_unavailable, pause_at: None };
+            let expected = Pace::Rolling { max_surge, max_unavailable };
             assert_eq!(pace, expected, "{replicas} {surge} {unavailable}");
         }
     }

@@ -38,6 +38,7 @@ mod exec;
 pub mod image;
 mod program;
 mod runtime;
+mod scale;
 pub mod service_table;
 mod shims;
 mod start;

@@ -9,7 +9,6 @@ use std::time::Instant;
 
 use async_trait::async_trait;
 use notify::RecommendedWatcher;
-use serde_json::Value;
 use tokio::sync::broadcast;
 
 use super::allow::{Allow, HOST_IMAGE};
@@ -31,9 +30,11 @@ use super::watch::{self, ShimWatch};
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{Namespace, RepositoryName};
-use crate::model::object::ObjectKey;
-use crate::model::pod::{ObservedPod, Pod, PodId};
-use crate::runtime::{ExecOutput, ImageUse, LogStream, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
+use crate::model::time::Timestamp;
+use crate::runtime::{
+    ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references,
+};
 
 /// What the local runtime is made of.
 pub struct LocalOptions {
@@ -120,7 +121,8 @@ impl Drop for Inner {
 }
 
 impl Inner {
-    fn table(&self) -> MutexGuard<'_, Table> {
+    /// The pods that are known.
+    pub(super) fn table(&self) -> MutexGuard<'_, Table> {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -148,6 +150,11 @@ impl Inner {
         let namespaces = self.table().namespaces();
         namespaces.iter().for_each(|namespace| self.tell_services(namespace));
         Ok(())
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.options.clock.now()
     }
 
     /// Looks at a pod again.
@@ -235,24 +242,28 @@ impl Inner {
         })
     }
 
-    fn start(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+    /// Starts a pod that is told to have been asked for at `created_at`.
+    pub(super) fn start(&self, pod: &Pod, objects: &Objects, created_at: Timestamp) -> Result<()> {
         let dir = self.root.pod(&pod.id)?;
         let one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.table().get(&pod.id).is_some() {
             return self.keep_shim(&pod.id);
         }
+        if let Some(missing) = references::missing(pod, objects) {
+            return Err(Failure::waiting(missing));
+        }
         if dir.record().exists() {
             let message = format!("the folder `{}` holds a pod that cannot be read", dir.path().display());
             return Err(Failure::stalled(message).hint("remove the folder to start the pod again"));
         }
-        let record = start::write_record(pod, objects, &dir, self.surroundings(pod)?)?;
+        let record = start::write_record(pod, objects, &dir, self.surroundings(pod, created_at)?)?;
         self.table().insert(pod.id.clone(), Entry::new(&record, dir, None));
         drop(one_at_a_time);
         self.tell_services(&pod.id.namespace);
         self.keep_shim(&pod.id)
     }
 
-    fn surroundings(&self, pod: &Pod) -> Result<Surroundings> {
+    fn surroundings(&self, pod: &Pod, created_at: Timestamp) -> Result<Surroundings> {
         let allow = self.check(pod)?;
         let (options, namespace) = (&self.options, &pod.id.namespace);
         let taken = {
@@ -260,7 +271,7 @@ impl Inner {
             (table.addresses(), table.ports())
         };
         Ok(Surroundings {
-            created_at: options.clock.now(),
+            created_at,
             images: self.images(pod)?,
             services: options.services.list(namespace)?,
             search_path: options.search_path.clone(),
@@ -283,7 +294,8 @@ impl Inner {
         Ok(found)
     }
 
-    fn stop(&self, id: &PodId) -> Result<()> {
+    /// Asks a pod to end.
+    pub(super) fn stop(&self, id: &PodId) -> Result<()> {
         let Some(dir) = self.table().get(id).filter(|entry| !entry.ended()).map(|entry| entry.dir.clone()) else {
             return Ok(());
         };
@@ -295,7 +307,8 @@ impl Inner {
         Ok(())
     }
 
-    fn remove(&self, id: &PodId) -> Result<()> {
+    /// Forgets a pod that ended.
+    pub(super) fn remove(&self, id: &PodId) -> Result<()> {
         self.refresh(id);
         let ended =
             self.table().get(id).filter(|entry| entry.ended()).map(|entry| (entry.dir.clone(), entry.created_at));
@@ -388,9 +401,14 @@ impl Runtime for LocalRuntime {
         .await
     }
 
-    async fn start_pod(&self, pod: &Pod, objects: &BTreeMap<ObjectKey, Value>) -> Result<()> {
+    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+        let (set, objects) = (set.clone(), objects.clone());
+        self.blocking(move |inner| inner.scale(&set, &objects)).await
+    }
+
+    async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         let (pod, objects) = (pod.clone(), objects.clone());
-        self.blocking(move |inner| inner.start(&pod, &objects)).await
+        self.blocking(move |inner| inner.start(&pod, &objects, inner.now())).await
     }
 
     async fn stop_pod(&self, pod: &PodId) -> Result<()> {

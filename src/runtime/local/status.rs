@@ -33,6 +33,9 @@ pub(crate) struct PodStatus {
     pub(crate) containers: Vec<ContainerStatus>,
     /// What holds it back or how it ended.
     pub(crate) message: String,
+    /// When it ended.
+    #[serde(default)]
+    pub(crate) ended_at: Option<Timestamp>,
 }
 
 /// What is known of a container.
@@ -57,7 +60,16 @@ impl PodStatus {
     /// The status of a pod whose shim just began.
     pub(crate) fn beginning(boot_id: String, shim: Option<ProcessId>) -> Self {
         let (containers, message) = (Vec::new(), String::new());
-        Self { v: VERSION, boot_id, shim, intent: false, phase: PodPhase::Starting, containers, message }
+        Self {
+            v: VERSION,
+            boot_id,
+            shim,
+            intent: false,
+            phase: PodPhase::Starting,
+            containers,
+            message,
+            ended_at: None,
+        }
     }
 
     /// Whether nothing of the pod runs any more.

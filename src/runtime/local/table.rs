@@ -83,6 +83,7 @@ impl Entry {
             restarts: status.map_or(0, PodStatus::restarts),
             message: status.map(|status| status.message.clone()).unwrap_or_default(),
             created_at: self.created_at,
+            ended_at: status.and_then(|status| status.ended_at),
         }
     }
 }

@@ -72,7 +72,7 @@ impl From<&ConfigState> for ConfigView {
             latest_version: state.latest_version,
             serving: state.serving.as_ref().map(version),
             attempted: state.attempted.as_ref().map(|attempt| version(&attempt.version)),
-            desired: state.wanted.replicas,
+            desired: state.wanted.desired(),
             current: None,
             ready: None,
             triggers: triggers(state),
@@ -86,7 +86,7 @@ impl ConfigView {
     #[must_use]
     pub fn with_pods(self, pods: &[ObservedPod], state: &ConfigState) -> Self {
         let wanted = |pod: &&ObservedPod| match &pod.owner {
-            PodOwner::Version { config, version } => config == &state.key && Some(*version) == state.wanted.version,
+            PodOwner::Version { config, version } => config == &state.key && Some(*version) == state.wanted.version(),
             PodOwner::Run { .. } => false,
         };
         let alive = pods.iter().filter(wanted).filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));

@@ -62,6 +62,7 @@ fn message(event: &Event) -> String {
                 format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old);
             if *converged { format!("{so_far}: as wanted") } else { so_far }
         }
+        Event::Disowned { reason } => format!("gives way: {reason}"),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
 }

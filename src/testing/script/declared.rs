@@ -175,7 +175,13 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
         spec["paused"] = json!(true);
     }
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
-    Ok(world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec))
+    let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
+    if let Some(map) = text("needs") {
+        object.content["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+            json!([{"configMapRef": {"name": map}}]);
+        object.digest = digest::of(&object.content);
+    }
+    Ok(object)
 }
 
 /// `Abort`, or `Retry:30` with a timeout in seconds.

@@ -9,11 +9,12 @@
 //! object ConfigMap colors red=1 service=web    any other object
 //! remove web [stage=…]                         takes every object of that name away
 //! push, sync, allow-prune                      a new revision; the last one again, perhaps with more rights
-//! fail|unknown|hang|refuse|linger|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
+//! fail|unknown|hang|refuse|linger|die|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
 //! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
 //! finish                                       all that hang end well or become ready, all that linger are gone
 //! hold-image PART, free-image PART             images that are being prepared
 //! settle, pass 11m                             everything happens; time passes
+//! reconcile                                    one step towards what is wanted
 //! crash, reboot, lose POD                      the daemon, the machine, a pod dies
 //! hold STAGE SERVICE REASON, release           `*` for all
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
@@ -103,6 +104,7 @@ impl Play<'_> {
         match words {
             ["shipyard" | "triggered" | "task" | "declare" | "object" | "remove", ..] => self.declared.change(words),
             ["push" | "allow-prune" | "sync"] => self.push(words[0]).await,
+            ["reconcile"] => self.world.reconcile().await,
             ["settle"] => self.world.settle().await.map(|_| ()),
             ["pass", time] => self.world.pass(duration(time)?).await,
             ["show", what @ ..] => self.show(what).await,
@@ -129,6 +131,7 @@ impl Play<'_> {
             }
             ["hang", prefix] => runtime.behave(prefix, Behaviour::Hangs),
             ["refuse", prefix] => runtime.behave(prefix, Behaviour::CannotStart("no such program".into())),
+            ["die", prefix] => runtime.behave(prefix, Behaviour::Dies),
             ["linger", prefix] => runtime.behave(prefix, Behaviour::Lingers),
             ["heal", prefix] => runtime.behave(prefix, Behaviour::Good),
             ["end", pod] => runtime.set_phase(&pod_id(pod)?, PodPhase::Ended { outcome: PodOutcome::Succeeded }),
@@ -185,11 +188,10 @@ impl Play<'_> {
                 |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
             let ready = self.world.runtime.pods().into_iter().filter(|pod| {
                 let PodOwner::Version { config, version } = &pod.owner else { return false };
-                let wanted = config == &state.key && Some(*version) == state.wanted.version;
+                let wanted = config == &state.key && Some(*version) == state.wanted.version();
                 wanted && matches!(pod.phase, PodPhase::Ready { .. })
             });
-            let complete =
-                ready.count() == if state.wanted.version.is_some() { state.wanted.replicas as usize } else { 0 };
+            let complete = ready.count() == state.wanted.desired() as usize;
             if !complete || !(serves || state.attempted.as_ref().is_some_and(failed)) {
                 let told = show::config(&state);
                 return Err(Failure::stalled(format!(

@@ -57,14 +57,12 @@ pub(super) fn config(state: &ConfigState) -> String {
         let verdict = attempt.verdict.map_or_else(|| "running".to_owned(), |verdict| format!("{verdict:?}"));
         format!(", attempted #{} {}", attempt.version.number, verdict.to_lowercase())
     });
-    let wanted = match state.wanted.version {
-        None => "none".to_owned(),
-        Some(version) => format!("{} of #{version}", state.wanted.replicas),
-    };
+    let counts: Vec<String> =
+        state.wanted.counts().iter().map(|(version, pods)| format!("{pods} of #{version}")).collect();
+    let wanted = if counts.is_empty() { "none".to_owned() } else { counts.join(" and ") };
     let pace = match state.wanted.pace {
         Pace::Recreate => "recreate",
-        Pace::Rolling { pause_at: Some(_), .. } => "rolling, paused",
-        Pace::Rolling { pause_at: None, .. } => "rolling",
+        Pace::Rolling { .. } => "rolling",
     };
     let removed = if state.removed { ", removed" } else { "" };
     let place = format!("{}/{}", state.key.stage, state.key.name);
@@ -89,7 +87,8 @@ pub(super) fn run(run: &Run) -> String {
         Run::Deployment(run) => {
             let hooks: Vec<String> = run.hooks.iter().map(|hook| hook.pod.to_string()).collect();
             let about = format!("{}/{}-{}, attempt {}", run.config.stage, run.config.name, run.version, run.attempt);
-            tidy(&format!("{about}, {}: {} {} [{}]", run.cause, run.phase.as_str(), run.message, hooks.join(" ")))
+            let message = if run.message.is_empty() { &run.problem } else { &run.message };
+            tidy(&format!("{about}, {}: {} {message} [{}]", run.cause, run.phase.as_str(), hooks.join(" ")))
         }
     }
 }

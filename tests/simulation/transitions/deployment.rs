@@ -90,6 +90,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (served(run.generation, 1, false), "partly"),
         (served(run.generation, 2, true), "wholly"),
         (served(run.generation + 1, 2, true), "something else"),
+        (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
         (timer(Timer::Progress), ""),
         (timer(Timer::Retry), ""),

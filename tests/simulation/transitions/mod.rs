@@ -47,6 +47,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Delayed { .. } => "delayed",
         Event::PodEnded { .. } => "pod ended",
         Event::Served { .. } => "served",
+        Event::Disowned { .. } => "disowned",
         Event::Timer { timer: Timer::Deadline } => "deadline",
         Event::Timer { timer: Timer::Progress } => "progress timer",
         Event::Timer { timer: Timer::Retry } => "retry timer",
@@ -55,7 +56,7 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 14] = [
+const KINDS: [&str; 15] = [
     "admitted",
     "waiting",
     "cancel",
@@ -66,6 +67,7 @@ const KINDS: [&str; 14] = [
     "delayed",
     "pod ended",
     "served",
+    "disowned",
     "deadline",
     "progress timer",
     "retry timer",

@@ -79,6 +79,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (pod_ended(last_pod(run), PodOutcome::Unknown { message: String::new() }), "unknown"),
         (pod_ended("other", failed()), "other"),
         (served(1, 2, true), ""),
+        (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
         (timer(Timer::Progress), ""),
         (timer(Timer::Retry), ""),

@@ -6,6 +6,7 @@ use std::path::Path;
 
 use launchway::model::action::{Action, Decided, Record};
 use launchway::model::event::Event;
+use launchway::model::state::Target;
 use similar::TextDiff;
 
 use super::{KINDS, kind};
@@ -48,8 +49,14 @@ fn record(record: &Record) -> String {
         Record::Tell { run, event } => format!("tells {run} {}", kind(event)),
         Record::Apply { change, .. } => format!("applies {}", change.key),
         Record::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
-        Record::Want { version: None, .. } => "wants none".into(),
-        Record::Want { version: Some(version), pace, .. } => format!("wants #{version} {pace:?}"),
+        Record::Own { .. } => "owns".into(),
+        Record::Want { targets, .. } if targets.is_empty() => "wants none".into(),
+        Record::Want { targets, fallback, pace, .. } => {
+            let part = |(version, target): (&u32, &Target)| format!("{:?} of #{version}", target.portion);
+            let parts: Vec<String> = targets.iter().map(part).collect();
+            let fallback = fallback.map(|version| format!(" or else #{version}")).unwrap_or_default();
+            format!("wants {}{fallback} {pace:?}", parts.join(" and "))
+        }
         Record::Settle { version, verdict, .. } => format!("settles #{version} {verdict:?}"),
         Record::Passed { .. } => "passes".into(),
     }

@@ -28,7 +28,7 @@ use super::process::{Belonging, ProcessId, boot_id, sweep};
 use super::record::PodRecord;
 use super::status::PodStatus;
 use super::volume;
-use crate::clock::SystemClock;
+use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
@@ -109,7 +109,7 @@ fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStat
 
 fn ended(before: &PodStatus, outcome: PodOutcome) -> PodStatus {
     let message = outcome_message(&outcome);
-    PodStatus { phase: PodPhase::Ended { outcome }, message, ..before.clone() }
+    PodStatus { phase: PodPhase::Ended { outcome }, message, ended_at: Some(SystemClock.now()), ..before.clone() }
 }
 
 fn not_started(message: String) -> PodOutcome {

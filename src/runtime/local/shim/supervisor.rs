@@ -281,7 +281,10 @@ impl<'a> Supervisor<'a> {
             PodPhase::Ended { outcome } => outcome_message(outcome),
             _ => units.iter().filter_map(|unit| unit.problem.clone()).collect::<Vec<_>>().join("; "),
         };
-        PodStatus { phase, containers: containers.collect(), message, ..self.report.status().clone() }
+        let before = self.report.status().clone();
+        let ended = matches!(phase, PodPhase::Ended { .. });
+        let ended_at = before.ended_at.or_else(|| ended.then(|| self.clock.now()));
+        PodStatus { phase, containers: containers.collect(), message, ended_at, ..before }
     }
 }
 

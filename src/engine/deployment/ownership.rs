@@ -1,0 +1,30 @@
+//! In whose hands it is what a deployment config should run: one run's at a time.
+
+use crate::model::event::Event;
+use crate::model::ids::RunId;
+use crate::model::state::{ConfigState, Wanted};
+
+/// A run takes what should run into its hands; the one that had it is to be told.
+pub fn take(wanted: &mut Wanted, by: &RunId) -> Option<(RunId, Event)> {
+    let before = wanted.owner.replace(by.clone()).filter(|before| before != by)?;
+    Some((before, Event::Disowned { reason: format!("{by} has taken over") }))
+}
+
+/// What a run is to be told that may not change what a deployment config should run; nothing if it may.
+pub fn refusal(state: Option<&ConfigState>, by: &RunId) -> Option<Event> {
+    let reason = match state.map(|state| (&state.wanted.owner, state.removed)) {
+        Some((Some(owner), _)) if owner == by => return None,
+        Some((Some(other), _)) => format!("{other} has taken over"),
+        Some((None, false)) => "it was taken down".to_owned(),
+        Some((None, true)) | None => "it is declared no longer".to_owned(),
+    };
+    Some(Event::Disowned { reason })
+}
+
+/// A run that ended has nothing in its hands; what serves now has nothing to fall back to.
+pub fn give_back(wanted: &mut Wanted, by: &RunId) {
+    if wanted.owner.as_ref() == Some(by) {
+        wanted.owner = None;
+        wanted.fallback = None;
+    }
+}

@@ -1,0 +1,110 @@
+//! Which pods of a version start and end so that there are as many as wanted, for runtimes that choose themselves.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use crate::model::ids::ConfigKey;
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::{ObservedPod, PodId, PodPhase, ReplicaSet};
+use crate::model::time::Timestamp;
+
+/// How many ended pods of a deployment config are kept, for their logs.
+pub const ENDED_PODS_KEPT: usize = 3;
+/// How many pods are started in one go. Then it is decided again, on what is wanted by then.
+const STARTS_AT_ONCE: usize = 8;
+/// The pause before a pod is started again whose successor ended as well; it doubles with every further end.
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+/// The longest of these pauses.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A pod that ran for so long ran well: its successor is started at once.
+const RAN_WELL: Duration = Duration::from_secs(600);
+
+/// What to do so that there are as many pods as a replica set says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Choice {
+    /// Numbers of pods to start.
+    pub start: Vec<u32>,
+    /// Pods to end.
+    pub stop: Vec<PodId>,
+    /// Ended pods to forget.
+    pub remove: Vec<PodId>,
+    /// When to choose again, because pods are lacking that may not start yet.
+    pub again: Option<Timestamp>,
+}
+
+/// What to do now; `pods` holds at least all pods of the deployment config.
+pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice {
+    let of_version = |pod: &&ObservedPod| pod.version() == Some((&set.config, set.version));
+    let mut living: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| pod.lives()).collect();
+    // Those that may go first stand last: not available before available, young before old.
+    living.sort_by_key(|pod| {
+        let available = pod.available_at(set.min_ready_seconds).is_some_and(|at| at <= now);
+        (!available, pod.created_at, pod.number())
+    });
+    let ended: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| has_failed(pod)).collect();
+    let surplus = living.get(set.replicas as usize..).unwrap_or_default();
+    let lacking = (set.replicas as usize).saturating_sub(living.len());
+    let due = next_start(&ended);
+    let (how_many, again) = match lacking {
+        0 => (0, None),
+        _ if due.is_some_and(|due| due > now) => (0, due),
+        lacking => (lacking.min(STARTS_AT_ONCE), (lacking > STARTS_AT_ONCE).then_some(now)),
+    };
+    Choice {
+        start: free_numbers(pods.iter().filter(of_version), how_many),
+        stop: surplus.iter().map(|pod| pod.id.clone()).collect(),
+        remove: forgotten(&set.config, pods, &ended),
+        again,
+    }
+}
+
+/// Whether it failed by itself. The containers of a pod that serves are always started again, so one that ended well was
+/// asked to; and where nobody knows, the machine was restarted, which is no fault of the pod.
+fn has_failed(pod: &ObservedPod) -> bool {
+    let PodPhase::Ended { outcome: PodOutcome::Failed { reason, .. } } = &pod.phase else { return false };
+    *reason != FailureReason::Cancelled
+}
+
+fn ended_at(pod: &ObservedPod) -> Timestamp {
+    pod.ended_at.unwrap_or(pod.created_at)
+}
+
+/// Not before then may another pod start after those that ended: at once after the first, and from then on after a
+/// pause twice as long as the one before. All of that can be told from the pods.
+fn next_start(ended: &[&ObservedPod]) -> Option<Timestamp> {
+    let last = ended.iter().max_by_key(|pod| ended_at(pod))?;
+    if ended_at(last).since(last.created_at) >= RAN_WELL {
+        return None;
+    }
+    let waited = last.created_at.since(ended_at(predecessor(last, ended)?));
+    Some(ended_at(last) + (waited * 2).clamp(FIRST_PAUSE, LONGEST_PAUSE))
+}
+
+/// The pod that had ended when `pod` was started.
+fn predecessor<'a>(pod: &ObservedPod, ended: &[&'a ObservedPod]) -> Option<&'a ObservedPod> {
+    let before = |other: &&&ObservedPod| other.id != pod.id && ended_at(other) <= pod.created_at;
+    ended.iter().copied().filter(|other| before(&other)).max_by_key(|other| ended_at(other))
+}
+
+/// The lowest numbers that no pod of the version has, ended ones included: a name is free once it is forgotten.
+fn free_numbers<'a>(pods: impl Iterator<Item = &'a ObservedPod>, how_many: usize) -> Vec<u32> {
+    let taken: BTreeSet<u32> = pods.map(ObservedPod::number).collect();
+    (0..).filter(|number| !taken.contains(number)).take(how_many).collect()
+}
+
+/// All ended pods of a deployment config but the youngest few, and the one that tells how long the last pause was.
+fn forgotten(config: &ConfigKey, pods: &[ObservedPod], failed: &[&ObservedPod]) -> Vec<PodId> {
+    let is_ended = |pod: &&ObservedPod| {
+        matches!(pod.phase, PodPhase::Ended { .. }) && pod.version().is_some_and(|(owner, _)| owner == config)
+    };
+    let mut ended: Vec<&ObservedPod> = pods.iter().filter(is_ended).collect();
+    ended.sort_by_key(|pod| Reverse((pod.created_at, pod.number())));
+    let last = failed.iter().max_by_key(|pod| ended_at(pod));
+    let witness = last.and_then(|last| predecessor(last, failed)).map(|pod| &pod.id);
+    let old = ended.into_iter().skip(ENDED_PODS_KEPT).map(|pod| &pod.id);
+    old.filter(|pod| Some(*pod) != witness).cloned().collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What a deployment config should run is in one run's hands at a time.
+
+use launchway::executor::transition::Input;
+use launchway::model::event::Event;
+use launchway::model::ids::RunId;
+use launchway::model::outcome::Verdict;
+use launchway::model::run::{DeploymentRun, Phase, Run};
+use launchway::model::state::{ConfigState, Target, Versioned, Wanted};
+use launchway::store::Write;
+use launchway::testing::runtime::Behaviour;
+use launchway::testing::world::{World, config_key, deployment_config, project};
+use serde_json::json;
+
+/// Version 1 serves, and the rollout of version 2 hangs.
+async fn rolling() -> (tempfile::TempDir, World) {
+    let folder = crate::folder();
+    let mut world = World::open(folder.path()).unwrap();
+    let shop = |image: &str| {
+        let shipyard = launchway::model::shipyard::Shipyard::implicit();
+        project(shipyard, &[deployment_config("web", image, 2, json!({}))])
+    };
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    world.runtime.behave("web-2-", Behaviour::Hangs);
+    world.push(&shop("b")).await.unwrap();
+    world.settle().await.unwrap();
+    (folder, world)
+}
+
+async fn change(world: &World, change: impl FnOnce(&mut ConfigState)) {
+    let mut state: Versioned<ConfigState> =
+        world.driver.store.config(&config_key("default", "web")).await.unwrap().unwrap();
+    change(&mut state.value);
+    world.driver.commit(&[Input::Write(Box::new(Write::Config(Box::new(state))))]).await.unwrap();
+}
+
+async fn second(world: &World) -> DeploymentRun {
+    let run = world.driver.store.run(&config_key("default", "web").deployment(2)).await.unwrap();
+    match run.unwrap().value {
+        Run::Deployment(run) => *run,
+        Run::Sequence(_) => panic!("a deployment is no sequence"),
+    }
+}
+
+/// The rollout is cancelled, which brings version 1 back unless the run has lost the config.
+async fn cancel(world: &World) -> DeploymentRun {
+    let cancel = Event::Cancel { verdict: Verdict::Cancelled, reason: "cancelled by ann".to_owned() };
+    world.driver.tell(&second(world).await.id, cancel).await.unwrap();
+    world.settle().await.unwrap();
+    second(world).await
+}
+
+#[tokio::test]
+async fn a_run_restores_what_is_its_own() {
+    let (_folder, world) = rolling().await;
+    let run = cancel(&world).await;
+    let wanted = world.config("default", "web").await.unwrap().wanted;
+    assert_eq!((run.phase, wanted.version(), wanted.owner), (Phase::Failed, Some(1), None));
+}
+
+#[tokio::test]
+async fn a_run_that_lost_the_config_to_another_ends_and_restores_nothing() {
+    let (_folder, world) = rolling().await;
+    let other = Wanted {
+        generation: 9,
+        owner: Some(RunId::new("another")),
+        replicas: 1,
+        targets: [(3, Target::ALL)].into(),
+        ..Wanted::default()
+    };
+    change(&world, |state| state.wanted = other.clone()).await;
+    let run = cancel(&world).await;
+    assert_eq!((run.phase, run.failure.unwrap().verdict), (Phase::Failed, Verdict::Cancelled));
+    assert!(run.message.ends_with("another has taken over"), "{}", run.message);
+    assert_eq!(world.config("default", "web").await.unwrap().wanted, other);
+}
+
+#[tokio::test]
+async fn a_run_whose_config_was_removed_ends_and_restores_nothing() {
+    let (_folder, world) = rolling().await;
+    change(&world, |state| {
+        state.removed = true;
+        state.wanted = state.wanted.nothing();
+    })
+    .await;
+    let run = cancel(&world).await;
+    assert!(run.message.ends_with("it is declared no longer"), "{}", run.message);
+    let alive = world.runtime.pods().iter().filter(|pod| pod.lives()).count();
+    assert_eq!(alive, 0, "nothing comes back");
+}
+
+#[tokio::test]
+async fn a_scale_in_the_middle_of_a_rollout_leaves_it_to_its_owner() {
+    let (_folder, world) = rolling().await;
+    let before = world.config("default", "web").await.unwrap().wanted;
+    world.driver.commit(&[Input::Scale(config_key("default", "web"), 4)]).await.unwrap();
+    let after = world.config("default", "web").await.unwrap().wanted;
+    assert_eq!(after, Wanted { replicas: 4, ..before });
+}
