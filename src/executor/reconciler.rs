@@ -20,7 +20,7 @@ use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, Versioned};
+use crate::model::state::{ConfigState, Versioned, Wanted};
 use crate::model::time::Timestamp;
 use crate::runtime::replicas::ENDED_PODS_KEPT;
 use crate::runtime::{Runtime, RuntimeChange};
@@ -38,6 +38,8 @@ pub struct Reconciler {
     driver: Driver,
     runtime: Arc<dyn Runtime>,
     problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
+    /// Deployment configs whose versions share the traffic, as they were last reconciled.
+    sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
     /// Run-once pods whose end was reported to the run that waits for it.
     reported: Arc<Mutex<BTreeSet<PodId>>>,
 }
@@ -69,7 +71,7 @@ struct WorkQueue {
 impl Reconciler {
     /// A reconciler that acts on `runtime`.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>) -> Self {
-        Self { driver, runtime, problems: Arc::default(), reported: Arc::default() }
+        Self { driver, runtime, problems: Arc::default(), sharing: Arc::default(), reported: Arc::default() }
     }
 
     /// What holds a deployment config's pods back, if anything is known.
@@ -118,9 +120,14 @@ impl Reconciler {
 
     async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
         let everything = std::mem::take(&mut queue.everything);
-        if std::mem::take(&mut queue.objects) || everything {
-            reconcile_services(&*self.driver.store, &*self.runtime).await?;
+        let objects = std::mem::take(&mut queue.objects) || everything;
+        if objects {
             queue.configs.extend(self.problems().keys().cloned()); // what was missing may be there now
+        }
+        let configs = self.due(std::mem::take(&mut queue.configs), everything).await?;
+        if self.share_traffic(&configs) || objects {
+            let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
+            reconcile_services(&*self.driver.store, &*self.runtime, &sharing, now).await?;
         }
         let mut namespaces: BTreeMap<Namespace, Vec<Versioned<ConfigState>>> = BTreeMap::new();
         for namespace in std::mem::take(&mut queue.namespaces) {
@@ -131,7 +138,7 @@ impl Reconciler {
                 namespaces.entry(namespace).or_default();
             }
         }
-        for config in self.due(std::mem::take(&mut queue.configs), everything).await? {
+        for config in configs {
             namespaces.entry(config.value.namespace.clone()).or_default().push(config);
         }
         for (namespace, configs) in namespaces {
@@ -143,6 +150,24 @@ impl Reconciler {
             }
         }
         Ok(())
+    }
+
+    /// Notes which deployment configs have versions that share the traffic; says whether any of these does or did.
+    fn share_traffic(&self, configs: &[Versioned<ConfigState>]) -> bool {
+        let mut sharing = self.sharing();
+        let mut any = false;
+        for config in configs.iter().map(|config| &config.value) {
+            let before = sharing.remove(&config.key);
+            if config.wanted.shares_traffic() {
+                sharing.insert(config.key.clone(), config.wanted.clone());
+            }
+            any |= before.is_some() || config.wanted.shares_traffic();
+        }
+        any
+    }
+
+    fn sharing(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Wanted>> {
+        self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn due(&self, keys: BTreeSet<ConfigKey>, everything: bool) -> Result<Vec<Versioned<ConfigState>>> {
@@ -273,6 +298,7 @@ impl Reconciler {
         for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(owner, _)| owner == config)) {
             self.runtime.remove_pod(&pod.id).await?;
         }
+        self.sharing().remove(config);
         self.driver.commit(&[Input::Forget(config.clone())]).await
     }
 }

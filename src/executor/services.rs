@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
+use crate::engine::deployment::traffic;
 use crate::error::Result;
-use crate::model::ids::{Namespace, StageName};
+use crate::model::ids::{ConfigKey, Namespace, StageName};
 use crate::model::object::Kind;
 use crate::model::pod::Scalar;
-use crate::model::state::{ObjectState, Versioned};
+use crate::model::state::{ObjectState, Versioned, Wanted};
+use crate::model::time::Timestamp;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::ReadStore;
 
@@ -54,11 +56,17 @@ struct EndpointPort {
     port: u16,
 }
 
-/// Makes all declared services answer, and ends those that are declared no longer.
+/// Makes all declared services answer, and ends those that are declared no longer. `sharing` are the deployment configs
+/// whose versions share the traffic.
 ///
 /// # Errors
 /// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
-pub async fn reconcile_services(store: &dyn ReadStore, runtime: &dyn Runtime) -> Result<()> {
+pub async fn reconcile_services(
+    store: &dyn ReadStore,
+    runtime: &dyn Runtime,
+    sharing: &BTreeMap<ConfigKey, Wanted>,
+    now: Timestamp,
+) -> Result<()> {
     let repositories = store.repositories().await?;
     let down: BTreeSet<_> =
         repositories.into_iter().filter(|state| state.value.down).map(|state| state.value.name).collect();
@@ -70,7 +78,11 @@ pub async fn reconcile_services(store: &dyn ReadStore, runtime: &dyn Runtime) ->
         wanted.entry(namespace).or_default();
     }
     for Versioned { value: service, .. } in &declared {
-        let spec = service_spec(service, endpoints_of(service, &endpoints));
+        let mut spec = service_spec(service, endpoints_of(service, &endpoints));
+        if !sharing.is_empty() {
+            let pods = runtime.observe(&spec.namespace).await?;
+            spec.backends = traffic::backends(&spec.selector, &pods, sharing, now);
+        }
         wanted.entry(spec.namespace.clone()).or_default().insert(spec.name.clone());
         if let Err(failure) = runtime.apply_service(&spec).await {
             tracing::warn!(namespace = %spec.namespace, service = spec.name, problem = failure.one_line(), "cannot apply a service");
@@ -113,6 +125,7 @@ fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> Servi
         ports: declared.ports.into_iter().map(port).collect(),
         selector: declared.selector,
         external,
+        backends: Vec::new(),
     }
 }
 

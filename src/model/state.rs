@@ -237,6 +237,11 @@ impl Wanted {
         self.targets.iter().map(|(version, target)| (*version, count(target))).collect()
     }
 
+    /// Whether versions have shares of the traffic.
+    pub fn shares_traffic(&self) -> bool {
+        self.targets.values().any(|target| target.share.is_some())
+    }
+
     /// The version that is being brought up or serves: the newest that is to have pods.
     pub fn version(&self) -> Option<u32> {
         self.targets.keys().next_back().copied()
@@ -246,6 +251,17 @@ impl Wanted {
     pub fn desired(&self) -> u32 {
         if self.targets.is_empty() { 0 } else { self.replicas }
     }
+}
+
+/// One of the versions behind a service, with its weight among all of them.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Backend {
+    /// The deployment config.
+    pub config: ConfigKey,
+    /// The version.
+    pub version: u32,
+    /// Its weight.
+    pub weight: u32,
 }
 
 /// How far a rollout is.

@@ -21,6 +21,7 @@ use crate::error::Result;
 use crate::model::ids::{Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::state::Backend;
 use crate::model::time::Timestamp;
 
 /// Where pods live.
@@ -112,6 +113,10 @@ pub struct ServiceSpec {
     pub selector: BTreeMap<String, String>,
     /// Where connections go instead, if nothing is selected.
     pub external: Vec<ExternalEndpoint>,
+    /// How the traffic is shared among the versions that are selected; what is not named gets none. Without any, all
+    /// ready pods get the same.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub backends: Vec<Backend>,
 }
 
 /// One port of a service.

@@ -108,6 +108,11 @@ impl PretendedRuntime {
         self.deeds().into_iter().filter_map(stopped).collect()
     }
 
+    /// The services as they were asked for, by namespace and name.
+    pub fn services(&self) -> Vec<ServiceSpec> {
+        self.state().services.values().cloned().collect()
+    }
+
     /// All pods that are known, sorted by name, ended ones included.
     pub fn pods(&self) -> Vec<ObservedPod> {
         self.state().pods.values().map(|(_, seen)| seen.clone()).collect()

@@ -1,14 +1,15 @@
 //! HTTP through a service.
 
-use std::collections::BTreeSet;
-
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use crate::support::{Answer, Client, Load, Pod, World, eventually, get};
+use launchway::model::state::Backend;
+
+use crate::support::{Answer, Client, Load, Pod, World, config, eventually, get};
 
 fn answer(status: u16, body: &str) -> Answer {
     Answer { status, body: body.to_owned() }
@@ -25,6 +26,31 @@ fn requests_of_one_connection_go_round_the_ready_pods() {
     let mut client = Client::connect(address).unwrap();
     let answers: BTreeSet<String> = (0..10).map(|_| client.get("/").unwrap().body).collect();
     assert_eq!(answers, BTreeSet::from(["a".to_owned(), "b".to_owned()]));
+}
+
+#[test]
+fn versions_get_their_shares_whatever_the_number_of_their_pods() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    let pods = [world.pod("web-1"), world.pod("web-2"), world.pod("web-3")];
+    pods.iter().for_each(Pod::make_ready);
+    world.select(&pods.each_ref());
+    let backend = |version, weight| Backend { config: config("web"), version, weight };
+    spec.backends = vec![backend(1, 1), backend(2, 3)];
+    world.apply(&spec);
+    let answers = |count| {
+        let mut client = Client::connect(address).unwrap();
+        let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+        (0..count).for_each(|_| *seen.entry(client.get("/").unwrap().body).or_default() += 1);
+        seen
+    };
+    assert_eq!(answers(40), BTreeMap::from([("web-1".to_owned(), 10), ("web-2".to_owned(), 30)]));
+    pods[1].make_unready();
+    eventually("the other version stands in", || answers(1).contains_key("web-1"));
+    assert_eq!(answers(8), BTreeMap::from([("web-1".to_owned(), 8)]));
+    spec.backends = vec![];
+    world.apply(&spec);
+    eventually("every ready pod answers", || answers(8).len() == 2);
 }
 
 #[test]

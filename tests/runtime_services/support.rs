@@ -15,7 +15,7 @@ use axum::body::Body;
 use axum::extract::{Path as UrlPath, Request, State};
 use axum::response::Response;
 use axum::routing::any;
-use launchway::model::ids::Namespace;
+use launchway::model::ids::{ConfigKey, Namespace};
 use launchway::model::pod::Scalar;
 use launchway::runtime::local::Program;
 use launchway::runtime::local::service::{PodEndpoint, Services};
@@ -129,6 +129,10 @@ pub(crate) fn open(root: &Path) -> Services {
     Services::open(root.to_owned(), Arc::new(program)).unwrap()
 }
 
+pub(crate) fn config(name: &str) -> ConfigKey {
+    ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.to_owned() }
+}
+
 pub(crate) fn namespace() -> Namespace {
     Namespace::from("shop-dev")
 }
@@ -147,6 +151,7 @@ pub(crate) fn spec(name: &str, ports: &[u16]) -> ServiceSpec {
         ports: ports.iter().map(port).collect(),
         selector: BTreeMap::from([("app".to_owned(), "web".to_owned())]),
         external: vec![],
+        backends: vec![],
     }
 }
 
@@ -181,9 +186,15 @@ impl Pod {
         Self { name: name.to_owned(), dir, port, retired: Arc::default(), runtime: None }
     }
 
+    /// Pods that are named `<config>-<version>` are of that version.
+    fn version(&self) -> Option<(ConfigKey, u32)> {
+        let (name, version) = self.name.rsplit_once('-')?;
+        Some((config(name), version.parse().ok()?))
+    }
+
     pub(crate) fn endpoint(&self) -> PodEndpoint {
         let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("x".to_owned(), "y".to_owned())]);
-        PodEndpoint { name: self.name.clone(), labels, dir: self.dir.clone() }
+        PodEndpoint { name: self.name.clone(), labels, dir: self.dir.clone(), version: self.version() }
     }
 
     pub(crate) fn make_ready(&self) {

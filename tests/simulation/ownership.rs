@@ -3,13 +3,14 @@
 use launchway::executor::transition::Input;
 use launchway::model::event::Event;
 use launchway::model::ids::RunId;
+use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::outcome::Verdict;
 use launchway::model::run::{DeploymentRun, Phase, Run};
-use launchway::model::state::{ConfigState, Target, Versioned, Wanted};
+use launchway::model::state::{ConfigState, Portion, Target, Versioned, Wanted};
 use launchway::store::Write;
 use launchway::testing::runtime::Behaviour;
 use launchway::testing::world::{World, config_key, deployment_config, project};
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// Version 1 serves, and the rollout of version 2 hangs.
 async fn rolling() -> (tempfile::TempDir, World) {
@@ -25,6 +26,16 @@ async fn rolling() -> (tempfile::TempDir, World) {
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
     (folder, world)
+}
+
+fn service(content: Value) -> Object {
+    Object {
+        key: ObjectKey { kind: Kind::Service, name: "web".into() },
+        service: "web".into(),
+        location: Location::default(),
+        digest: launchway::manifest::digest::of(&content),
+        content,
+    }
 }
 
 async fn change(world: &World, change: impl FnOnce(&mut ConfigState)) {
@@ -87,6 +98,30 @@ async fn a_run_whose_config_was_removed_ends_and_restores_nothing() {
     assert!(run.message.ends_with("it is declared no longer"), "{}", run.message);
     let alive = world.runtime.pods().iter().filter(|pod| pod.lives()).count();
     assert_eq!(alive, 0, "nothing comes back");
+}
+
+#[tokio::test]
+async fn shares_of_the_traffic_reach_the_runtime() {
+    let folder = crate::folder();
+    let mut world = World::open(folder.path()).unwrap();
+    let content = json!({"metadata": {"name": "web"}, "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    for image in ["a", "b"] {
+        let shipyard = launchway::model::shipyard::Shipyard::implicit();
+        let objects = [deployment_config("web", image, 2, json!({})), service(content.clone())];
+        world.push(&project(shipyard, &objects)).await.unwrap();
+        world.settle().await.unwrap();
+    }
+    let backends = || world.runtime.services().into_iter().map(|service| service.backends).collect::<Vec<_>>();
+    assert_eq!(backends(), [vec![]], "every ready pod answers");
+    change(&world, |state| {
+        let target = |portion, share| Target { portion, share: Some(share) };
+        state.wanted.targets = [(1, target(Portion::Rest, 80)), (2, target(Portion::AtMost(1), 20))].into();
+    })
+    .await;
+    world.settle().await.unwrap();
+    let weights: Vec<Vec<(u32, u32)>> =
+        backends().into_iter().map(|all| all.iter().map(|one| (one.version, one.weight)).collect()).collect();
+    assert_eq!(weights, [[(1, 800), (2, 200)]]);
 }
 
 #[tokio::test]

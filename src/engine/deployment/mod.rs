@@ -5,3 +5,4 @@ pub mod observed;
 pub mod ownership;
 pub mod serve;
 pub mod strategy;
+pub mod traffic;

@@ -137,6 +137,10 @@ impl Table {
             name: id.name.to_string(),
             labels: entry.labels.clone(),
             dir: entry.dir.path().to_owned(),
+            version: match &entry.owner {
+                PodOwner::Version { config, version } => Some((config.clone(), *version)),
+                PodOwner::Run { .. } => None,
+            },
         };
         living.map(endpoint).collect()
     }

@@ -32,9 +32,9 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
-use self::record::{ServiceDir, ServiceRecord, ShimStatus};
+use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::Namespace;
+use crate::model::ids::{ConfigKey, Namespace};
 use crate::runtime::local::files::{self, Durability};
 use crate::runtime::local::program::Program;
 use crate::runtime::{ServiceAddress, ServiceSpec};
@@ -68,6 +68,8 @@ pub struct PodEndpoint {
     pub labels: BTreeMap<String, String>,
     /// Its folder, in which `ready` and `connections` lie.
     pub dir: PathBuf,
+    /// The deployment config and the version that it is one of the pods of.
+    pub version: Option<(ConfigKey, u32)>,
 }
 
 /// All services of this machine's runtime. Its calls block for milliseconds, and for a few seconds at worst.
@@ -253,7 +255,7 @@ impl State {
     /// those of the last time stand.
     fn write_endpoints(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<()> {
         let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
-        let before = record::read::<Vec<PathBuf>>(&dir.endpoints()).or_transient(failed)?;
+        let before = record::read::<Vec<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
         let now = match self.pods.get(&spec.namespace) {
             Some(pods) => spec::select(spec, pods),
             None => before.clone().unwrap_or_default(),
@@ -271,8 +273,8 @@ impl State {
 
 /// A service as it is now.
 fn describe(dir: &ServiceDir, record: &ServiceRecord) -> ServiceAddress {
-    let pods = record::read::<Vec<PathBuf>>(&dir.endpoints()).ok().flatten().unwrap_or_default();
-    let ready = pods.iter().filter(|pod| pod.join("ready").exists()).count();
+    let pods = record::read::<Vec<Endpoint>>(&dir.endpoints()).ok().flatten().unwrap_or_default();
+    let ready = pods.iter().filter(|pod| pod.dir().join("ready").exists()).count();
     let problem = match status(dir) {
         Some(status) if status.problems.is_empty() => None,
         Some(status) => Some(status.problems.join("; ")),

@@ -58,6 +58,7 @@ mod tests {
             ports: ports.iter().map(port).collect(),
             selector: Default::default(),
             external: vec![],
+            backends: vec![],
         };
         ServiceRecord { generation: 1, address: Ipv4Addr::LOCALHOST, spec }
     }

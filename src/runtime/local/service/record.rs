@@ -17,6 +17,32 @@ use crate::runtime::local::files::{self, Durability};
 /// The most that one of these files may hold; an endpoint list of thousands of pods is far below.
 const MAX_FILE: u64 = 4 << 20;
 
+/// A pod behind a service.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Endpoint {
+    /// The folder of one that gets as much as every other.
+    Equal(PathBuf),
+    /// One of a version that has a weight.
+    Weighed {
+        /// Its folder.
+        dir: PathBuf,
+        /// What it shares the weight with.
+        version: String,
+        /// The weight.
+        weight: u32,
+    },
+}
+
+impl Endpoint {
+    /// The pod's folder.
+    pub(super) fn dir(&self) -> &Path {
+        match self {
+            Self::Equal(dir) | Self::Weighed { dir, .. } => dir,
+        }
+    }
+}
+
 /// The folder of one service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceDir(PathBuf);
@@ -35,7 +61,7 @@ impl ServiceDir {
         self.0.join("service.json")
     }
 
-    /// The folders of the pods behind it, as a list; only the daemon writes it.
+    /// The pods behind it, as a list of [`Endpoint`]s; only the daemon writes it.
     pub(super) fn endpoints(&self) -> PathBuf {
         self.0.join("endpoints.json")
     }

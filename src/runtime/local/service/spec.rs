@@ -1,9 +1,9 @@
 //! What a service may ask for, and which pods it selects.
 
 use std::collections::BTreeSet;
-use std::path::PathBuf;
 
 use super::PodEndpoint;
+use super::record::Endpoint;
 use super::sockets::MAX_PORTS;
 use crate::error::{Failure, Result};
 use crate::model::pod::Scalar;
@@ -55,11 +55,20 @@ fn check_port(service: &str, port: &ServicePort) -> Result<()> {
     Ok(())
 }
 
-/// The folders of the pods that a service selects, sorted.
-pub(super) fn select(spec: &ServiceSpec, pods: &[PodEndpoint]) -> Vec<PathBuf> {
+/// The pods that a service selects, sorted. Where weights say what versions get, those without one get nothing.
+pub(super) fn select(spec: &ServiceSpec, pods: &[PodEndpoint]) -> Vec<Endpoint> {
     let matches = |pod: &&PodEndpoint| spec.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
     let selected = pods.iter().filter(|_| !spec.selector.is_empty()).filter(matches);
-    selected.map(|pod| pod.dir.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+    let endpoint = |pod: &PodEndpoint| {
+        if spec.backends.is_empty() {
+            return Some(Endpoint::Equal(pod.dir.clone()));
+        }
+        let (config, version) = pod.version.as_ref()?;
+        let backend = spec.backends.iter().find(|it| it.config == *config && it.version == *version)?;
+        let (dir, version, weight) = (pod.dir.clone(), format!("{}-{version}", config.name), backend.weight);
+        (weight > 0).then_some(Endpoint::Weighed { dir, version, weight })
+    };
+    selected.filter_map(endpoint).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 #[cfg(test)]
@@ -67,6 +76,7 @@ mod tests {
     use super::*;
     use crate::model::ids::Namespace;
     use std::collections::BTreeMap;
+    use std::path::PathBuf;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -78,7 +88,14 @@ mod tests {
 
     fn spec(name: &str, ports: Vec<ServicePort>, selector: &[(&str, &str)]) -> ServiceSpec {
         let namespace = Namespace::from("shop-dev");
-        ServiceSpec { namespace, name: name.into(), ports, selector: labels(selector), external: vec![] }
+        ServiceSpec {
+            namespace,
+            name: name.into(),
+            ports,
+            selector: labels(selector),
+            external: vec![],
+            backends: vec![],
+        }
     }
 
     #[test]
@@ -116,11 +133,13 @@ mod tests {
             name: name.into(),
             labels: labels(pairs),
             dir: PathBuf::from("/pods").join(name),
+            version: None,
         };
         let pods = [pod("b", &[("app", "web"), ("tier", "front")]), pod("a", &[("app", "web")]), pod("c", &[])];
         let select = |selector: &[(&str, &str)]| select(&spec("web", vec![], selector), &pods);
-        assert_eq!(select(&[("app", "web")]), [PathBuf::from("/pods/a"), PathBuf::from("/pods/b")]);
-        assert_eq!(select(&[("app", "web"), ("tier", "front")]), [PathBuf::from("/pods/b")]);
+        let equal = |name: &str| Endpoint::Equal(PathBuf::from("/pods").join(name));
+        assert_eq!(select(&[("app", "web")]), [equal("a"), equal("b")]);
+        assert_eq!(select(&[("app", "web"), ("tier", "front")]), [equal("b")]);
         assert!(select(&[]).is_empty());
     }
 }

@@ -1,13 +1,14 @@
 //! Which pod gets the next request.
 
-use std::path::PathBuf;
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::super::record::{ServiceDir, ServiceRecord};
+use super::super::record::{Endpoint, ServiceDir, ServiceRecord};
 use super::cached_file::CachedFile;
 use super::destination::Destination;
 use super::pod::{Lease, Pod};
@@ -15,6 +16,8 @@ use super::pod::{Lease, Pod};
 /// How long a request waits for a pod that takes it. Bridges the moment between the end of an only pod and the
 /// readiness of its successor, and is short enough that a client hears of an outage before it gives up by itself.
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
+/// A prime beyond all sums of weights, near the golden section of the numbers that it stands among.
+const STEP: u64 = 2_654_435_761;
 /// How often a waiting request looks again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
@@ -28,14 +31,15 @@ pub(super) struct Backends {
 
 #[derive(Debug)]
 struct Pods {
-    file: CachedFile<Vec<PathBuf>>,
-    folders: Arc<Vec<PathBuf>>,
+    file: CachedFile<Vec<Endpoint>>,
+    endpoints: Arc<Vec<Endpoint>>,
+    /// One for each endpoint, in their order.
     known: Vec<Arc<Pod>>,
 }
 
 impl Backends {
     pub(super) fn new(dir: &ServiceDir) -> Self {
-        let pods = Pods { file: CachedFile::new(dir.endpoints()), folders: Arc::default(), known: Vec::new() };
+        let pods = Pods { file: CachedFile::new(dir.endpoints()), endpoints: Arc::default(), known: Vec::new() };
         Self { record: Mutex::new(CachedFile::new(dir.record())), pods: Mutex::new(pods), turn: AtomicUsize::new(0) }
     }
 
@@ -66,9 +70,10 @@ impl Backends {
         if record.spec.selector.is_empty() && !record.spec.external.is_empty() {
             return outside(&record, port, turn, tried);
         }
-        let pods = self.pods();
+        let (endpoints, pods) = self.pods();
         let load: Vec<usize> = pods.iter().map(|pod| pod.in_flight()).collect();
-        let candidates = preference(&load, turn).into_iter().filter_map(|index| pods.get(index));
+        let order = by_weight(&endpoints, preference(&load, turn), turn);
+        let candidates = order.into_iter().filter_map(|index| pods.get(index));
         let untried = candidates.filter(|pod| !tried.iter().any(|it| it.pod.as_deref() == Some(pod.dir())));
         untried.into_iter().find_map(|pod| pod.lease(target))
     }
@@ -77,22 +82,23 @@ impl Backends {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).read()
     }
 
-    fn pods(&self) -> Vec<Arc<Pod>> {
+    fn pods(&self) -> (Arc<Vec<Endpoint>>, Vec<Arc<Pod>>) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
-        let folders = pods.file.read().unwrap_or_default();
-        if folders != pods.folders {
-            pods.follow(folders);
+        let endpoints = pods.file.read().unwrap_or_default();
+        if endpoints != pods.endpoints {
+            pods.follow(endpoints);
         }
-        pods.known.clone()
+        (pods.endpoints.clone(), pods.known.clone())
     }
 }
 
 impl Pods {
     /// Takes another list. Pods that stay keep their counts.
-    fn follow(&mut self, folders: Arc<Vec<PathBuf>>) {
-        let known = |folder: &PathBuf| self.known.iter().find(|pod| pod.dir() == folder).cloned();
-        self.known = folders.iter().map(|folder| known(folder).unwrap_or_else(|| Pod::new(folder))).collect();
-        self.folders = folders;
+    fn follow(&mut self, endpoints: Arc<Vec<Endpoint>>) {
+        let known = |folder: &Path| self.known.iter().find(|pod| pod.dir() == folder).cloned();
+        let folders = endpoints.iter().map(Endpoint::dir);
+        self.known = folders.map(|folder| known(folder).unwrap_or_else(|| Pod::new(folder))).collect();
+        self.endpoints = endpoints;
     }
 }
 
@@ -101,6 +107,32 @@ fn preference(load: &[usize], turn: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..load.len()).collect();
     order.rotate_left(turn.checked_rem(load.len()).unwrap_or(0));
     order.sort_by_key(|index| load.get(*index).copied());
+    order
+}
+
+/// The same pods in the same order, but those of the version whose turn it is first. Over as many turns as the weights
+/// add up to, each version has as many as its weight.
+fn by_weight(endpoints: &[Endpoint], mut order: Vec<usize>, turn: usize) -> Vec<usize> {
+    let mut versions: BTreeMap<&str, u32> = BTreeMap::new();
+    for endpoint in endpoints {
+        if let Endpoint::Weighed { version, weight, .. } = endpoint {
+            versions.insert(version, *weight);
+        }
+    }
+    let total: u64 = versions.values().map(|weight| u64::from(*weight)).sum();
+    // Steps of a large prime go through all places, far from each other: versions take turns, and not in blocks.
+    let place = (turn as u64).wrapping_mul(STEP).checked_rem(total);
+    let mut left = place;
+    let chosen = versions.into_iter().find_map(|(version, weight)| {
+        let before = left?;
+        left = before.checked_sub(weight.into());
+        left.is_none().then_some(version)
+    });
+    let is_chosen = |endpoint: Option<&Endpoint>| match endpoint {
+        Some(Endpoint::Weighed { version, .. }) => Some(version.as_str()) == chosen,
+        Some(Endpoint::Equal(_)) | None => true,
+    };
+    order.sort_by_key(|index| !is_chosen(endpoints.get(*index)));
     order
 }
 
@@ -117,6 +149,30 @@ fn outside(record: &ServiceRecord, port: u16, turn: usize, tried: &[Destination]
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn weighed(dir: &str, version: &str, weight: u32) -> Endpoint {
+        Endpoint::Weighed { dir: dir.into(), version: version.into(), weight }
+    }
+
+    #[test]
+    fn versions_have_their_turns_by_weight_and_in_between_each_other() {
+        let endpoints = [weighed("a", "web-1", 3), weighed("b", "web-1", 3), weighed("c", "web-2", 1)];
+        let first = |turn| by_weight(&endpoints, preference(&[0, 0, 0], turn), turn)[0];
+        let turns: Vec<usize> = (0..400).map(first).collect();
+        assert_eq!(turns.iter().filter(|index| **index == 2).count(), 100);
+        assert!(turns.windows(8).all(|some| some.contains(&2)), "{turns:?}");
+        assert_eq!(
+            by_weight(&endpoints, vec![0, 1, 2], 0).len(),
+            3,
+            "others stand in where none of a version is ready"
+        );
+    }
+
+    #[test]
+    fn without_weights_nothing_changes() {
+        let endpoints = [Endpoint::Equal("a".into()), Endpoint::Equal("b".into())];
+        assert_eq!(by_weight(&endpoints, vec![1, 0], 7), [1, 0]);
+    }
 
     #[test]
     fn the_least_busy_comes_first_and_equals_take_turns() {
