@@ -19,8 +19,8 @@ use std::time::{Duration, Instant};
 
 use launchway::clock::{SystemClock, Ulids};
 use launchway::control::sync::{Synced, Watched};
+use launchway::engine::transition::Input;
 use launchway::executor::drive::Driver;
-use launchway::executor::transition::Input;
 use launchway::manifest::Options;
 use launchway::model::ids::{ConfigKey, RepositoryName};
 use launchway::model::plan::Plan;

@@ -92,7 +92,7 @@ impl Committer {
             },
             Write::Done(OutboxId(i64::try_from(self.version).unwrap())),
         ];
-        self.store.commit(Transaction { writes }).await.unwrap();
+        self.store.commit(Transaction::of(writes)).await.unwrap();
         self.version += 1;
     }
 }

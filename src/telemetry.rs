@@ -10,7 +10,7 @@ use tracing_subscriber::EnvFilter;
 
 use crate::error::{Context, Failure, Result};
 
-pub use self::metrics::{METRICS_CONTENT_TYPE, Metrics, RunKind};
+pub use self::metrics::{METRICS_CONTENT_TYPE, Metrics};
 
 /// The variable that says what is logged, such as `debug` or `launchway::source=trace,info`.
 pub const FILTER_VARIABLE: &str = "LAUNCHWAY_LOG";

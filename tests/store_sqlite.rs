@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use launchway::clock::{CountingIds, ManualClock};
+use launchway::engine::transition::Input;
 use launchway::error::Class;
 use launchway::executor::drive::Driver;
-use launchway::executor::transition::Input;
 use launchway::model::action::Lane;
 use launchway::model::ids::RepositoryName;
 use launchway::model::shipyard::Shipyard;
@@ -32,7 +32,7 @@ fn shop() -> RepositoryName {
 
 async fn deliver(store: &dyn Store, id: &str) {
     let delivery = Write::Delivery { repository: shop(), id: id.into(), at: Timestamp(0) };
-    store.commit(Transaction { writes: vec![delivery] }).await.unwrap();
+    store.commit(Transaction::of(vec![delivery])).await.unwrap();
 }
 
 async fn was_delivered(store: &dyn ReadStore, id: &str) -> bool {

@@ -6,7 +6,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::config::Settings;
 use crate::control::app::App;
-use crate::control::commands;
+use crate::control::commands::by_hand;
 use crate::error::{Context, Result};
 use crate::model::ids::RepositoryName;
 
@@ -32,7 +32,7 @@ pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
 pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Result<String> {
     let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::of([]) };
     let app = App::start(&settings, state).await?;
-    let stopped = commands::down(&app.driver, repository, "this machine").await?;
+    let stopped = by_hand::down(&app.driver, repository, "this machine").await?;
     app.wait_until_gone(repository).await?;
     app.stop().await;
     Ok(format!("{repository} is down: {stopped} deployment configs stopped; `launchway up` brings it back"))

@@ -9,7 +9,7 @@ use super::client::Client;
 use super::daemon;
 use super::output::{Exit, Outcome, Output};
 use super::target;
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::view::{List, PodView, ServiceView};
 

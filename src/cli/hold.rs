@@ -6,7 +6,7 @@ use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target::{self, ConfigName};
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::HoldRequest;
 use crate::server::view::{HoldView, List};

@@ -9,9 +9,10 @@ use super::arguments::Global;
 use super::client::{Client, STORE_FILE};
 use super::output::{Exit, Outcome, Output, heading};
 use crate::clock::{Clock, SystemClock};
-use crate::control::deliver;
 use crate::control::sync::TreeFiles;
+use crate::engine::records::Records;
 use crate::error::{Failure, Result};
+use crate::executor::applied::applied;
 use crate::manifest::{self, Snapshot};
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
@@ -154,7 +155,7 @@ impl Reader {
         global: &Global,
     ) -> Result<(Option<String>, BTreeMap<StageName, Applied>)> {
         let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
-        Ok((Some("applied".to_owned()), deliver::applied(&store, project).await?))
+        Ok((Some("applied".to_owned()), applied(&store, project, &mut Records::default()).await?))
     }
 }
 

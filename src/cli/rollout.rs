@@ -9,7 +9,7 @@ use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output, Table};
 use super::target::{ConfigName, config_path};
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::UndoRequest;
 use crate::server::view::{ConfigView, HistoryRow, List, RunDetail};

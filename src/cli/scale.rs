@@ -6,7 +6,7 @@ use super::arguments::Global;
 use super::client::Client;
 use super::output::{Exit, Outcome, Output};
 use super::target::{ConfigName, config_path};
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::server::api::act::ScaleRequest;
 
 /// Change the number of pods until the next change in Git

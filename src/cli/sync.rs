@@ -9,7 +9,7 @@ use super::client::Client;
 use super::follow::{Patience, follow};
 use super::output::{Exit, Outcome, Output};
 use super::target;
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::server::api::act::SyncRequest;
 
 /// How long a followed revision may take to be looked at.

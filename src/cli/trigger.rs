@@ -6,7 +6,7 @@ use super::arguments::Global;
 use super::client::Client;
 use super::hold::project;
 use super::output::{Complaint, Exit, Outcome, Output};
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::DeliveryRequest;
 

@@ -12,7 +12,8 @@ use super::daemon;
 use super::output::{Complaint, Exit, Outcome, Output, colored};
 use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
-use crate::control::{commands, reporter};
+use crate::control::commands::by_hand;
+use crate::control::reporter;
 use crate::error::{Failure, Result};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, RepositoryName};
@@ -51,7 +52,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = RepositoryName::new(remote.short_name());
     let settings = settings(arguments, &url, name.clone());
     let app = App::start(&settings, &global.state_folder()?).await?;
-    commands::up(&app.driver, &name).await?;
+    by_hand::up(&app.driver, &name).await?;
     output.line(format!("watching {remote}, serving {}", app.url))?;
     if let Some(path) = remote.local_path() {
         name_uncommitted(path, output)?;

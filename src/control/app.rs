@@ -13,7 +13,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::{Clock, Ids, SystemClock, Ulids};
 use crate::config::{AccessToken, RepositorySettings, Settings};
-use crate::control::act::Actor;
+use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::reporter::StatusReporter;
 use crate::control::repository;
@@ -102,6 +102,8 @@ impl App {
         let listener = bind(settings.listen).await?;
         let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
         let parts = assemble(settings, folder, store, clock, ids)?;
+        // What a process that died had decided and not told anybody is looked at once; after that, level is kept.
+        parts.driver.examine_slots(None).await?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
         // Whoever was shut out of the store stops too, as if told to.
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
@@ -244,7 +246,7 @@ async fn serve(
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<()> {
-    let commands = Arc::new(Actor { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let commands = Arc::new(Operator { driver: parts.driver.clone(), watchers: watchers.clone() });
     let mut tokens = vec![Token::new("operator", Role::Operate, operator_token(parts.state.root())?)];
     for token in &settings.tokens {
         tokens.push(access_token(token)?);

@@ -1,10 +1,7 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
-pub mod act;
 pub mod app;
-pub mod command;
 pub mod commands;
-pub mod deliver;
 pub mod housekeeping;
 mod report_lane;
 pub mod reporter;

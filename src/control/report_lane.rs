@@ -8,10 +8,10 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use crate::control::reporter::rendering;
+use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{STORE_PAUSE, pause_after};
-use crate::executor::transition::Input;
 use crate::executor::writer_lanes::WriterLane;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::action::Action;

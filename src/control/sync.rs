@@ -6,17 +6,17 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::control::deliver;
+use crate::engine::records::Records;
+use crate::engine::sync::{self, Head};
+use crate::engine::transition::Transition;
 use crate::error::{Context, Failure, Result};
+use crate::executor::applied::{Stages, applied};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
-use crate::executor::transition::Input;
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
-use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceName, StageName};
 use crate::model::project::Project;
-use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
-use crate::plan::build::{self, Revision};
-use crate::source::{self, CommitInfo, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
-use crate::store::Write;
+use crate::model::state::{RepositoryState, Versioned};
+use crate::source::{self, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 
 /// A repository that is watched.
 pub struct Watched {
@@ -61,11 +61,10 @@ pub struct Allowance {
 }
 
 /// A new head, read.
-struct Head {
-    commit: CommitId,
-    info: CommitInfo,
-    descends: bool,
-    outcome: manifest::Outcome,
+struct Read {
+    head: Head,
+    /// Problems that do not keep the head from being read.
+    problems: Vec<Problem>,
 }
 
 impl Watched {
@@ -100,33 +99,77 @@ impl Watched {
         let watched = self.clone();
         let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
-        let Some(head) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
+        let Some(read) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
             if !stored.value.status_problems.is_empty() {
                 driver.writers.retry(&self.name); // the token may have been replaced meanwhile
             }
             return Ok(Some(Synced::Unchanged));
         };
-        let commit = head.commit.clone();
-        let inputs = self.decide(driver, stored, head).await?;
-        Ok(driver.try_commit(&inputs).await?.then_some(Synced::Revision(commit)))
+        let mut records = Records::default();
+        records.repositories.read(self.name.clone(), Some(stored).filter(|stored| stored.version > 0));
+        let (head, applied) = self.surroundings(driver, read, &mut records).await?;
+        let known = driver.store.revision(&self.name, head.commit.as_str()).await?;
+        let watched = self.as_declared();
+        let decide = |transition: &mut Transition<'_>| {
+            sync::decide(transition, &watched, &head, &applied, known.as_ref()).map(|_| ())
+        };
+        let committed = driver.try_decide(&mut records, decide).await?;
+        Ok(committed.map(|()| Synced::Revision(head.commit.clone())))
     }
 
-    /// What the applied revision would do now, without doing it.
+    /// What its configuration says of it.
+    fn as_declared(&self) -> sync::Watched {
+        sync::Watched {
+            name: self.name.clone(),
+            url: self.remote.url.to_string(),
+            branch: self.remote.branch.clone(),
+            rewrite_allowed: self.rewrite_allowed,
+        }
+    }
+
+    /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
+    async fn surroundings(&self, driver: &Driver, read: Read, records: &mut Records) -> Result<(Head, Stages)> {
+        let Read { mut head, problems } = read;
+        let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
+        let unreadable = self.unreadable_but_applied(driver, &project, &problems).await?;
+        if !unreadable.is_empty() {
+            head.declared = Err(unreadable);
+            return Ok((head, Stages::default()));
+        }
+        let applied = applied(&*driver.store, &project, records).await?;
+        Ok((head, applied))
+    }
+
+    /// Starts the delivery sequence of a stage with what the applied revision declares, for one service or for all that
+    /// differ; hands back the runs.
     ///
     /// # Errors
-    /// If nothing was applied yet, or it cannot be read.
-    pub async fn plan_now(self: &Arc<Self>, driver: &Driver) -> Result<RevisionState> {
-        let state = self.state(driver).await?.value;
-        let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
-        let commit = state.applied.clone().ok_or_else(nothing)?;
-        let watched = self.clone();
-        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
-        let head = read.await.or_transient(|| "reading the repository broke off".into())??;
-        let result = match self.judge(driver, &state, &head).await? {
-            Ok((_, plan)) => RevisionResult::Planned(Box::new(plan)),
-            Err(refused) => refused,
-        };
-        Ok(self.revision(driver, &head, result))
+    /// If nothing was applied yet, it cannot be read, or there is no such stage.
+    pub async fn trigger(
+        self: &Arc<Self>,
+        driver: &Driver,
+        stage: &StageName,
+        service: Option<&ServiceName>,
+        by: &str,
+    ) -> Result<Vec<RunId>> {
+        for _ in 0..TRIES {
+            let state = self.state(driver).await?.value;
+            let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
+            let commit = state.applied.ok_or_else(nothing)?;
+            let watched = self.clone();
+            let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
+            let read = read.await.or_transient(|| "reading the repository broke off".into())??;
+            let mut records = Records::default();
+            let (head, applied) = self.surroundings(driver, read, &mut records).await?;
+            let watched = self.as_declared();
+            let decide = |transition: &mut Transition<'_>| {
+                sync::trigger(transition, &watched, &head, &applied, (stage, service), by)
+            };
+            if let Some(runs) = driver.try_decide(&mut records, decide).await? {
+                return Ok(runs);
+            }
+        }
+        Err(keeps_changing())
     }
 
     /// Remembers what is wrong with the repository, or that nothing is. Writes nothing if that is known, unless it is
@@ -163,25 +206,29 @@ impl Watched {
 
     /// Changes what is remembered of the repository; `change` says whether it changed anything.
     async fn change(&self, driver: &Driver, change: impl Fn(&mut RepositoryState) -> bool) -> Result<()> {
-        for _ in 0..TRIES {
-            let mut stored = self.state(driver).await?;
-            if !change(&mut stored.value)
-                || driver.try_commit(&[Input::Write(Box::new(Write::Repository(Box::new(stored))))]).await?
-            {
-                return Ok(());
-            }
-        }
-        Err(keeps_changing())
+        driver
+            .decide(|transition| {
+                let stored = transition.records.repositories.get(&self.name)?.cloned();
+                let mut state = stored.unwrap_or_else(|| self.unknown());
+                if change(&mut state) {
+                    transition.records.repositories.put(&self.name, Some(state))?;
+                }
+                Ok(())
+            })
+            .await
     }
 
     async fn state(&self, driver: &Driver) -> Result<Versioned<RepositoryState>> {
-        let fresh = || RepositoryState::new(self.name.clone(), self.remote.url.to_string(), &self.remote.branch);
         let stored = driver.store.repository(&self.name).await?;
-        Ok(stored.unwrap_or_else(|| Versioned { version: 0, value: fresh() }))
+        Ok(stored.unwrap_or_else(|| Versioned { version: 0, value: self.unknown() }))
+    }
+
+    fn unknown(&self) -> RepositoryState {
+        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), &self.remote.branch)
     }
 
     /// Reads the head, unless it is the one that was seen.
-    fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Head>> {
+    fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
         let head = source::remote_head(&self.remote)?.ok_or_else(|| {
             let message = format!("branch `{}` of {} does not exist", self.remote.branch, self.remote.url);
             Failure::stalled(message).hint("push it, or watch another branch; what runs keeps running")
@@ -193,7 +240,7 @@ impl Watched {
         self.read_at(commit, applied).map(Some)
     }
 
-    fn read_at(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Head> {
+    fn read_at(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Read> {
         let repository = self.mirror.open()?;
         let descends = match applied {
             Some(applied) if applied != &commit => repository.is_descendant(&commit, applied)?,
@@ -203,7 +250,12 @@ impl Watched {
         let snapshot = self.snapshot_at(&repository, &commit)?;
         let outcome = snapshot.project().clone();
         *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit.clone(), snapshot));
-        Ok(Head { commit, info, descends, outcome })
+        let declared = match outcome.project {
+            Some(project) => Ok(project),
+            None => Err(outcome.problems.iter().map(ToString::to_string).collect()),
+        };
+        let head = Head { commit, subject: info.subject, descends, declared };
+        Ok(Read { head, problems: outcome.problems })
     }
 
     fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {
@@ -219,79 +271,6 @@ impl Watched {
             }
             None => manifest::Snapshot::read(&files, &self.options),
         }
-    }
-
-    /// What follows from a new head.
-    async fn decide(&self, driver: &Driver, stored: Versioned<RepositoryState>, head: Head) -> Result<Vec<Input>> {
-        let mut state = stored.value.clone();
-        let (result, mut inputs) = match self.judge(driver, &state, &head).await? {
-            Err(refused) => (refused, Vec::new()),
-            Ok((project, plan)) => {
-                state.project = Some(project.name.clone());
-                state.applied = Some(head.commit.clone());
-                let inputs = if state.down { Vec::new() } else { deliver::starts(driver, &plan).await? };
-                (RevisionResult::Planned(Box::new(plan)), inputs)
-            }
-        };
-        state.seen = Some(head.commit.clone());
-        state.synced_at = Some(driver.clock.now());
-        state.problem = None;
-        let revision = self.revision(driver, &head, result);
-        let revision = told_before(driver, &revision).await?.unwrap_or(revision);
-        let repository = Versioned { version: stored.version, value: state };
-        let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(revision))];
-        inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
-        inputs.push(Input::Report(self.name.clone(), head.commit));
-        Ok(inputs)
-    }
-
-    fn revision(&self, driver: &Driver, head: &Head, result: RevisionResult) -> RevisionState {
-        RevisionState {
-            repository: self.name.clone(),
-            commit: head.commit.clone(),
-            subject: head.info.subject.clone(),
-            at: driver.clock.now(),
-            result,
-        }
-    }
-
-    /// The plan of a head, or why there is none.
-    async fn judge(
-        &self,
-        driver: &Driver,
-        state: &RepositoryState,
-        head: &Head,
-    ) -> Result<Result<(Arc<Project>, crate::model::plan::Plan), RevisionResult>> {
-        if !head.descends && !self.rewrite_allowed && !names(state.accepted_rewrite.as_ref(), &head.commit) {
-            return Ok(Err(RevisionResult::Refused { reason: rewrite_reason(state, &head.commit) }));
-        }
-        let Some(project) = head.outcome.project.clone() else {
-            let problems = head.outcome.problems.iter().map(ToString::to_string).collect();
-            return Ok(Err(RevisionResult::Broken { problems }));
-        };
-        let unreadable = self.unreadable_but_applied(driver, &project, &head.outcome.problems).await?;
-        if !unreadable.is_empty() {
-            return Ok(Err(RevisionResult::Broken { problems: unreadable }));
-        }
-        if let Some(other) = self.same_project(driver, &project).await? {
-            let reason = format!(
-                "repository `{other}` declares project `{}` already; rename one in launchway.yaml",
-                project.name
-            );
-            return Ok(Err(RevisionResult::Refused { reason }));
-        }
-        let revision = Revision {
-            repository: self.name.clone(),
-            commit: head.commit.clone(),
-            subject: head.info.subject.clone(),
-            at: driver.clock.now(),
-            prune_allowed: names(state.allowed_prune.as_ref(), &head.commit),
-        };
-        let applied = deliver::applied(&*driver.store, &project).await?;
-        Ok(match build::build(&project, &revision, &applied) {
-            Ok(plan) => Ok((project, plan)),
-            Err(refusal) => Err(RevisionResult::Refused { reason: refusal.reason }),
-        })
     }
 
     /// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
@@ -318,38 +297,6 @@ impl Watched {
         let gone = |problem: &&&Problem| applied.contains(&problem.file);
         Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())
     }
-
-    async fn same_project(&self, driver: &Driver, project: &Project) -> Result<Option<RepositoryName>> {
-        let others = driver.store.repositories().await?;
-        let same = |state: &RepositoryState| state.name != self.name && state.project.as_ref() == Some(&project.name);
-        Ok(others.into_iter().map(|state| state.value).find(same).map(|state| state.name))
-    }
-}
-
-/// What stays on a commit that is looked at again and finds nothing more to do: it did what its first plan says.
-async fn told_before(driver: &Driver, revision: &RevisionState) -> Result<Option<RevisionState>> {
-    let does_nothing = |state: &RevisionState| match &state.result {
-        RevisionResult::Planned(plan) => Some(plan.does_nothing()),
-        _ => None,
-    };
-    if does_nothing(revision) != Some(true) {
-        return Ok(None);
-    }
-    let known = driver.store.revision(&revision.repository, revision.commit.as_str()).await?;
-    Ok(known.filter(|known| does_nothing(known) == Some(false)))
-}
-
-/// Whether a person's word for a commit, of at least four digits, means this one.
-fn names(word: Option<&CommitId>, commit: &CommitId) -> bool {
-    word.is_some_and(|word| word.as_str().len() >= 4 && commit.as_str().starts_with(word.as_str()))
-}
-
-fn rewrite_reason(state: &RepositoryState, head: &CommitId) -> String {
-    let applied = state.applied.as_ref().map(|applied| applied.short().to_owned()).unwrap_or_default();
-    let head = head.short();
-    format!(
-        "history was rewritten: {head} does not descend from {applied}; `launchway sync --accept-rewrite {head}` accepts it"
-    )
 }
 
 /// A commit's tree as the files that `manifest` reads.

@@ -4,10 +4,14 @@
 //! asks for. What serves is kept by level instead: [`deployment::serve::decide`] compares what is wanted with what is
 //! there.
 
+pub mod by_hand;
 pub mod deployment;
 pub mod given_up;
 pub mod lifecycle;
+pub mod records;
 pub mod sequence;
+pub mod sync;
+pub mod transition;
 
 use crate::model::action::Decided;
 use crate::model::event::Event;

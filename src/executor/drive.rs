@@ -1,4 +1,5 @@
-//! Commits transitions, again if something moved meanwhile, and wakes who has to look.
+//! Makes decisions durable: reads what a decision asks for, commits what it decided, decides again if something moved
+//! meanwhile, and wakes who has to look.
 
 use std::sync::Arc;
 
@@ -6,21 +7,26 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Ids};
+use crate::engine::records::{Found, Lookup, Need, Records, Undecided};
+use crate::engine::transition::{Input, Touched, Transition};
 use crate::error::{Failure, Result};
-use crate::executor::transition::{Input, Touched, work_out};
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::RunId;
-use crate::store::{CommitError, OutboxId, OutboxRow, Store};
+use crate::model::ids::{ProjectName, RunId};
+use crate::model::run::Run;
+use crate::model::transaction::RecordKey;
+use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
 use crate::telemetry::Metrics;
 
 /// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
 pub const TRIES: u32 = 100;
 /// How many announcements a slow listener may miss before it has to look at everything.
 const ANNOUNCEMENTS: usize = 1024;
+/// Slots that are examined in one transaction.
+const SLOTS_AT_ONCE: usize = 32;
 
-/// Tells runs facts and commits what follows.
+/// Makes decisions durable.
 #[derive(Clone)]
 pub struct Driver {
     /// What is remembered.
@@ -90,7 +96,7 @@ impl Driver {
     /// Tells a run one fact.
     ///
     /// # Errors
-    /// As [`Driver::commit`].
+    /// As [`Driver::decide`].
     pub async fn tell(&self, run: &RunId, event: Event) -> Result<()> {
         self.commit(&[Input::Tell(run.clone(), event)]).await
     }
@@ -98,27 +104,41 @@ impl Driver {
     /// Makes everything that follows from some inputs durable, in one transaction.
     ///
     /// # Errors
-    /// If the store fails, or another process has taken it over.
+    /// As [`Driver::decide`].
     pub async fn commit(&self, inputs: &[Input]) -> Result<()> {
+        self.decide(|transition| inputs.iter().try_for_each(|input| transition.take(input))).await
+    }
+
+    /// Makes a decision, and everything that follows from it, durable in one transaction. It is made again from the
+    /// beginning whenever it asks for something, and when something that it was made on has moved.
+    ///
+    /// # Errors
+    /// If it is refused, the store fails, or another process has taken the store over.
+    pub async fn decide<T>(&self, decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>) -> Result<T> {
+        let mut records = Records::default();
         for _ in 0..TRIES {
-            if self.try_commit(inputs).await? {
-                return Ok(());
+            if let Some(answer) = self.try_decide(&mut records, &decision).await? {
+                return Ok(answer);
             }
+            records.forget();
         }
         Err(keeps_changing())
     }
 
-    /// As [`Driver::commit`], but once: false if what was decided on has moved meanwhile, and nothing was committed. For
-    /// inputs that were themselves decided on what was read before.
+    /// As [`Driver::decide`], but on records that were read before, and once: nothing, if one of them has moved
+    /// meanwhile; then nothing was committed.
     ///
     /// # Errors
-    /// If the store fails, or another process has taken it over.
-    pub async fn try_commit(&self, inputs: &[Input]) -> Result<bool> {
-        let now = self.clock.now();
-        let (mut transaction, touched) = work_out(&*self.store, now, inputs).await?;
-        transaction.writes.extend(self.writers.ask(&touched.reports, now));
+    /// As [`Driver::decide`].
+    pub async fn try_decide<T>(
+        &self,
+        records: &mut Records,
+        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
+    ) -> Result<Option<T>> {
+        let (answer, mut transaction, touched) = self.work_out(records, decision).await?;
+        transaction.writes.extend(self.writers.ask(&touched.reports, self.clock.now()));
         if transaction.writes.is_empty() {
-            return Ok(true);
+            return Ok(Some(answer));
         }
         let committed = self.store.commit(transaction).await;
         self.metrics.commit(&committed);
@@ -128,20 +148,136 @@ impl Driver {
                 self.writers.wake(&touched.reports);
                 // Nobody listening is fine: whoever starts later looks at everything first.
                 drop(self.touched.send(touched));
-                Ok(true)
+                Ok(Some(answer))
             }
             Err(CommitError::Conflict { what }) => {
                 tracing::debug!(what, "decided on old values, deciding again");
-                Ok(false)
+                Ok(None)
             }
             Err(error) => Err(self.judged(error)),
         }
+    }
+
+    /// What a decision comes to, without making it durable.
+    ///
+    /// # Errors
+    /// If it is refused, or the store cannot be read.
+    pub async fn work_out<T>(
+        &self,
+        records: &mut Records,
+        decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
+    ) -> Result<(T, Transaction, Touched)> {
+        loop {
+            records.forget_changes();
+            let mut transition = Transition::new(records, self.clock.now());
+            let decided = decision(&mut transition);
+            match decided.and_then(|answer| Ok((answer, transition.propagate()?))) {
+                Ok((answer, outcome)) => {
+                    let (transaction, touched) = outcome.finish(std::mem::take(records));
+                    return Ok((answer, transaction, touched));
+                }
+                Err(Undecided::Refused(failure)) => return Err(failure),
+                Err(Undecided::Needs(need)) => self.read(need, records).await?,
+            }
+        }
+    }
+
+    /// Examines every slot that somebody has or waits for, of a project or of all: by level, so that nothing that was
+    /// decided elsewhere has to wake anybody.
+    ///
+    /// # Errors
+    /// As [`Driver::decide`].
+    pub async fn examine_slots(&self, project: Option<&ProjectName>) -> Result<()> {
+        let slots = self.store.open_slots(project).await?;
+        let inputs: Vec<Input> = slots.into_iter().map(|slot| Input::Examine(slot.value.service)).collect();
+        for some in inputs.chunks(SLOTS_AT_ONCE) {
+            self.commit(some).await?;
+        }
+        Ok(())
+    }
+
+    async fn read(&self, need: Need, records: &mut Records) -> Result<()> {
+        let store = &*self.store;
+        match need {
+            Need::Id => records.add_id(self.ids.next(self.clock.now())),
+            Need::Lookup(lookup) => {
+                let found = look_up(store, &lookup).await?;
+                records.found(lookup, found);
+            }
+            Need::Record(key) => read_record(store, key, records).await?,
+        }
+        Ok(())
     }
 
     fn count(&self, touched: &Touched) {
         touched.begun.iter().for_each(|kind| self.metrics.run_started(*kind));
         touched.ended.iter().for_each(|(kind, verdict)| self.metrics.run_ended(*kind, *verdict));
     }
+}
+
+async fn read_record(store: &dyn ReadStore, key: RecordKey, records: &mut Records) -> Result<()> {
+    match key {
+        RecordKey::Run(key) => {
+            let run = store.run(&key).await?;
+            records.runs.read(key, run);
+        }
+        RecordKey::Config(key) => {
+            let config = store.config(&key).await?;
+            records.configs.read(key, config);
+        }
+        RecordKey::Object(place) => {
+            let object = store.object(&place.project, &place.stage, &place.key).await?;
+            records.objects.read(place, object);
+        }
+        RecordKey::Repository(key) => {
+            let repository = store.repository(&key).await?;
+            records.repositories.read(key, repository);
+        }
+        RecordKey::Slot(key) => {
+            let slot = store.slot(&key).await?;
+            records.slots.read(key, slot);
+        }
+        RecordKey::Passed(key) => {
+            let passed = store.passed(&key).await?;
+            records.passed.read(key, passed);
+        }
+        RecordKey::Holds(key) => {
+            let holds = store.holds_of(&key).await?;
+            records.holds.read(key, holds);
+        }
+        RecordKey::Name(key) => {
+            let owner = store.name_owner(&key).await?;
+            records.names.read(key, owner);
+        }
+    }
+    Ok(())
+}
+
+async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
+    Ok(match lookup {
+        Lookup::PlanOf(plan, service) => Found::Plan(store.plan_of(plan, service).await?.map(Box::new)),
+        Lookup::NewestPlanOf(project, service) => {
+            Found::Plan(store.newest_plan_of(project, service).await?.map(Box::new))
+        }
+        Lookup::NewestVersion(config) => {
+            let filter = RunFilter {
+                project: Some(config.project.clone()),
+                stage: Some(config.stage.clone()),
+                config: Some(config.name.clone()),
+                sequences: Some(false),
+                limit: 1,
+                ..RunFilter::default()
+            };
+            let newest = store.runs(&filter).await?.into_iter().next().map(|run| run.value);
+            Found::Number(match newest {
+                Some(Run::Deployment(run)) => run.version,
+                Some(Run::Sequence(_)) | None => 0,
+            })
+        }
+        Lookup::Attempts(repository, commit, service) => {
+            Found::Number(store.attempts(repository, commit, service).await?)
+        }
+    })
 }
 
 /// What there is to say after [`TRIES`].

@@ -13,9 +13,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::engine::given_up;
+use crate::engine::transition::{Input, Touched};
 use crate::error::{Class, Failure, Result};
 use crate::executor::perform::Performer;
-use crate::executor::transition::{Input, Touched};
 use crate::model::action::Lane;
 use crate::model::event::Event;
 use crate::model::time::Timestamp;

@@ -1,27 +1,19 @@
 //! Performs one action. Each is short and idempotent; what it leads to is handed back as inputs for the driver.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::sequence::chain;
+use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::start::{queued_run, sequence_run};
-use crate::executor::transition::Input;
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{PlanId, ProjectName, RunId, ServiceKey, StageName};
-use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
-use crate::model::plan::{PassedContent, Plan, ServicePlan};
+use crate::model::ids::{ProjectName, RunId, StageName};
+use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::run::Run;
-use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
 use crate::runtime::{Objects, Runtime, references};
 use crate::store::{ReadStore, Write};
-
-/// How many later revisions are asked whether they waited; more than are pushed while a stage runs.
-const REVISIONS_WAITING: u32 = 50;
 
 /// What actions act on.
 #[derive(Clone)]
@@ -51,7 +43,6 @@ impl Performer {
             Action::StopPod { pod } => self.stop_pod(run, pod).await,
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
-            Action::Advance { plan, after, sequence, verdict } => self.advance(plan, after, sequence, *verdict).await,
             Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
         }
     }
@@ -97,54 +88,6 @@ impl Performer {
         let withdraw = Write::Withdraw { run: run.clone(), key: format!("run-pod/{}", pod.name) };
         let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
         Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
-    }
-
-    /// Starts the stages whose turn it is after a sequence. Newer revisions that waited for the same content to pass
-    /// get their turn too, and the newest has the last word.
-    async fn advance(&self, plan: &PlanId, after: &ServiceKey, sequence: &str, verdict: Verdict) -> Result<Vec<Input>> {
-        let Some(plan) = self.driver.store.plan(plan).await? else { return Ok(Vec::new()) };
-        if self.driver.store.repository(&plan.repository).await?.is_some_and(|repository| repository.value.down) {
-            return Ok(Vec::new()); // once it is up again, the head is planned anew
-        }
-        let passed = plan.stage(&after.stage).and_then(|stage| stage.service(&after.service));
-        let passed = passed.map(|part| PassedContent { stage: after.stage.clone(), content: part.content.clone() });
-        let waited_for_this = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;
-        let newer = self.newer(&plan).await?;
-        let mut inputs = Vec::new();
-        let mut started: BTreeSet<&StageName> = BTreeSet::new();
-        for planned in std::iter::once(&plan).chain(&newer) {
-            for (stage, service) in chain::next(planned, &after.stage, &after.service, sequence, verdict) {
-                if planned.id != plan.id && !waited_for_this(service) {
-                    continue;
-                }
-                let cause = format!("{}.{sequence} finished", after.stage);
-                let run = if started.contains(&stage.stage) {
-                    // It takes the place of what an older revision starts here, even if nothing differs now.
-                    queued_run(&self.driver, planned, stage, service, cause).await?
-                } else {
-                    sequence_run(&self.driver, planned, stage, service, cause).await?
-                };
-                if let Some(run) = run {
-                    started.insert(&stage.stage);
-                    inputs.push(Input::Start(Box::new(run)));
-                }
-            }
-        }
-        Ok(inputs)
-    }
-
-    /// The plans of later revisions, oldest first.
-    async fn newer(&self, plan: &Plan) -> Result<Vec<Plan>> {
-        let revisions = self.driver.store.revisions(&plan.repository, REVISIONS_WAITING).await?;
-        let later = revisions.into_iter().take_while(|revision| revision.commit != plan.commit);
-        let mut plans: Vec<Plan> = later
-            .filter_map(|revision| match revision.result {
-                RevisionResult::Planned(plan) => Some(*plan),
-                RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
-            })
-            .collect();
-        plans.reverse();
-        Ok(plans)
     }
 }
 

@@ -6,7 +6,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Timer};
-use super::ids::{CommitId, ConfigKey, PlanId, PodName, RepositoryName, RunId, ServiceKey, WriterName};
+use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, WriterName};
 use super::outcome::Verdict;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
@@ -88,6 +88,13 @@ pub enum Record {
         /// On which revision.
         commit: CommitId,
     },
+    /// A sequence ended: stages whose turn it is are started.
+    Finished {
+        /// Which.
+        run: RunId,
+        /// How.
+        verdict: Verdict,
+    },
 }
 
 /// An effect outside the store. Each is short and idempotent; waiting is a timer.
@@ -123,17 +130,6 @@ pub enum Action {
         /// Which.
         timer: Timer,
     },
-    /// Start what follows this sequence: stages whose turn it is.
-    Advance {
-        /// The plan.
-        plan: PlanId,
-        /// The sequence that ended: stage and service.
-        after: ServiceKey,
-        /// Its name.
-        sequence: String,
-        /// How it ended.
-        verdict: Verdict,
-    },
     /// Write the statuses of a revision.
     Report {
         /// The repository.
@@ -154,7 +150,6 @@ impl Action {
             Action::RunPod { pod: asked } => format!("run-pod/{}", pod(&asked.id.name)),
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
-            Action::Advance { .. } => "advance".into(),
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
         }
     }
@@ -166,11 +161,9 @@ impl Action {
             Action::Report { repository, writer, .. } => {
                 Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
             }
-            Action::RunPod { .. }
-            | Action::StopPod { .. }
-            | Action::SetTimer { .. }
-            | Action::ClearTimer { .. }
-            | Action::Advance { .. } => Lane::Runs,
+            Action::RunPod { .. } | Action::StopPod { .. } | Action::SetTimer { .. } | Action::ClearTimer { .. } => {
+                Lane::Runs
+            }
         }
     }
 }
@@ -178,7 +171,7 @@ impl Action {
 /// What performs actions independently of others: nothing in one lane waits for anything in another.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lane {
-    /// What runs do and wait for: pods, timers, the next stage.
+    /// What runs do and wait for: pods, timers.
     Runs,
     /// What takes long and uses the whole machine: images.
     Images,

@@ -22,6 +22,16 @@ pub struct Hold {
     pub since: Timestamp,
 }
 
+/// All holds of a project, oldest first: one record, so that whoever goes on because none is in the way meets whoever
+/// places one.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProjectHolds {
+    /// The project.
+    pub project: ProjectName,
+    /// Its holds.
+    pub holds: Vec<Hold>,
+}
+
 /// What a hold covers: everything below the parts that are given.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct HoldScope {

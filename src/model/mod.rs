@@ -16,5 +16,8 @@ pub mod pod;
 pub mod project;
 pub mod run;
 pub mod shipyard;
+pub mod slot;
 pub mod state;
 pub mod time;
+pub mod transaction;
+pub mod unique_name;

@@ -73,9 +73,6 @@ pub struct ServicePlan {
     pub changes: Vec<Change>,
     /// How the tasks of the sequence run for this service.
     pub tasks: BTreeMap<String, TaskDefinition>,
-    /// The versions of the records that this was compared with; if one moved, the plan is stale.
-    #[serde(with = "pairs")]
-    pub based_on: BTreeMap<ObjectKey, u64>,
 }
 
 /// Content of a service that a stage has passed or must pass.
@@ -173,6 +170,28 @@ impl Plan {
         changes.all(|change| change.decision == Decision::None)
     }
 
+    /// The same plan without what it says of other services.
+    pub fn about(&self, service: &ServiceName) -> Self {
+        let stages = self.stages.iter().map(|stage| StagePlan {
+            services: stage.services.iter().filter(|part| &part.service == service).cloned().collect(),
+            ..stage.without_services()
+        });
+        Self { stages: stages.collect(), ..self.without_stages() }
+    }
+
+    fn without_stages(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            repository: self.repository.clone(),
+            project: self.project.clone(),
+            commit: self.commit.clone(),
+            subject: self.subject.clone(),
+            at: self.at,
+            stages: Vec::new(),
+            statuses: self.statuses,
+        }
+    }
+
     /// The part for one stage.
     pub fn stage(&self, name: &StageName) -> Option<&StagePlan> {
         self.stages.iter().find(|stage| &stage.stage == name)
@@ -180,6 +199,16 @@ impl Plan {
 }
 
 impl StagePlan {
+    fn without_services(&self) -> Self {
+        Self {
+            stage: self.stage.clone(),
+            namespace: self.namespace.clone(),
+            start: self.start.clone(),
+            sequence: self.sequence.clone(),
+            services: Vec::new(),
+        }
+    }
+
     /// The part for one service.
     pub fn service(&self, name: &ServiceName) -> Option<&ServicePlan> {
         self.services.iter().find(|service| &service.service == name)
@@ -190,47 +219,5 @@ impl ServicePlan {
     /// The deployment configs among the changes.
     pub fn config_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.key.kind == Kind::DeploymentConfig)
-    }
-}
-
-/// A map whose keys are no strings, as a list of pairs: JSON has no other shape for it.
-mod pairs {
-    use std::collections::BTreeMap;
-
-    use serde::{Deserialize, Deserializer, Serialize, Serializer};
-
-    pub(super) fn serialize<K: Serialize, V: Serialize, S: Serializer>(
-        map: &BTreeMap<K, V>,
-        serializer: S,
-    ) -> Result<S::Ok, S::Error> {
-        serializer.collect_seq(map)
-    }
-
-    pub(super) fn deserialize<'de, K, V, D>(deserializer: D) -> Result<BTreeMap<K, V>, D::Error>
-    where
-        K: Deserialize<'de> + Ord,
-        V: Deserialize<'de>,
-        D: Deserializer<'de>,
-    {
-        Vec::<(K, V)>::deserialize(deserializer).map(|pairs| pairs.into_iter().collect())
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_a_plan_is_based_on_survives_json() {
-        let service = ServicePlan {
-            service: "web".into(),
-            content: "sha256:1".into(),
-            previous_stage: None,
-            changes: Vec::new(),
-            tasks: BTreeMap::new(),
-            based_on: BTreeMap::from([(ObjectKey { kind: Kind::Other("v2/Queue".into()), name: "q".into() }, 7)]),
-        };
-        let text = serde_json::to_string(&service).unwrap();
-        assert_eq!(serde_json::from_str::<ServicePlan>(&text).unwrap(), service);
     }
 }

@@ -15,6 +15,25 @@ use super::shipyard::Sequence;
 use super::state::Progress;
 use super::time::Timestamp;
 
+/// What a run drives.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum RunKind {
+    /// A sequence.
+    Sequence,
+    /// A deployment.
+    Deployment,
+}
+
+impl RunKind {
+    /// Its word in metrics.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunKind::Sequence => "sequence",
+            RunKind::Deployment => "deployment",
+        }
+    }
+}
+
 /// One execution.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "run")]
@@ -98,8 +117,8 @@ pub struct SequenceRun {
     pub repository: RepositoryName,
     /// The revision.
     pub commit: CommitId,
-    /// The plan it carries out a part of.
-    pub plan: PlanId,
+    /// The plan that it carries out a part of; none for what a person asked for.
+    pub plan: Option<PlanId>,
     /// What starts it: a push, a person, the stage before.
     pub cause: String,
     /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.

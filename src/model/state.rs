@@ -49,6 +49,9 @@ pub struct RepositoryState {
     pub allowed_prune: Option<CommitId>,
     /// Whether a person took it down; nothing starts until it is brought up again.
     pub down: bool,
+    /// Who took it down, the last time.
+    #[serde(default)]
+    pub down_by: String,
 }
 
 impl RepositoryState {
@@ -67,6 +70,7 @@ impl RepositoryState {
             accepted_rewrite: None,
             allowed_prune: None,
             down: false,
+            down_by: String::new(),
         }
     }
 }
@@ -133,6 +137,8 @@ pub struct Version {
 pub struct Attempt {
     /// What was asked.
     pub version: Version,
+    /// The sequence run that attempts or attempted it, the last time.
+    pub run: RunId,
     /// How it ended; absent while it runs.
     pub verdict: Option<Verdict>,
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, StageName};
 use crate::model::object::{Kind, Object};
 use crate::model::project::{Project, StageContent};
-use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Version, Versioned, Wanted};
+use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Version, Wanted};
 use crate::plan::build::Applied;
 
 /// Every stage of `project` as it is once `commit` has passed everywhere.
@@ -22,7 +22,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
         seen.digests.push(AppliedDigest { key, digest, settled: true });
         if object.key.kind == Kind::DeploymentConfig {
             let state = config(project, stage, object, repository, commit);
-            seen.configs.insert(object.key.clone(), Versioned { version: 1, value: state });
+            seen.configs.insert(object.key.clone(), state);
         } else {
             let state = ObjectState {
                 project: project.name.clone(),
@@ -31,7 +31,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
                 repository: repository.clone(),
                 object: Arc::clone(object),
             };
-            seen.objects.insert(object.key.clone(), Versioned { version: 1, value: state });
+            seen.objects.insert(object.key.clone(), state);
         }
     }
     seen

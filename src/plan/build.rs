@@ -6,15 +6,14 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use itertools::{EitherOrBoth, Itertools as _};
 
-use crate::engine::sequence::chain;
 use crate::model::ids::{CommitId, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
-use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Versioned};
+use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
-use crate::plan::{config_change, diff::diff, prune};
+use crate::plan::{config_change, diff::diff, order as stage_order, prune};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -37,9 +36,9 @@ pub struct Applied {
     /// The digests of everything, in the order of the keys.
     pub digests: Vec<AppliedDigest>,
     /// The deployment configs among what [`differing`] named.
-    pub configs: BTreeMap<ObjectKey, Versioned<ConfigState>>,
+    pub configs: BTreeMap<ObjectKey, ConfigState>,
     /// The other objects among what [`differing`] named.
-    pub objects: BTreeMap<ObjectKey, Versioned<ObjectState>>,
+    pub objects: BTreeMap<ObjectKey, ObjectState>,
     /// What the newest open delivery of each service brings here.
     pub under_way: BTreeMap<ServiceName, UnderWay>,
 }
@@ -81,7 +80,7 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
 /// If a rule refuses it.
 pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<Plan, Refusal> {
     let delivery = delivery_sequences(project);
-    let starts = chain::starts(&project.shipyard, &delivery);
+    let starts = stage_order::starts(&project.shipyard, &delivery);
     check_prune(project, revision, applied)?;
     let nothing = Applied::default();
     let declared = |name: &StageName| project.stages.iter().find(|stage| &stage.name == name);
@@ -130,7 +129,7 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     let mut gone = Vec::new();
     let mut owned = 0;
     for (name, seen) in applied {
-        let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.value.removed);
+        let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
         let stays = |key: &&ObjectKey| {
             declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
         };
@@ -151,13 +150,13 @@ fn predecessors<'a>(
     declared: &impl Fn(&StageName) -> Option<&'a StageContent>,
 ) -> Vec<&'a StageContent> {
     let mut found: Vec<&StageContent> = Vec::new();
-    let mut next = chain::predecessor(start);
+    let mut next = stage_order::predecessor(start);
     while let Some(stage) = next.as_ref().and_then(declared) {
         if found.iter().any(|known| known.name == stage.name) {
             break; // a circle
         }
         found.push(stage);
-        next = starts.get(&stage.name).and_then(chain::predecessor);
+        next = starts.get(&stage.name).and_then(stage_order::predecessor);
     }
     found
 }
@@ -209,8 +208,7 @@ fn plan_stage<'a>(
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
         let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
         let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
-        let based_on = based_on(&changes, applied);
-        services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes, based_on });
+        services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes });
     }
     StagePlan { stage: stage.name.clone(), namespace: stage.namespace.clone(), start, sequence, services }
 }
@@ -243,8 +241,8 @@ fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option
         return stage.prune.then(|| (service, deletion(key)));
     };
     let change = match key.kind {
-        Kind::DeploymentConfig => config_change::decide(declared, applied.configs.get(key).map(|state| &state.value)),
-        _ => object_change(declared, applied.objects.get(key).map(|state| &state.value)),
+        Kind::DeploymentConfig => config_change::decide(declared, applied.configs.get(key)),
+        _ => object_change(declared, applied.objects.get(key)),
     };
     let silent = change.decision == Decision::None && change.cause.is_empty();
     (!silent).then(|| (declared.service.clone(), change))
@@ -281,16 +279,16 @@ fn deletion(key: &ObjectKey) -> Change {
 }
 
 fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
-    let config = applied.configs.get(key).filter(|state| !state.value.removed).map(|state| state.value.service.clone());
-    config.or_else(|| applied.objects.get(key).map(|state| state.value.object.service.clone()))
+    let config = applied.configs.get(key).filter(|state| !state.removed).map(|state| state.service.clone());
+    config.or_else(|| applied.objects.get(key).map(|state| state.object.service.clone()))
 }
 
 /// Everything applied in a stage that no longer exists goes, without the ceremony of a sequence.
 fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> StagePlan {
     let implicit = crate::model::shipyard::Shipyard::implicit();
     let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
-    let namespace = applied.configs.values().next().map(|state| state.value.namespace.clone());
-    let namespace = namespace.or_else(|| applied.objects.values().next().map(|state| state.value.namespace.clone()));
+    let namespace = applied.configs.values().next().map(|state| state.namespace.clone());
+    let namespace = namespace.or_else(|| applied.objects.values().next().map(|state| state.namespace.clone()));
     let empty = StageContent {
         name: name.clone(),
         namespace: namespace.unwrap_or_else(|| default_namespace(&project.name, name)),
@@ -315,14 +313,6 @@ fn order(kind: &Kind) -> u8 {
         Kind::Task | Kind::Other(_) => 2,
         Kind::DeploymentConfig => 3,
     }
-}
-
-fn based_on(changes: &[Change], applied: &Applied) -> BTreeMap<ObjectKey, u64> {
-    let version = |key: &ObjectKey| {
-        let config = applied.configs.get(key).map(|state| state.version);
-        config.or_else(|| applied.objects.get(key).map(|state| state.version)).unwrap_or(0)
-    };
-    changes.iter().map(|change| (change.key.clone(), version(&change.key))).collect()
 }
 
 /// The digest of everything that a service declares in a stage; that of nothing, if it declares nothing.

@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::ids::{CommitId, ConfigKey, Digest, Namespace, RepositoryName, ServiceName};
+    use crate::model::ids::{CommitId, ConfigKey, Digest, Namespace, RepositoryName, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::state::{Attempt, Version, Wanted};
 
@@ -177,7 +177,7 @@ mod tests {
             (Verdict::Cancelled, Decision::None),
             (Verdict::Superseded, Decision::Deploy),
         ] {
-            let attempt = Attempt { version: version(2, &bad), verdict: Some(verdict) };
+            let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(verdict) };
             let state = applied(&bad, Some(version(1, &good)), Some(attempt));
             assert_eq!(decide(&bad, Some(&state)).decision, expected, "{verdict:?}");
         }
@@ -186,7 +186,7 @@ mod tests {
     #[test]
     fn a_revert_of_a_failed_change_restores() {
         let (good, bad) = (object("a", 1, json!({})), object("b", 1, json!({})));
-        let attempt = Attempt { version: version(2, &bad), verdict: Some(Verdict::Failure) };
+        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(Verdict::Failure) };
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         assert_eq!(decide(&good, Some(&state)).decision, Decision::Update);
     }
@@ -194,7 +194,7 @@ mod tests {
     #[test]
     fn a_change_after_a_failure_is_compared_with_what_serves() {
         let (good, bad, other) = (object("a", 1, json!({})), object("b", 1, json!({})), object("c", 1, json!({})));
-        let attempt = Attempt { version: version(2, &bad), verdict: Some(Verdict::Failure) };
+        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(Verdict::Failure) };
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         let change = decide(&other, Some(&state));
         assert_eq!(change.decision, Decision::Deploy);

@@ -7,4 +7,5 @@ pub mod assumed;
 pub mod build;
 pub mod config_change;
 pub mod diff;
+pub mod order;
 pub mod prune;

@@ -5,7 +5,7 @@ use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::control::command::Refusal;
+use crate::control::commands::Refusal;
 use crate::error::{Class, Failure};
 
 /// Why a request was not answered as wished.

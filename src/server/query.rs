@@ -8,12 +8,13 @@ use super::view::{
     ConfigView, EventView, Explanation, Facts, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView,
     RevisionView, RunDetail, RunView, ServiceView, explain,
 };
-use crate::control::command::Refusal;
+use crate::control::commands::Refusal;
 use crate::error::{Class, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
+use crate::model::slot::PassedKey;
 use crate::model::state::{ConfigState, RevisionResult};
 use crate::report::status;
 use crate::runtime::Runtime;
@@ -336,7 +337,7 @@ impl Query {
         let states = self.store.configs(Some(&service.project), Some(&service.stage)).await?;
         let of_service = |state: &ConfigState| state.service == service.service;
         let configs: Vec<_> = states.into_iter().map(|state| state.value).filter(of_service).collect();
-        let slot: Vec<_> = self.store.slot(service).await?.into_iter().map(|run| run.value).collect();
+        let slot = self.open_runs(service).await?;
         let repository = self.declaring(service, &configs, &slot).await?;
         let planned = match &repository {
             Some(repository) => self.planned(repository, service).await?,
@@ -345,7 +346,7 @@ impl Query {
         let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
             Some(previous) => {
                 let before = ServiceKey { stage: previous.stage.clone(), ..service.clone() };
-                self.store.has_passed(&before, &previous.content).await?
+                self.store.passed(&PassedKey { service: before, content: previous.content.clone() }).await?.is_some()
             }
             None => true,
         };
@@ -357,6 +358,17 @@ impl Query {
         let pods = self.service_pods(&configs).await?;
         let holds = self.store.holds().await?;
         Ok(Facts { repository, holds, slot, outbox, configs, planned, passed, pods })
+    }
+
+    /// Who has a slot and who waits for it.
+    async fn open_runs(&self, service: &ServiceKey) -> Result<Vec<Run>> {
+        let mut runs = Vec::new();
+        if let Some(slot) = self.store.slot(service).await? {
+            for id in slot.value.open() {
+                runs.extend(self.store.run(id).await?.map(|run| run.value));
+            }
+        }
+        Ok(runs)
     }
 
     /// The repository that declares a service: as its configs, its runs, or its project say.

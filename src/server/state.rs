@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 use super::access::Access;
 use super::problem::{Answer, Problem};
 use super::query::Query;
-use crate::control::command::{Command, Commands, Done};
+use crate::control::commands::{Command, Commands, Done};
 use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 

@@ -13,146 +13,19 @@ use crate::error::Failure;
 use crate::model::action::{Action, Lane};
 use crate::model::commit_status::Posted;
 use crate::model::event::Event;
-use crate::model::hold::Hold;
+use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::{PassedKey, PassedState, SlotState};
 pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-
-/// One durable change.
-#[derive(Clone, Debug, Default)]
-pub struct Transaction {
-    /// What is written, in order.
-    pub writes: Vec<Write>,
-}
-
-/// One write of a transaction. Where a version is given, it is the one that the value was read at (0: it must not
-/// exist yet); the stored one becomes that plus one.
-#[derive(Clone, Debug)]
-pub enum Write {
-    /// A run's new state.
-    Run(Box<Versioned<Run>>),
-    /// A fact, appended to a run's history.
-    Event {
-        /// The run.
-        run: RunId,
-        /// When.
-        at: Timestamp,
-        /// What.
-        event: Box<Event>,
-    },
-    /// An action for the outbox. One with the same run and key that is still there is replaced.
-    Ask {
-        /// The run that asks.
-        run: RunId,
-        /// What.
-        action: Box<Action>,
-        /// Not before.
-        due: Timestamp,
-        /// When it was asked.
-        at: Timestamp,
-    },
-    /// Removes an action by run and key, whether it was performed or not.
-    Withdraw {
-        /// The run that asked.
-        run: RunId,
-        /// [`Action::key`].
-        key: String,
-    },
-    /// Removes exactly this row: it was performed. Nothing happens if it was replaced meanwhile.
-    Done(OutboxId),
-    /// Puts a row off after a failure, which counts.
-    Postpone {
-        /// The row.
-        id: OutboxId,
-        /// Until then.
-        due: Timestamp,
-        /// What failed, for people.
-        problem: String,
-    },
-    /// Puts a row off because something else must happen first, which is no failure.
-    Await {
-        /// The row.
-        id: OutboxId,
-        /// Until then at the latest; `None`: until it is revived.
-        due: Option<Timestamp>,
-        /// What it waits for, for people.
-        reason: String,
-    },
-    /// Brings a row forward that waits.
-    Wake {
-        /// The row.
-        id: OutboxId,
-        /// Not before.
-        due: Timestamp,
-    },
-    /// Brings rows forward that wait until they are revived.
-    Revive {
-        /// The lane.
-        lane: Lane,
-        /// Not before.
-        due: Timestamp,
-        /// How many, newest first.
-        limit: u32,
-    },
-    /// A deployment config's new state.
-    Config(Box<Versioned<ConfigState>>),
-    /// Forgets a deployment config; its deployments stay in the history until retention.
-    RemoveConfig(Versioned<ConfigKey>),
-    /// Any other object's new state.
-    Object(Box<Versioned<ObjectState>>),
-    /// Forgets an object.
-    RemoveObject {
-        /// The project.
-        project: ProjectName,
-        /// The stage.
-        stage: StageName,
-        /// The object, with the version it was read at.
-        key: Versioned<ObjectKey>,
-    },
-    /// A repository's new state.
-    Repository(Box<Versioned<RepositoryState>>),
-    /// What came of a revision; replaces what was stored for it.
-    Revision(Box<RevisionState>),
-    /// A stage has passed a service's content.
-    Passed {
-        /// Which service in which stage.
-        service: ServiceKey,
-        /// The content.
-        content: Digest,
-        /// On which revision.
-        commit: CommitId,
-        /// When.
-        at: Timestamp,
-    },
-    /// A new hold.
-    Hold(Box<Hold>),
-    /// A hold ends.
-    Release(HoldId),
-    /// What was written on a commit: replaces the entry of that context in the writer's ledger.
-    Posted {
-        /// Whose commit.
-        repository: RepositoryName,
-        /// Who wrote it.
-        writer: WriterName,
-        /// What was written.
-        posted: Box<Posted>,
-    },
-    /// A webhook delivery was taken; a second one with this id is a duplicate.
-    Delivery {
-        /// The repository.
-        repository: RepositoryName,
-        /// The host's id of it.
-        id: String,
-        /// When.
-        at: Timestamp,
-    },
-}
+pub use crate::model::transaction::{OutboxId, Read, RecordKey, Transaction, Write};
+use crate::model::unique_name::{NameOwner, UniqueName};
 
 /// Why a transaction was not committed.
 #[derive(Debug)]
@@ -178,10 +51,6 @@ impl From<CommitError> for Failure {
         }
     }
 }
-
-/// A row of the outbox.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct OutboxId(pub i64);
 
 /// An action that waits to be performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -257,8 +126,10 @@ pub trait ReadStore: Send + Sync {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>, Failure>;
     /// Runs, newest first.
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>, Failure>;
-    /// The open sequence runs of a slot, oldest first.
-    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>, Failure>;
+    /// The slot of a service in a stage.
+    async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>, Failure>;
+    /// The slots that somebody has or waits for, of a project or of all, in the order of their services.
+    async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>, Failure>;
     /// Facts: of one run or of all, after a number, oldest first, at most `limit`.
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure>;
     /// A deployment config.
@@ -295,12 +166,27 @@ pub trait ReadStore: Send + Sync {
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// Revisions of a repository, newest first.
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
+    /// How many sequence runs a revision has had for a service in a stage.
+    async fn attempts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        service: &ServiceKey,
+    ) -> Result<u32, Failure>;
     /// A plan.
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>, Failure>;
-    /// Whether a stage has passed a service's content.
-    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool, Failure>;
+    /// The part of a plan that is about one service: the same plan without the others, in all stages.
+    async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>, Failure>;
+    /// The same of the newest plan of a project that names the service.
+    async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>, Failure>;
+    /// That a stage has passed a service's content.
+    async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>, Failure>;
+    /// The holds of a project.
+    async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>, Failure>;
     /// All holds, oldest first.
     async fn holds(&self) -> Result<Vec<Hold>, Failure>;
+    /// Who has a name.
+    async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>, Failure>;
     /// What a writer has written on a commit, by context.
     async fn posted(
         &self,

@@ -2,6 +2,8 @@
 //!
 //! The version is the record's own and grows when its meaning changes; the schema's version is about tables.
 
+use std::collections::BTreeMap;
+
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
@@ -9,13 +11,15 @@ use crate::error::{Context, Failure, Result};
 use crate::model::action::Action;
 use crate::model::commit_status::CommitStatus;
 use crate::model::event::Event;
-use crate::model::hold::Hold;
-use crate::model::ids::{CommitId, PlanId, RepositoryName};
+use crate::model::hold::ProjectHolds;
+use crate::model::ids::{CommitId, PlanId, RepositoryName, ServiceName, StageName};
 use crate::model::object::Kind;
-use crate::model::plan::Plan;
+use crate::model::plan::{Plan, ServicePlan};
 use crate::model::run::Run;
+use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
+use crate::model::unique_name::NameOwner;
 
 /// A value that is stored whole.
 pub(super) trait Record: Serialize + DeserializeOwned {
@@ -46,8 +50,20 @@ impl Record for RepositoryState {
 impl Record for Plan {
     const NAME: &'static str = "plan";
 }
-impl Record for Hold {
-    const NAME: &'static str = "hold";
+impl Record for SlotState {
+    const NAME: &'static str = "slot";
+}
+impl Record for PassedState {
+    const NAME: &'static str = "passed content";
+}
+impl Record for ProjectHolds {
+    const NAME: &'static str = "holds";
+}
+impl Record for NameOwner {
+    const NAME: &'static str = "claim";
+}
+impl Record for PlanPart {
+    const NAME: &'static str = "part of a plan";
 }
 impl Record for CommitStatus {
     const NAME: &'static str = "commit status";
@@ -102,6 +118,39 @@ fn unknown_version<T: Record>(version: u32) -> Failure {
     let known = T::VERSION;
     Failure::stalled(format!("a stored {name} record has version {version}, this launchway reads version {known}"))
         .hint("run the launchway that wrote it, or a newer one")
+}
+
+/// What a plan says about one service, by stage. It is stored beside the rest of the plan, so that what follows for a
+/// service costs what is about it and not what a push changed in all.
+#[derive(Serialize, Deserialize)]
+pub(super) struct PlanPart {
+    service: ServiceName,
+    stages: Vec<(StageName, ServicePlan)>,
+}
+
+/// Takes a plan apart into what it says of no service, and its parts in the order of the services.
+pub(super) fn split_plan(plan: &Plan) -> (Plan, Vec<(ServiceName, PlanPart)>) {
+    let mut parts: BTreeMap<ServiceName, Vec<(StageName, ServicePlan)>> = BTreeMap::new();
+    let mut rest = plan.clone();
+    for stage in &mut rest.stages {
+        for part in stage.services.drain(..) {
+            parts.entry(part.service.clone()).or_default().push((stage.stage.clone(), part));
+        }
+    }
+    let parts = parts.into_iter().map(|(service, stages)| (service.clone(), PlanPart { service, stages }));
+    (rest, parts.collect())
+}
+
+/// Puts a plan together again, or what it says of some services. The parts come in the order of the services.
+pub(super) fn join_plan(mut rest: Plan, parts: Vec<PlanPart>) -> Plan {
+    for part in parts {
+        for (name, planned) in part.stages {
+            if let Some(stage) = rest.stages.iter_mut().find(|stage| stage.stage == name) {
+                stage.services.push(planned);
+            }
+        }
+    }
+    rest
 }
 
 /// A [`RevisionState`] whose plan is stored beside it, because plans are also found by their id.

@@ -8,20 +8,11 @@ use prometheus_client::registry::{Metric, Registry};
 
 use crate::model::ids::RepositoryName;
 use crate::model::outcome::Verdict;
+use crate::model::run::RunKind;
 use crate::store::CommitError;
 
 /// The media type of [`Metrics::encode`].
 pub const METRICS_CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
-
-/// Which kind of run.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-
-pub enum RunKind {
-    /// A sequence of a stage.
-    Sequence,
-    /// A version of a deployment config.
-    Deployment,
-}
 
 type Labels<const N: usize> = [(&'static str, String); N];
 type Counters<const N: usize> = Family<Labels<N>, Counter>;
@@ -78,7 +69,7 @@ impl Metrics {
 
     /// A run was created.
     pub fn run_started(&self, kind: RunKind) {
-        self.runs_started.get_or_create(&[kind.label()]).inc();
+        self.runs_started.get_or_create(&[labelled(kind)]).inc();
     }
 
     /// A run ended.
@@ -90,7 +81,7 @@ impl Metrics {
             Verdict::Cancelled => "cancelled",
             Verdict::Superseded => "superseded",
         };
-        self.runs_ended.get_or_create(&[kind.label(), ("verdict", verdict.to_owned())]).inc();
+        self.runs_ended.get_or_create(&[labelled(kind), ("verdict", verdict.to_owned())]).inc();
     }
 
     /// An action was performed, or failed and will be tried again.
@@ -120,14 +111,8 @@ impl Metrics {
     }
 }
 
-impl RunKind {
-    fn label(self) -> (&'static str, String) {
-        let kind = match self {
-            RunKind::Sequence => "sequence",
-            RunKind::Deployment => "deployment",
-        };
-        ("kind", kind.to_owned())
-    }
+fn labelled(kind: RunKind) -> (&'static str, String) {
+    ("kind", kind.as_str().to_owned())
 }
 
 fn named(repository: &RepositoryName) -> (&'static str, String) {

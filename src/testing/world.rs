@@ -12,30 +12,34 @@ use tokio::sync::broadcast;
 use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::clock::{Clock, CountingIds, ManualClock};
-use crate::control::deliver;
 use crate::control::reporter::{self, StatusReporter};
+use crate::engine::records::Records;
+use crate::engine::sync::{self, Head, Watched};
+use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
-use crate::executor::drive::Driver;
+use crate::executor::applied::applied;
+use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
-use crate::executor::transition::Input;
 use crate::forge::{self, StatusWriter};
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceName, StageName, WriterName};
+use crate::model::ids::{
+    CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName, WriterName,
+};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::project::{Project, StageContent, StatusDetail};
 use crate::model::run::Run;
 use crate::model::shipyard::Shipyard;
-use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState, Versioned};
+use crate::model::state::{ConfigState, RevisionResult};
 use crate::model::time::Timestamp;
-use crate::plan::build::{self, Refusal, Revision};
+use crate::plan::build;
 use crate::runtime::Runtime;
 use crate::store::sqlite::SqliteStore;
-use crate::store::{RunFilter, Store, Write};
+use crate::store::{RunFilter, Store, Transaction, Write};
 use crate::testing::runtime::PretendedRuntime;
 
 /// When every simulated world begins.
@@ -142,16 +146,16 @@ impl World {
     /// If the store fails.
     pub async fn push(&mut self, project: &Project) -> Result<RevisionResult> {
         let number = 1 + self.surroundings.pushes.fetch_add(1, Ordering::SeqCst);
-        self.look(project, number, false).await
+        self.sync(project, number, false).await
     }
 
-    /// The newest revision is looked at again, perhaps with more rights: to delete more than the rule lets go.
+    /// The newest revision is synced again, perhaps with more rights: to delete more than the rule lets go.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn look_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
+    pub async fn sync_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
         let number = self.pushed();
-        self.look(project, number, prune_allowed).await
+        self.sync(project, number, prune_allowed).await
     }
 
     /// How many revisions were pushed.
@@ -159,7 +163,7 @@ impl World {
         self.surroundings.pushes.load(Ordering::SeqCst)
     }
 
-    /// Whether the daemon remembers having looked at the push with this number.
+    /// Whether the daemon remembers having seen the push with this number.
     ///
     /// # Errors
     /// If the store fails.
@@ -168,46 +172,43 @@ impl World {
         Ok(repository.is_some_and(|repository| repository.value.seen == Some(commit(push))))
     }
 
-    async fn look(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
-        let revision = self.revision(number, prune_allowed);
-        let name = revision.repository.clone();
-        let stored = self.driver.store.repository(&name).await?;
-        let mut repository = stored.unwrap_or_else(|| Versioned { version: 0, value: unknown_repository() });
-        repository.value.seen = Some(revision.commit.clone());
-        let mut inputs = Vec::new();
-        let result = match self.planned(project, &revision).await? {
-            Err(refusal) => RevisionResult::Refused { reason: refusal.reason },
-            Ok(plan) => {
-                repository.value.applied = Some(revision.commit.clone());
-                if !repository.value.down {
-                    inputs = deliver::starts(&self.driver, &plan).await?;
-                }
-                RevisionResult::Planned(Box::new(plan))
-            }
-        };
-        let Revision { commit, subject, at, .. } = revision;
-        let report = Input::Report(name.clone(), commit.clone());
-        let seen = RevisionState { repository: name, commit, subject, at, result: result.clone() };
-        let writes = [Write::Repository(Box::new(repository)), Write::Revision(Box::new(seen))];
-        inputs.splice(0..0, writes.map(|write| Input::Write(Box::new(write))));
-        inputs.push(report);
-        self.driver.commit(&inputs).await?;
-        Ok(result)
-    }
-
-    fn revision(&self, number: u32, prune_allowed: bool) -> Revision {
-        Revision {
-            repository: RepositoryName::new(REPOSITORY),
-            commit: commit(number),
-            subject: format!("push {number}"),
-            at: self.clock.now(),
-            prune_allowed,
+    async fn sync(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
+        let (watched, head) = (watched(), head(project, number));
+        if prune_allowed {
+            self.allow_prune(&head.commit).await?;
         }
+        for _ in 0..TRIES {
+            let mut records = Records::default();
+            let applied = applied(&*self.driver.store, project, &mut records).await?;
+            let known = self.driver.store.revision(&watched.name, head.commit.as_str()).await?;
+            let decide =
+                |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
+            if let Some(result) = self.driver.try_decide(&mut records, decide).await? {
+                return Ok(result);
+            }
+        }
+        Err(keeps_changing())
     }
 
-    async fn planned(&self, project: &Project, revision: &Revision) -> Result<Result<Plan, Refusal>> {
-        let applied = deliver::applied(&*self.driver.store, project).await?;
-        Ok(build::build(project, revision, &applied))
+    async fn allow_prune(&self, commit: &CommitId) -> Result<()> {
+        let name = RepositoryName::new(REPOSITORY);
+        let allow = |transition: &mut Transition<'_>| {
+            if let Some(state) = transition.records.repositories.get_mut(&name)? {
+                state.allowed_prune = Some(commit.clone());
+            }
+            Ok(())
+        };
+        self.driver.decide(allow).await
+    }
+
+    /// What pushing `project` once more would come to, without doing it.
+    async fn pushed_again(&self, project: &Project) -> Result<(RevisionResult, Transaction)> {
+        let (watched, head) = (watched(), head(project, u32::MAX));
+        let mut records = Records::default();
+        let applied = applied(&*self.driver.store, project, &mut records).await?;
+        let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, None);
+        let (result, transaction, _) = self.driver.work_out(&mut records, decide).await?;
+        Ok((result, transaction))
     }
 
     /// The plan of pushing `project` once more.
@@ -215,16 +216,27 @@ impl World {
     /// # Errors
     /// If a rule refuses it, or the store fails.
     pub async fn plan_again(&self, project: &Project) -> Result<Plan> {
-        let planned = self.planned(project, &self.revision(u32::MAX, false)).await?;
-        planned.map_err(|refusal| Failure::stalled(refusal.reason))
+        match self.pushed_again(project).await?.0 {
+            RevisionResult::Planned(plan) => Ok(*plan),
+            RevisionResult::Refused { reason } => Err(Failure::stalled(reason)),
+            RevisionResult::Broken { problems } => Err(Failure::stalled(problems.join("; "))),
+        }
     }
 
-    /// What pushing `project` once more would start, without doing it.
+    /// The services that pushing `project` once more would start something for, without doing it.
     ///
     /// # Errors
-    /// If a rule refuses it, or the store fails.
-    pub async fn would_start(&self, project: &Project) -> Result<Vec<Input>> {
-        deliver::starts(&self.driver, &self.plan_again(project).await?).await
+    /// If the store fails.
+    pub async fn would_start(&self, project: &Project) -> Result<Vec<ServiceKey>> {
+        let (_, transaction) = self.pushed_again(project).await?;
+        let started = |write: Write| match write {
+            Write::Run(run) if run.version == 0 => match run.value {
+                Run::Sequence(run) => Some(run.service),
+                Run::Deployment(_) => None,
+            },
+            _ => None,
+        };
+        Ok(transaction.writes.into_iter().filter_map(started).collect())
     }
 
     /// What is there is brought one step closer to what is wanted.
@@ -321,9 +333,14 @@ fn commit(push: u32) -> CommitId {
     CommitId::new(format!("{push:07x}{:033x}", 0))
 }
 
-fn unknown_repository() -> RepositoryState {
-    let state = RepositoryState::new(RepositoryName::new(REPOSITORY), "file:///repo", "main");
-    RepositoryState { project: Some(ProjectName::new("shop")), ..state }
+fn watched() -> Watched {
+    let (name, url, branch) = (RepositoryName::new(REPOSITORY), "file:///repo".to_owned(), "main".to_owned());
+    Watched { name, url, branch, rewrite_allowed: false }
+}
+
+fn head(project: &Project, push: u32) -> Head {
+    let (subject, declared) = (format!("push {push}"), Ok(Arc::new(project.clone())));
+    Head { commit: commit(push), subject, descends: true, declared }
 }
 
 /// The key of a deployment config of the simulated project.

@@ -8,15 +8,17 @@ use async_trait::async_trait;
 use launchway::error::Failure;
 use launchway::model::action::Lane;
 use launchway::model::commit_status::Posted;
-use launchway::model::hold::Hold;
+use launchway::model::hold::{Hold, ProjectHolds};
 use launchway::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
 use launchway::model::run::Run;
+use launchway::model::slot::{PassedKey, PassedState, SlotState};
 use launchway::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use launchway::model::time::Timestamp;
+use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::{
     AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
     Versioned, Write,
@@ -93,8 +95,36 @@ impl ReadStore for DeadlyStore {
         self.inner.runs(filter).await
     }
 
-    async fn slot(&self, service: &ServiceKey) -> Answer<Vec<Versioned<Run>>> {
+    async fn slot(&self, service: &ServiceKey) -> Answer<Option<Versioned<SlotState>>> {
         self.inner.slot(service).await
+    }
+
+    async fn open_slots(&self, project: Option<&ProjectName>) -> Answer<Vec<Versioned<SlotState>>> {
+        self.inner.open_slots(project).await
+    }
+
+    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Answer<u32> {
+        self.inner.attempts(repository, commit, service).await
+    }
+
+    async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Answer<Option<Plan>> {
+        self.inner.plan_of(id, service).await
+    }
+
+    async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Answer<Option<Plan>> {
+        self.inner.newest_plan_of(project, service).await
+    }
+
+    async fn passed(&self, key: &PassedKey) -> Answer<Option<Versioned<PassedState>>> {
+        self.inner.passed(key).await
+    }
+
+    async fn holds_of(&self, project: &ProjectName) -> Answer<Option<Versioned<ProjectHolds>>> {
+        self.inner.holds_of(project).await
+    }
+
+    async fn name_owner(&self, name: &UniqueName) -> Answer<Option<Versioned<NameOwner>>> {
+        self.inner.name_owner(name).await
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Answer<Vec<EventRow>> {
@@ -157,10 +187,6 @@ impl ReadStore for DeadlyStore {
 
     async fn plan(&self, id: &PlanId) -> Answer<Option<Plan>> {
         self.inner.plan(id).await
-    }
-
-    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Answer<bool> {
-        self.inner.has_passed(service, content).await
     }
 
     async fn holds(&self) -> Answer<Vec<Hold>> {

@@ -1,4 +1,4 @@
-use launchway::control::command::Command;
+use launchway::control::commands::Command;
 use launchway::testing::world::config_key;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};

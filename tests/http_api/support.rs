@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use launchway::control::command::{Command, Commands, Done, Refusal};
+use launchway::control::commands::{Command, Commands, Done, Refusal};
 use launchway::error::Failure;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;

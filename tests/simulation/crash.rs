@@ -96,7 +96,7 @@ async fn deliver(world: &mut World, shop: &Project, number: u32) -> Result<()> {
     if world.pushed() < number {
         world.push(shop).await?;
     } else if !world.has_seen(number).await? {
-        world.look_again(shop, false).await?;
+        world.sync_again(shop, false).await?;
     }
     world.pass(Duration::from_secs(5)).await
 }

@@ -7,15 +7,17 @@ use async_trait::async_trait;
 use launchway::error::Failure;
 use launchway::model::action::Lane;
 use launchway::model::commit_status::Posted;
-use launchway::model::hold::Hold;
+use launchway::model::hold::{Hold, ProjectHolds};
 use launchway::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
 use launchway::model::run::Run;
+use launchway::model::slot::{PassedKey, PassedState, SlotState};
 use launchway::model::state::{AppliedDigest, ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
 use launchway::model::time::Timestamp;
+use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::sqlite::SqliteStore;
 use launchway::store::{
     CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
@@ -122,8 +124,41 @@ impl ReadStore for MortalStore {
         self.alive()?.runs(filter).await
     }
 
-    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>, Failure> {
+    async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>, Failure> {
         self.alive()?.slot(service).await
+    }
+
+    async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>, Failure> {
+        self.alive()?.open_slots(project).await
+    }
+
+    async fn attempts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        service: &ServiceKey,
+    ) -> Result<u32, Failure> {
+        self.alive()?.attempts(repository, commit, service).await
+    }
+
+    async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>, Failure> {
+        self.alive()?.plan_of(id, service).await
+    }
+
+    async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>, Failure> {
+        self.alive()?.newest_plan_of(project, service).await
+    }
+
+    async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>, Failure> {
+        self.alive()?.passed(key).await
+    }
+
+    async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>, Failure> {
+        self.alive()?.holds_of(project).await
+    }
+
+    async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>, Failure> {
+        self.alive()?.name_owner(name).await
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure> {
@@ -186,10 +221,6 @@ impl ReadStore for MortalStore {
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>, Failure> {
         self.alive()?.plan(id).await
-    }
-
-    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool, Failure> {
-        self.alive()?.has_passed(service, content).await
     }
 
     async fn holds(&self) -> Result<Vec<Hold>, Failure> {

@@ -15,7 +15,7 @@ async fn commit_all(store: &Arc<dyn Store>, all: Vec<Vec<Write>>) -> Vec<Result<
         .into_iter()
         .map(|writes| {
             let store = Arc::clone(store);
-            tokio::spawn(async move { store.commit(Transaction { writes }).await })
+            tokio::spawn(async move { store.commit(Transaction::of(writes)).await })
         })
         .collect();
     let mut results = Vec::new();
@@ -85,7 +85,7 @@ async fn count_one(store: &dyn Store) {
         let mut run = store.run(&run_id("s1")).await.unwrap().unwrap();
         let Run::Sequence(sequence) = &mut run.value else { panic!("a sequence became a deployment") };
         sequence.attempt += 1;
-        match store.commit(Transaction { writes: vec![Write::Run(Box::new(run))] }).await {
+        match store.commit(Transaction::of(vec![Write::Run(Box::new(run))])).await {
             Ok(()) => return,
             Err(CommitError::Conflict { .. }) => {}
             Err(other) => panic!("{other:?}"),

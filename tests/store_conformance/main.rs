@@ -87,6 +87,7 @@ conformance! {
             a_write_from_an_old_version_is_a_conflict
             a_record_is_removed_only_at_the_version_that_was_read
             a_conflict_undoes_the_whole_transaction
+            a_record_that_was_only_read_must_not_have_moved
             an_earlier_process_is_fenced_out
             records_survive_a_restart
         }
@@ -103,7 +104,9 @@ conformance! {
         reading {
             runs_are_listed_newest_first_by_every_filter
             runs_are_paged_without_gaps_or_repeats
-            a_slot_is_its_open_sequences_oldest_first
+            open_slots_are_those_that_somebody_has_or_waits_for
+            attempts_are_the_runs_of_a_revision_for_a_service
+            a_plan_is_read_whole_or_for_one_service
             events_are_read_in_order_of_one_run_or_all
             applied_content_is_listed_without_records
             an_attempt_that_did_not_complete_leaves_a_config_unsettled

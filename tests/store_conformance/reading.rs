@@ -2,11 +2,15 @@
 
 use launchway::model::commit_status::{Posted, StatusState};
 use launchway::model::event::Event;
-use launchway::model::hold::{Hold, HoldScope};
+use launchway::model::hold::{Hold, HoldScope, ProjectHolds};
+use launchway::model::ids::ServiceKey;
 use launchway::model::object::Kind;
 use launchway::model::outcome::Verdict;
-use launchway::model::run::Run;
+use launchway::model::plan::{ServicePlan, StagePlan};
+use launchway::model::run::{Run, SequenceRun};
+use launchway::model::slot::{PassedKey, PassedState, SlotState};
 use launchway::model::state::{RevisionResult, RevisionState};
+use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::{CommitError, Retention, RunFilter, Transaction, Versioned, Write};
 
 use crate::Backend;
@@ -69,23 +73,74 @@ pub(crate) async fn runs_are_paged_without_gaps_or_repeats(backend: &dyn Backend
     assert_eq!(store.runs(&filter).await.unwrap(), []);
 }
 
-pub(crate) async fn a_slot_is_its_open_sequences_oldest_first(backend: &dyn Backend) {
+pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend: &dyn Backend) {
     let store = backend.open().await;
-    let web = || service("dev", "web");
-    let mut oldest = sequence("s9", web());
-    oldest.created_at = at(-1);
+    let slot = |stage: &str, holder: Option<&str>, waiting: &[&str]| SlotState {
+        service: service(stage, "web"),
+        holder: holder.map(Into::into),
+        waiting: waiting.iter().map(|id| (*id).into()).collect(),
+        last_delivery: None,
+    };
+    let other = SlotState {
+        service: ServiceKey { project: "other".into(), ..service("dev", "web") },
+        ..slot("dev", Some("o1"), &[])
+    };
+    let (dev, free, prod) = (slot("dev", Some("s1"), &[]), slot("free", None, &[]), slot("prod", None, &["s2"]));
+    let put = |version, value: &SlotState| Write::Slot(Box::new(Versioned { version, value: value.clone() }));
+    commit(&*store, [&dev, &free, &prod, &other].map(|slot| put(0, slot))).await;
+    assert_eq!(store.slot(&free.service).await.unwrap(), Some(Versioned { version: 1, value: free }));
+    assert_eq!(store.slot(&service("none", "web")).await.unwrap(), None);
+    let open = |slots: Vec<Versioned<SlotState>>| slots.into_iter().map(|slot| slot.value).collect::<Vec<_>>();
+    assert_eq!(open(store.open_slots(Some(&"shop".into())).await.unwrap()), [dev.clone(), prod.clone()]);
+    assert_eq!(open(store.open_slots(None).await.unwrap()), [other.clone(), dev, prod.clone()]);
+    commit(&*store, [put(1, &slot("dev", None, &[]))]).await;
+    assert_eq!(open(store.open_slots(None).await.unwrap()), [other, prod]);
+}
+
+pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let later = SequenceRun { commit: commit_id('2'), ..sequence("s4", service("dev", "web")) };
     let writes = [
-        put(0, sequence("s3", web())),
-        put(0, sequence("s2", web())),
-        put(0, ended(sequence("s1", web()))),
-        put(0, sequence("s4", service("prod", "web"))),
-        put(0, oldest),
+        put(0, sequence("s1", service("dev", "web"))),
+        put(0, ended(sequence("s2", service("dev", "web")))),
+        put(0, sequence("s3", service("prod", "web"))),
+        put(0, later),
         put_deployment(0, deployment(&config_key("dev", "web"), 1)),
     ];
     commit(&*store, writes).await;
-    assert_eq!(ids(&store.slot(&web()).await.unwrap()), ["s9", "s2", "s3"]);
-    commit(&*store, [put(1, ended(sequence("s2", web())))]).await;
-    assert_eq!(ids(&store.slot(&web()).await.unwrap()), ["s9", "s3"]);
+    for (repository, commit, stage, expected) in
+        [("shop", '1', "dev", 2), ("shop", '2', "dev", 1), ("shop", '1', "prod", 1), ("other", '1', "dev", 0)]
+    {
+        let attempts = store.attempts(&repository.into(), &commit_id(commit), &service(stage, "web")).await.unwrap();
+        assert_eq!(attempts, expected, "{repository} {commit} {stage}");
+    }
+}
+
+pub(crate) async fn a_plan_is_read_whole_or_for_one_service(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let mut whole = plan("p1", commit_id('1'), at(0));
+    let sample = whole.stages[0].services[0].clone();
+    let part = |name: &str| ServicePlan { service: name.into(), ..sample.clone() };
+    whole.stages[0].services = vec![part("api"), part("web")];
+    let prod = StagePlan { stage: "prod".into(), services: vec![part("web")], ..whole.stages[0].clone() };
+    whole.stages.push(prod);
+    commit(&*store, [Write::Revision(Box::new(planned(whole.clone())))]).await;
+    assert_eq!(store.plan(&"p1".into()).await.unwrap(), Some(whole.clone()));
+    let only = |name: &str| {
+        let mut plan = whole.clone();
+        plan.stages.iter_mut().for_each(|stage| stage.services.retain(|part| part.service.as_str() == name));
+        Some(plan)
+    };
+    for name in ["api", "web", "none"] {
+        assert_eq!(store.plan_of(&"p1".into(), &name.into()).await.unwrap(), only(name), "{name}");
+    }
+    assert_eq!(store.plan_of(&"p0".into(), &"web".into()).await.unwrap(), None);
+    let newer = plan("p2", commit_id('2'), at(1));
+    commit(&*store, [Write::Revision(Box::new(planned(newer.clone())))]).await;
+    let newest = async |name: &str| store.newest_plan_of(&"shop".into(), &name.into()).await.unwrap();
+    assert_eq!(newest("web").await, Some(newer));
+    assert_eq!(newest("api").await, only("api"));
+    assert_eq!(newest("none").await, None);
 }
 
 pub(crate) async fn events_are_read_in_order_of_one_run_or_all(backend: &dyn Backend) {
@@ -180,30 +235,41 @@ pub(crate) async fn revisions_are_found_by_prefix_and_come_with_their_plans(back
 
 pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(backend: &dyn Backend) {
     let store = backend.open().await;
-    let passed = |content: &str| Write::Passed {
-        service: service("dev", "web"),
-        content: content.into(),
-        commit: commit_id('1'),
-        at: at(0),
+    let key = |stage: &str, content: &str| PassedKey { service: service(stage, "web"), content: content.into() };
+    let passed = |version, time| {
+        let value = PassedState { key: key("dev", "sha256:1"), commit: commit_id('1'), at: at(time) };
+        Versioned { version, value }
     };
-    commit(&*store, [passed("sha256:1"), passed("sha256:1")]).await;
-    assert!(store.has_passed(&service("dev", "web"), &"sha256:1".into()).await.unwrap());
-    assert!(!store.has_passed(&service("dev", "web"), &"sha256:2".into()).await.unwrap());
-    assert!(!store.has_passed(&service("prod", "web"), &"sha256:1".into()).await.unwrap());
+    commit(&*store, [Write::Passed(Box::new(passed(0, 0))), Write::Passed(Box::new(passed(1, 7)))]).await;
+    assert_eq!(store.passed(&key("dev", "sha256:1")).await.unwrap(), Some(passed(2, 7)));
+    assert_eq!(store.passed(&key("dev", "sha256:2")).await.unwrap(), None);
+    assert_eq!(store.passed(&key("prod", "sha256:1")).await.unwrap(), None);
 
-    let hold = |id: &str, since| Hold {
+    let hold = |id: &str, project: &str, since| Hold {
         id: id.into(),
-        scope: HoldScope { project: "shop".into(), stage: None, service: None },
+        scope: HoldScope { project: project.into(), stage: None, service: None },
         reason: "audit".into(),
         by: "ada".into(),
         since: at(since),
     };
-    commit(&*store, [hold("h1", 5), hold("h2", 1)].map(|hold| Write::Hold(Box::new(hold)))).await;
-    assert_eq!(store.holds().await.unwrap(), [hold("h2", 1), hold("h1", 5)]);
-    let twice = store.commit(Transaction { writes: vec![Write::Hold(Box::new(hold("h1", 9)))] }).await;
-    assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
-    commit(&*store, [Write::Release("h2".into()), Write::Release("h2".into())]).await;
-    assert_eq!(store.holds().await.unwrap(), [hold("h1", 5)]);
+    let of = |version, project: &str, holds: Vec<Hold>| {
+        Write::Holds(Box::new(Versioned { version, value: ProjectHolds { project: project.into(), holds } }))
+    };
+    let (h1, h2, h3) = (hold("h1", "shop", 5), hold("h2", "shop", 1), hold("h3", "other", 3));
+    commit(&*store, [of(0, "shop", vec![h1.clone(), h2.clone()]), of(0, "other", vec![h3.clone()])]).await;
+    assert_eq!(store.holds().await.unwrap(), [h2, h3.clone(), h1.clone()]);
+    commit(&*store, [of(1, "shop", vec![h1.clone()])]).await;
+    assert_eq!(store.holds().await.unwrap(), [h3, h1.clone()]);
+    let value = ProjectHolds { project: "shop".into(), holds: vec![h1] };
+    assert_eq!(store.holds_of(&"shop".into()).await.unwrap(), Some(Versioned { version: 2, value }));
+
+    let project = UniqueName::Project("shop".into());
+    let owner = NameOwner { name: project.clone(), repository: "r".into(), project: "shop".into(), stage: None };
+    commit(&*store, [Write::Name(Box::new(Versioned { version: 0, value: owner.clone() }))]).await;
+    assert_eq!(store.name_owner(&project).await.unwrap(), Some(Versioned { version: 1, value: owner }));
+    assert_eq!(store.name_owner(&UniqueName::Namespace("shop".into())).await.unwrap(), None);
+    commit(&*store, [Write::FreeName(Versioned { version: 1, value: project.clone() })]).await;
+    assert_eq!(store.name_owner(&project).await.unwrap(), None);
 
     let on = |context, state, rendering| Posted { status: status(context, state), rendering };
     let post = |writer: &str, posted: &Posted| Write::Posted {
@@ -227,7 +293,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     commit(&*store, [delivery.clone()]).await;
     assert!(store.was_delivered(&"shop".into(), "d1").await.unwrap());
     assert!(!store.was_delivered(&"other".into(), "d1").await.unwrap());
-    let twice = store.commit(Transaction { writes: vec![delivery] }).await;
+    let twice = store.commit(Transaction::of(vec![delivery])).await;
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
 }
 
@@ -235,7 +301,7 @@ pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend)
     let store = backend.open().await;
     let revision = |id: &str, digit, time| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(time)))));
     let mut busy = sequence("open", service("dev", "web"));
-    (busy.plan, busy.commit) = ("busy".into(), commit_id('b'));
+    (busy.plan, busy.commit) = (Some("busy".into()), commit_id('b'));
     let mut repository = repository_state();
     repository.applied = Some(commit_id('a'));
     let posted = Posted { status: status("launchway/plan", StatusState::Success), rendering: 1 };

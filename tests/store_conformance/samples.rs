@@ -56,7 +56,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         namespace: "shop-dev".into(),
         repository: "shop".into(),
         commit: commit_id('1'),
-        plan: "plan-1".into(),
+        plan: Some("plan-1".into()),
         cause: "push".into(),
         is_rollback: false,
         attempt: 1,
@@ -128,7 +128,7 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
 
 pub(crate) fn attempt(verdict: Option<Verdict>) -> Attempt {
     let object = object(Kind::DeploymentConfig, "web", "sha256:new");
-    Attempt { version: Version { number: 2, commit: commit_id('2'), object }, verdict }
+    Attempt { version: Version { number: 2, commit: commit_id('2'), object }, run: "s1".into(), verdict }
 }
 
 pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
@@ -158,14 +158,12 @@ pub(crate) fn change(name: &str) -> Change {
 }
 
 pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
-    let key = ObjectKey { kind: Kind::Other("batch/v1/Job".into()), name: "web".into() };
     let service = ServicePlan {
         service: "web".into(),
         content: "sha256:web".into(),
         previous_stage: None,
         changes: vec![change("web")],
         tasks: BTreeMap::new(),
-        based_on: BTreeMap::from([(key, 3)]),
     };
     let stage = StagePlan {
         stage: "dev".into(),
@@ -241,7 +239,7 @@ pub(crate) fn ask(run: &str, action: Action, due: Timestamp) -> Write {
 
 /// Commits and expects that nothing is in the way.
 pub(crate) async fn commit(store: &dyn Store, writes: impl IntoIterator<Item = Write>) {
-    store.commit(Transaction { writes: writes.into_iter().collect() }).await.unwrap();
+    store.commit(Transaction::of(writes.into_iter().collect())).await.unwrap();
 }
 
 pub(crate) fn ids(runs: &[Versioned<Run>]) -> Vec<&str> {

@@ -1,18 +1,23 @@
 //! Compare and set, and the fence.
 
 use launchway::model::event::Event;
+use launchway::model::hold::ProjectHolds;
+use launchway::model::ids::{ProjectName, RepositoryName};
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::run::Run;
-use launchway::store::{CommitError, Store, Transaction, Versioned, Write};
+use launchway::model::slot::{PassedKey, PassedState, SlotState};
+use launchway::model::transaction::ObjectPlace;
+use launchway::model::unique_name::{NameOwner, UniqueName};
+use launchway::store::{CommitError, Read, RecordKey, Store, Transaction, Versioned, Write};
 
 use crate::Backend;
 use crate::samples::{
-    at, commit, config_key, config_state, object, object_state, put, put_config, put_object, put_repository,
+    at, commit, commit_id, config_key, config_state, object, object_state, put, put_config, put_object, put_repository,
     repository_state, run_id, sequence, service, tell,
 };
 
 async fn conflict(store: &dyn Store, writes: Vec<Write>) -> String {
-    match store.commit(Transaction { writes }).await {
+    match store.commit(Transaction::of(writes)).await {
         Err(CommitError::Conflict { what }) => what,
         other => panic!("expected a conflict, got {other:?}"),
     }
@@ -60,7 +65,7 @@ pub(crate) async fn a_write_from_an_old_version_is_a_conflict(backend: &dyn Back
         for write in versioned_writes(stale) {
             named.push(conflict(&*store, vec![write]).await);
         }
-        assert_eq!(named, ["s1", "shop/dev/web", "ConfigMap/settings", "shop"]);
+        assert_eq!(named, ["s1", "shop/dev/web", "shop/dev/ConfigMap/settings", "shop"]);
     }
     assert_eq!(versions(&*store).await, [Some(2); 4]);
 }
@@ -72,7 +77,10 @@ pub(crate) async fn a_record_is_removed_only_at_the_version_that_was_read(backen
         let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
         [
             Write::RemoveConfig(Versioned { version, value: config_key("dev", "web") }),
-            Write::RemoveObject { project: "shop".into(), stage: "dev".into(), key: Versioned { version, value: key } },
+            Write::RemoveObject(Versioned {
+                version,
+                value: ObjectPlace { project: "shop".into(), stage: "dev".into(), key },
+            }),
         ]
     };
     for stale in [0, 2] {
@@ -96,12 +104,65 @@ pub(crate) async fn a_conflict_undoes_the_whole_transaction(backend: &dyn Backen
     assert_eq!(store.events(None, 0, 10).await.unwrap(), []);
 }
 
+/// What a decision was made on, beside what it writes; absence counts.
+pub(crate) async fn a_record_that_was_only_read_must_not_have_moved(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let web = service("dev", "web");
+    let passed = PassedKey { service: web.clone(), content: "sha256:1".into() };
+    let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
+    let keys: [RecordKey; 8] = [
+        run_id("s1").into(),
+        config_key("dev", "web").into(),
+        ObjectPlace { project: "shop".into(), stage: "dev".into(), key }.into(),
+        RepositoryName::new("shop").into(),
+        web.clone().into(),
+        passed.clone().into(),
+        ProjectName::new("shop").into(),
+        UniqueName::Namespace("shop-dev".into()).into(),
+    ];
+    let read = |version| keys.clone().map(|key| Read { key, version });
+    let tell = |reads: Vec<Read>| Transaction { reads, writes: vec![tell("s1", Event::Admitted)] };
+    store.commit(tell(read(0).to_vec())).await.unwrap();
+    for stale in read(1) {
+        let refused = store.commit(tell(vec![stale.clone()])).await;
+        let named = stale.key.to_string();
+        assert!(matches!(&refused, Err(CommitError::Conflict { what }) if *what == named), "{refused:?}");
+    }
+    let put = |value| Versioned { version: 0, value };
+    let owner = NameOwner {
+        name: UniqueName::Namespace("shop-dev".into()),
+        repository: "shop".into(),
+        project: "shop".into(),
+        stage: Some("dev".into()),
+    };
+    let mut writes = versioned_writes(0).to_vec();
+    writes.extend([
+        Write::Slot(Box::new(Versioned { version: 0, value: SlotState::free(web) })),
+        Write::Passed(Box::new(Versioned {
+            version: 0,
+            value: PassedState { key: passed, commit: commit_id('1'), at: at(0) },
+        })),
+        Write::Holds(Box::new(Versioned {
+            version: 0,
+            value: ProjectHolds { project: "shop".into(), holds: Vec::new() },
+        })),
+        Write::Name(Box::new(put(owner))),
+    ]);
+    commit(&*store, writes).await;
+    store.commit(tell(read(1).to_vec())).await.unwrap();
+    for stale in read(0).into_iter().chain(read(2)) {
+        let refused = store.commit(tell(vec![stale])).await;
+        assert!(matches!(refused, Err(CommitError::Conflict { .. })), "{refused:?}");
+    }
+    assert_eq!(store.events(None, 0, 10).await.unwrap().len(), 2, "what was refused wrote nothing");
+}
+
 pub(crate) async fn an_earlier_process_is_fenced_out(backend: &dyn Backend) {
     let first = backend.open().await;
     commit(&*first, [put(0, sequence("s1", service("dev", "web")))]).await;
     let second = backend.open().await;
     for _ in 0..2 {
-        let refused = first.commit(Transaction { writes: vec![tell("s1", Event::Admitted)] }).await;
+        let refused = first.commit(Transaction::of(vec![tell("s1", Event::Admitted)])).await;
         assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
     }
     let problem = first.retain(launchway::store::Retention { before: at(0) }).await.unwrap_err();

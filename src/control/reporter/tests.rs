@@ -10,10 +10,10 @@ use tokio::task::JoinHandle;
 
 use super::*;
 use crate::clock::{Clock as _, CountingIds, ManualClock};
+use crate::engine::transition::Input;
 use crate::error::Failure;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
-use crate::executor::transition::Input;
 use crate::forge::Refusal;
 use crate::model::action::Action;
 use crate::model::event::Timer;

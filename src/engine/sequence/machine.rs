@@ -259,12 +259,7 @@ impl Step {
                 commit: run.commit.clone(),
             });
         }
-        self.decided.actions.push(Action::Advance {
-            plan: run.plan.clone(),
-            after: run.service.clone(),
-            sequence: run.sequence.name.clone(),
-            verdict,
-        });
+        self.decided.records.push(Record::Finished { run: run.id.clone(), verdict });
         for timer in [Timer::Delay, Timer::Retry] {
             self.decided.actions.push(Action::ClearTimer { timer });
         }

@@ -1,6 +1,6 @@
 //! The slot of a service in a stage: who may change it now.
 //!
-//! Decided by level on all open runs of the slot, so that a crash between two of them costs nothing.
+//! Decided by level on all open runs of the slot, whenever one of them moved: nobody has to be woken.
 
 use crate::model::event::Event;
 use crate::model::hold::Hold;
@@ -8,6 +8,34 @@ use crate::model::ids::RunId;
 use crate::model::outcome::Verdict;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::model::slot::SlotState;
+
+/// What a slot becomes, given all runs that had it or waited for it.
+pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
+    let (ended, open): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.iter().partition(|run| run.ended_at.is_some());
+    let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
+        open.into_iter().partition(|run| run.state == SequenceState::Queued);
+    waiting.sort_by_key(|run| (run.created_at, &run.id));
+    let delivered = |run: &&&SequenceRun| run.plan.is_some() && run.verdict != Some(Verdict::Superseded);
+    let last = ended.iter().filter(delivered).max_by_key(|run| (run.ended_at, &run.id));
+    SlotState {
+        service: slot.service.clone(),
+        holder: active.first().map(|run| run.id.clone()),
+        waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
+        last_delivery: last.map(|run| run.id.clone()).or_else(|| slot.last_delivery.clone()),
+    }
+}
+
+/// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once
+/// it is up again, what Git says is deployed.
+pub fn clear(runs: &[&SequenceRun], by: &str) -> Vec<(RunId, Event)> {
+    let open = runs.iter().filter(|run| !matches!(run.state, SequenceState::Ending { .. } | SequenceState::Ended));
+    let told = |run: &SequenceRun| {
+        let event = Event::Cancel { verdict: Verdict::Superseded, reason: format!("taken down by {by}") };
+        (run.id.clone(), event)
+    };
+    open.map(|run| told(run)).collect()
+}
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
 ///

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Segments};
 use super::read::config_key;
-use crate::control::command::{Command, Done};
+use crate::control::commands::{Command, Done};
 use crate::model::hold::HoldScope;
 use crate::model::ids::HoldId;
 use crate::server::problem::Answer;

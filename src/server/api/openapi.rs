@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::act::{DeliveryRequest, HoldRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::output::ExecRequest;
-use crate::control::command::Done;
+use crate::control::commands::Done;
 use crate::runtime::ExecOutput;
 use crate::server::problem::Problem;
 use crate::server::view::{

@@ -57,7 +57,7 @@ impl Claim<'_> {
     pub(super) async fn taken(self) {
         let (repository, id) = self.key.clone();
         let write = Write::Delivery { repository, id, at: self.deliveries.clock.now() };
-        let committed = self.deliveries.store.commit(Transaction { writes: vec![write] }).await;
+        let committed = self.deliveries.store.commit(Transaction::of(vec![write])).await;
         if let Err(error) = committed {
             tracing::warn!(repository = %self.key.0, ?error, "cannot remember a webhook delivery");
         }

@@ -7,6 +7,7 @@ mod connection;
 mod copy;
 mod failure;
 mod outbox;
+mod place;
 mod read;
 mod readers;
 mod retention;
@@ -33,15 +34,20 @@ use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
 use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
-use crate::model::hold::Hold;
+use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
+use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::store::RecordKey;
+use crate::store::record::Record;
 
 /// A store in a file; `W` is what it can do beside reading.
 #[derive(Debug)]
@@ -114,6 +120,10 @@ impl<W> Sqlite<W> {
         copied.or_stalled(|| "cannot write a backup: it was shut down".to_owned())?
     }
 
+    async fn record<T: Record + Send + 'static>(&self, key: RecordKey) -> Result<Option<Versioned<T>>> {
+        self.read(move |connection| read::record_of(connection, &key)).await
+    }
+
     async fn read<T, F>(&self, read: F) -> Result<T>
     where
         T: Send + 'static,
@@ -152,8 +162,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
-        let id = id.clone();
-        self.read(move |connection| read::run(connection, &id)).await
+        self.record(id.clone().into()).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
@@ -161,9 +170,13 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::runs(connection, &filter)).await
     }
 
-    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>> {
-        let service = service.clone();
-        self.read(move |connection| read::slot(connection, &service)).await
+    async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
+        self.record(service.clone().into()).await
+    }
+
+    async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
+        let project = project.cloned();
+        self.read(move |connection| read::open_slots(connection, project.as_ref())).await
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
@@ -172,8 +185,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-        let key = key.clone();
-        self.read(move |connection| read::config(connection, &key)).await
+        self.record(key.clone().into()).await
     }
 
     async fn configs(
@@ -202,7 +214,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         key: &ObjectKey,
     ) -> Result<Option<Versioned<ObjectState>>> {
         let (project, stage, key) = (project.clone(), stage.clone(), key.clone());
-        self.read(move |connection| read::object(connection, &project, &stage, &key)).await
+        self.record(ObjectPlace { project, stage, key }.into()).await
     }
 
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
@@ -216,8 +228,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
-        let name = name.clone();
-        self.read(move |connection| read::repository(connection, &name)).await
+        self.record(name.clone().into()).await
     }
 
     async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
@@ -239,9 +250,31 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::plan(connection, &id)).await
     }
 
-    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool> {
-        let (service, content) = (service.clone(), content.clone());
-        self.read(move |connection| read::has_passed(connection, &service, &content)).await
+    async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {
+        let (id, service) = (id.clone(), service.clone());
+        self.read(move |connection| read::plan_of(connection, &id, &service)).await
+    }
+
+    async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>> {
+        let (project, service) = (project.clone(), service.clone());
+        self.read(move |connection| read::newest_plan_of(connection, &project, &service)).await
+    }
+
+    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
+        let (repository, commit, service) = (repository.clone(), commit.clone(), service.clone());
+        self.read(move |connection| read::attempts(connection, &repository, &commit, &service)).await
+    }
+
+    async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>> {
+        self.record(key.clone().into()).await
+    }
+
+    async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>> {
+        self.record(project.clone().into()).await
+    }
+
+    async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {
+        self.record(name.clone().into()).await
     }
 
     async fn holds(&self) -> Result<Vec<Hold>> {

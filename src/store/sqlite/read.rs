@@ -4,29 +4,27 @@ use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
 use super::failure::Error;
+use super::place::{Place, place};
 use crate::error::Failure;
 use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
-use crate::model::hold::Hold;
+use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-use crate::store::record::{Record, RevisionRecord, decode, kind_from, kind_text};
-use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RunFilter, Versioned};
+use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
+use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, Versioned};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// Fewer digits of a commit id than this name no revision.
 const SHORTEST_PREFIX: usize = 4;
-
-pub(super) fn run(connection: &Connection, id: &RunId) -> Result<Option<Versioned<Run>>> {
-    one(connection, "SELECT version, record FROM runs WHERE id = ?", [id.as_str()], versioned)
-}
 
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
     let mut conditions = Conditions::default();
@@ -49,15 +47,33 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ve
     )
 }
 
-pub(super) fn slot(connection: &Connection, service: &ServiceKey) -> Result<Vec<Versioned<Run>>> {
-    let sql = "SELECT version, record FROM runs \
-               WHERE project = ? AND stage = ? AND service = ? AND is_open AND is_sequence ORDER BY created_at, id";
-    many(
-        connection,
-        sql,
-        params![service.project.as_str(), service.stage.as_str(), service.service.as_str()],
-        versioned,
-    )
+/// The record of a key.
+pub(super) fn record_of<T: Record>(connection: &Connection, key: &RecordKey) -> Result<Option<Versioned<T>>> {
+    let Place { table, keys } = place(key);
+    let conditions: Vec<String> = keys.iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let sql = format!("SELECT version, record FROM {table} WHERE {}", conditions.join(" AND "));
+    one(connection, &sql, params_from_iter(keys.iter().map(|(_, value)| value)), versioned)
+}
+
+pub(super) fn open_slots(connection: &Connection, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
+    let mut conditions = Conditions::default();
+    conditions.equals("project", project.map(ProjectName::as_str));
+    conditions.holds("is_open", Some(true));
+    let order = "ORDER BY project, stage, service";
+    conditions.select(connection, "SELECT version, record FROM slots", order, versioned)
+}
+
+pub(super) fn attempts(
+    connection: &Connection,
+    repository: &RepositoryName,
+    commit: &CommitId,
+    service: &ServiceKey,
+) -> Result<u32> {
+    let sql = "SELECT count(*) FROM runs WHERE project = ? AND stage = ? AND service = ? AND commit_id = ? \
+               AND repository = ? AND is_sequence";
+    let ServiceKey { project, stage, service } = service;
+    let values = params![project.as_str(), stage.as_str(), service.as_str(), commit.as_str(), repository.as_str()];
+    Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
 }
 
 pub(super) fn events(connection: &Connection, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
@@ -77,11 +93,6 @@ pub(super) fn events(connection: &Connection, run: Option<&RunId>, after: i64, l
             })
         },
     )
-}
-
-pub(super) fn config(connection: &Connection, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-    let sql = "SELECT version, record FROM configs WHERE project = ? AND stage = ? AND name = ?";
-    one(connection, sql, params![key.project.as_str(), key.stage.as_str(), key.name], versioned)
 }
 
 pub(super) fn configs(
@@ -109,16 +120,6 @@ pub(super) fn objects(
     conditions.select(connection, "SELECT version, record FROM objects", order, versioned)
 }
 
-pub(super) fn object(
-    connection: &Connection,
-    project: &ProjectName,
-    stage: &StageName,
-    key: &ObjectKey,
-) -> Result<Option<Versioned<ObjectState>>> {
-    let sql = "SELECT version, record FROM objects WHERE project = ? AND stage = ? AND kind = ? AND name = ?";
-    one(connection, sql, params![project.as_str(), stage.as_str(), kind_text(&key.kind), key.name], versioned)
-}
-
 pub(super) fn applied(connection: &Connection, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
     let place = params![project.as_str(), stage.as_str()];
     let configs = "SELECT name, digest, is_settled FROM configs WHERE project = ?1 AND stage = ?2";
@@ -141,15 +142,11 @@ pub(super) fn applied_stages(connection: &Connection, project: &ProjectName) -> 
     many(connection, sql, [project.as_str()], |row| Ok(StageName::new(row.get::<_, String>(0)?)))
 }
 
-pub(super) fn repository(connection: &Connection, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
-    one(connection, "SELECT version, record FROM repositories WHERE name = ?", [name.as_str()], versioned)
-}
-
 pub(super) fn repositories(connection: &Connection) -> Result<Vec<Versioned<RepositoryState>>> {
     many(connection, "SELECT version, record FROM repositories ORDER BY name", [], versioned)
 }
 
-const REVISIONS: &str = "SELECT revisions.record, plans.record FROM revisions LEFT JOIN plans ON plans.id = plan";
+const REVISIONS: &str = "SELECT record, plan FROM revisions";
 
 pub(super) fn revision(
     connection: &Connection,
@@ -162,7 +159,7 @@ pub(super) fn revision(
     }
     // Every id that begins with the digits lies between them and them followed by the letter after `f`.
     let sql = format!("{REVISIONS} WHERE repository = ?1 AND commit_id BETWEEN ?2 AND ?2 || 'g' LIMIT 2");
-    let mut found = many(connection, &sql, params![repository.as_str(), commit], joined)?;
+    let mut found = many(connection, &sql, params![repository.as_str(), commit], |row| joined(connection, row))?;
     if found.len() > 1 {
         let problem = Failure::stalled(format!("`{commit}` is the beginning of several revisions of `{repository}`"));
         return Err(problem.hint("give more digits").into());
@@ -177,27 +174,49 @@ pub(super) fn revisions(
 ) -> Result<Vec<RevisionState>> {
     let sql =
         format!("{REVISIONS} WHERE repository = ? ORDER BY revisions.at DESC, revisions.number DESC LIMIT {limit}");
-    many(connection, &sql, [repository.as_str()], joined)
+    many(connection, &sql, [repository.as_str()], |row| joined(connection, row))
 }
 
-fn joined(row: &Row<'_>) -> Result<RevisionState> {
+fn joined(connection: &Connection, row: &Row<'_>) -> Result<RevisionState> {
     let revision: RevisionRecord = record(row, 0)?;
-    let plan = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(decode::<Plan>).transpose()?;
+    let id = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(PlanId::new);
+    let plan = id.map(|id| plan(connection, &id)).transpose()?.flatten();
     Ok(revision.join(plan)?)
 }
 
 pub(super) fn plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
+    let Some(rest) = rest_of_plan(connection, id)? else { return Ok(None) };
+    let sql = "SELECT record FROM plan_parts WHERE plan = ? ORDER BY service";
+    let parts = many(connection, sql, [id.as_str()], |row| record::<PlanPart>(row, 0))?;
+    Ok(Some(join_plan(rest, parts)))
+}
+
+pub(super) fn plan_of(connection: &Connection, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {
+    let sql = "SELECT record FROM plan_parts WHERE plan = ? AND service = ?";
+    let part = one(connection, sql, [id.as_str(), service.as_str()], |row| record(row, 0))?;
+    let Some(rest) = rest_of_plan(connection, id)? else { return Ok(None) };
+    Ok(Some(join_plan(rest, part.into_iter().collect())))
+}
+
+pub(super) fn newest_plan_of(
+    connection: &Connection,
+    project: &ProjectName,
+    service: &ServiceName,
+) -> Result<Option<Plan>> {
+    let sql = "SELECT plan FROM plan_parts WHERE project = ? AND service = ? ORDER BY number DESC LIMIT 1";
+    let newest: Option<String> = one(connection, sql, [project.as_str(), service.as_str()], |row| Ok(row.get(0)?))?;
+    newest.map_or(Ok(None), |id| plan_of(connection, &PlanId::new(id), service))
+}
+
+fn rest_of_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
     one(connection, "SELECT record FROM plans WHERE id = ?", [id.as_str()], |row| record(row, 0))
 }
 
-pub(super) fn has_passed(connection: &Connection, service: &ServiceKey, content: &Digest) -> Result<bool> {
-    let sql = "SELECT 1 FROM passed WHERE project = ? AND stage = ? AND service = ? AND content = ?";
-    let key = params![service.project.as_str(), service.stage.as_str(), service.service.as_str(), content.as_str()];
-    Ok(connection.prepare_cached(sql)?.exists(key)?)
-}
-
 pub(super) fn holds(connection: &Connection) -> Result<Vec<Hold>> {
-    many(connection, "SELECT record FROM holds ORDER BY since, id", [], |row| record(row, 0))
+    let projects = many(connection, "SELECT record FROM holds", [], |row| record::<ProjectHolds>(row, 0))?;
+    let mut holds: Vec<Hold> = projects.into_iter().flat_map(|project| project.holds).collect();
+    holds.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
+    Ok(holds)
 }
 
 pub(super) fn posted(

@@ -10,11 +10,15 @@ use crate::error::{Failure, Result};
 /// Marks a file as ours (`PRAGMA application_id`): "lway".
 const APPLICATION_ID: i64 = 0x6c77_6179;
 
-/// Each entry brings a file from the version that is its index to the next one. Entries are only ever added.
-const MIGRATIONS: [&str; 1] = [include_str!("schema/1.sql")];
+/// The first entry makes a new file of version [`FIRST`]; each other brings a file to the next version. Entries are only
+/// ever added.
+const MIGRATIONS: [&str; 1] = [include_str!("schema/2.sql")];
+
+/// The oldest version that is understood. No release wrote an older one.
+const FIRST: u32 = 2;
 
 /// The version that this program reads and writes (`PRAGMA user_version`).
-const VERSION: u32 = MIGRATIONS.len() as u32;
+const VERSION: u32 = FIRST + MIGRATIONS.len() as u32 - 1;
 
 /// Creates the tables in a new file or migrates those of an older one; each step is one transaction.
 ///
@@ -30,17 +34,15 @@ fn migrate_to(connection: &mut Connection, path: &Path, target: u32) -> Result<(
         let step = connection
             .transaction_with_behavior(TransactionBehavior::Immediate)
             .map_err(|error| failed(doing, error))?;
-        let version = match identify(&step, path)? {
-            Contents::Empty => 0,
-            Contents::Version(version) => version,
+        let next = match identify(&step, path)? {
+            Contents::Empty => FIRST,
+            Contents::Version(version) => understood(path, version)? + 1,
         };
-        if version > VERSION {
-            return Err(newer(path, version));
-        }
-        let Some(sql) = MIGRATIONS.get(version as usize).filter(|_| version < target) else { return Ok(()) };
+        let step_to = |version: u32| MIGRATIONS.get((version - FIRST) as usize);
+        let Some(sql) = step_to(next).filter(|_| next <= target) else { return Ok(()) };
         step.execute_batch(sql)
             .and_then(|()| step.pragma_update(None, "application_id", APPLICATION_ID))
-            .and_then(|()| step.pragma_update(None, "user_version", version + 1))
+            .and_then(|()| step.pragma_update(None, "user_version", next))
             .and_then(|()| step.commit())
             .map_err(|error| failed(doing, error))?;
     }
@@ -52,8 +54,7 @@ fn migrate_to(connection: &mut Connection, path: &Path, target: u32) -> Result<(
 /// If it is of another version or not ours.
 pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
     match identify(connection, path)? {
-        Contents::Version(version) if version > VERSION => Err(newer(path, version)),
-        Contents::Version(VERSION) => Ok(()),
+        Contents::Version(version) if understood(path, version)? == VERSION => Ok(()),
         Contents::Version(_) | Contents::Empty => {
             Err(Failure::stalled(format!("`{}` was written by an older launchway", path.display()))
                 .hint("start the daemon once: it brings the file up to date"))
@@ -67,9 +68,8 @@ pub(super) fn check(connection: &Connection, path: &Path) -> Result<()> {
 /// If it is of a newer version, not ours, or damaged.
 pub(super) fn verify(connection: &Connection, path: &Path) -> Result<()> {
     match identify(connection, path)? {
-        Contents::Version(version) if version > VERSION => return Err(newer(path, version)),
+        Contents::Version(version) => drop(understood(path, version)?),
         Contents::Empty => return Err(foreign(path)),
-        Contents::Version(_) => {}
     }
     let answer: String = connection
         .query_row("PRAGMA quick_check(1)", [], |row| row.get(0))
@@ -98,12 +98,20 @@ fn identify(connection: &Connection, path: &Path) -> Result<Contents> {
     }
 }
 
-fn newer(path: &Path, version: u32) -> Failure {
-    Failure::stalled(format!(
-        "`{}` has schema version {version}, this launchway knows versions up to {VERSION}",
+/// The version, if this program can bring a file of it up to date.
+fn understood(path: &Path, version: u32) -> Result<u32> {
+    if (FIRST..=VERSION).contains(&version) {
+        return Ok(version);
+    }
+    let message = format!(
+        "`{}` has schema version {version}, this launchway knows versions {FIRST} to {VERSION}",
         path.display()
-    ))
-    .hint("run the launchway that wrote it, or a newer one, or restore a backup from before the upgrade")
+    );
+    Err(Failure::stalled(message).hint(if version < FIRST {
+        "no release wrote it: run `launchway down` with the program that did, then start with an empty state folder"
+    } else {
+        "run the launchway that wrote it, or a newer one, or restore a backup from before the upgrade"
+    }))
 }
 
 fn foreign(path: &Path) -> Failure {
@@ -116,7 +124,7 @@ mod tests {
     use super::*;
 
     /// Rows as each version wrote them; a new migration must bring its own, or this does not compile.
-    const SAMPLES: [&str; MIGRATIONS.len()] = [include_str!("schema/1.sample.sql")];
+    const SAMPLES: [&str; MIGRATIONS.len()] = [include_str!("schema/2.sample.sql")];
 
     fn path() -> &'static Path {
         Path::new("test.db")
@@ -124,14 +132,27 @@ mod tests {
 
     #[test]
     fn a_file_of_every_version_is_migrated_with_its_rows() {
-        for (version, sample) in (1..).zip(SAMPLES) {
+        for (version, sample) in (FIRST..).zip(SAMPLES) {
             let mut connection = Connection::open_in_memory().unwrap();
             migrate_to(&mut connection, path(), version).unwrap();
             connection.execute_batch(sample).unwrap();
             migrate(&mut connection, path()).unwrap();
             check(&connection, path()).unwrap();
             verify(&connection, path()).unwrap();
-            for table in ["runs", "events", "outbox", "configs", "objects", "revisions", "plans", "holds"] {
+            for table in [
+                "runs",
+                "events",
+                "outbox",
+                "configs",
+                "objects",
+                "revisions",
+                "plans",
+                "plan_parts",
+                "slots",
+                "passed",
+                "holds",
+                "names",
+            ] {
                 let sql = format!("SELECT count(*) FROM {table}");
                 let rows: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
                 assert!(rows > 0, "version {version} lost `{table}`");
@@ -154,10 +175,22 @@ mod tests {
         connection.pragma_update(None, "user_version", VERSION + 1).unwrap();
         for refused in [migrate(&mut connection, path()), check(&connection, path()), verify(&connection, path())] {
             let problem = refused.unwrap_err().one_line();
-            assert!(problem.contains("schema version 2") && problem.contains("a newer one"), "{problem}");
+            let version = format!("schema version {}", VERSION + 1);
+            assert!(problem.contains(&version) && problem.contains("a newer one"), "{problem}");
         }
-        let version: i64 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
-        assert_eq!(version, 2);
+        let version: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap();
+        assert_eq!(version, VERSION + 1);
+    }
+
+    #[test]
+    fn a_file_that_no_release_wrote_is_refused_with_what_to_do() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        migrate(&mut connection, path()).unwrap();
+        connection.pragma_update(None, "user_version", FIRST - 1).unwrap();
+        for refused in [migrate(&mut connection, path()), check(&connection, path()), verify(&connection, path())] {
+            let problem = refused.unwrap_err().one_line();
+            assert!(problem.contains("schema version 1") && problem.contains("launchway down"), "{problem}");
+        }
     }
 
     #[test]

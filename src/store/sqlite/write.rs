@@ -2,20 +2,22 @@
 
 use std::fmt::Display;
 
-use rusqlite::{Connection, ToSql, params, params_from_iter};
+use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_iter};
 
 use super::failure::Error;
 use super::outbox;
+use super::place::{Place, place};
 use crate::model::commit_status::Posted;
 use crate::model::event::Event;
-use crate::model::hold::Hold;
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, RunId, StageName, WriterName};
-use crate::model::object::ObjectKey;
+use crate::model::ids::{PlanId, RepositoryName, RunId, WriterName};
+use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-use crate::store::record::{RevisionRecord, encode, kind_text};
-use crate::store::{Transaction, Versioned, Write};
+use crate::model::transaction::ObjectPlace;
+use crate::store::record::{Record, RevisionRecord, encode, split_plan};
+use crate::store::{Read, RecordKey, Transaction, Versioned, Write};
 
 /// A column and its value.
 type Column<'a> = (&'static str, &'a dyn ToSql);
@@ -26,7 +28,19 @@ type Column<'a> = (&'static str, &'a dyn ToSql);
 /// If a record is not at the version that was expected, or cannot be written; what was written before that stays to be
 /// rolled back.
 pub(super) fn apply(connection: &Connection, transaction: &Transaction, now: Timestamp) -> Result<(), Error> {
+    transaction.reads.iter().try_for_each(|read| check(connection, read))?;
     transaction.writes.iter().try_for_each(|write| apply_one(connection, write, now))
+}
+
+/// A record that something was decided on must still be what it was, also if it was not there.
+fn check(connection: &Connection, read: &Read) -> Result<(), Error> {
+    let Place { table, keys } = place(&read.key);
+    let conditions: Vec<String> = keys.iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let sql = format!("SELECT version FROM {table} WHERE {}", conditions.join(" AND "));
+    let values = params_from_iter(keys.iter().map(|(_, value)| value));
+    let version: Option<i64> = connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0)).optional()?;
+    let version = version.map_or(0, |version| u64::try_from(version).unwrap_or_default());
+    if version == read.version { Ok(()) } else { Err(Error::Conflict(read.key.to_string())) }
 }
 
 fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(), Error> {
@@ -41,25 +55,16 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Wake { id, due } => outbox::wake(connection, *id, *due),
         Write::Revive { lane, due, limit } => outbox::revive(connection, lane, *due, *limit),
         Write::Config(config) => put_config(connection, config),
-        Write::RemoveConfig(key) => remove_config(connection, key),
+        Write::RemoveConfig(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Object(object) => put_object(connection, object),
-        Write::RemoveObject { project, stage, key } => remove_object(connection, project, stage, key),
+        Write::RemoveObject(place) => remove(connection, &place.value.clone().into(), place.version),
         Write::Repository(repository) => put_repository(connection, repository),
         Write::Revision(revision) => put_revision(connection, revision),
-        Write::Passed { service, content, commit, at } => execute(
-            connection,
-            "INSERT OR REPLACE INTO passed (project, stage, service, content, commit_id, at) VALUES (?, ?, ?, ?, ?, ?)",
-            params![
-                service.project.as_str(),
-                service.stage.as_str(),
-                service.service.as_str(),
-                content.as_str(),
-                commit.as_str(),
-                at.0
-            ],
-        ),
-        Write::Hold(hold) => put_hold(connection, hold),
-        Write::Release(id) => execute(connection, "DELETE FROM holds WHERE id = ?", params![id.as_str()]),
+        Write::Slot(slot) => put_slot(connection, slot),
+        Write::Passed(it) => put_plain(connection, it.value.key.clone().into(), &it.value, it.version),
+        Write::Holds(it) => put_plain(connection, it.value.project.clone().into(), &it.value, it.version),
+        Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &it.value, it.version),
+        Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Posted { repository, writer, posted } => put_posted(connection, repository, writer, posted, now),
         Write::Delivery { repository, id, at } => put_delivery(connection, repository, id, *at),
     }
@@ -68,12 +73,12 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
 fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     let Versioned { version, value } = run;
     let (config, plan, is_sequence) = match value {
-        Run::Sequence(sequence) => (None, Some(sequence.plan.as_str()), true),
+        Run::Sequence(sequence) => (None, sequence.plan.as_ref().map(PlanId::as_str), true),
         Run::Deployment(deployment) => (Some(deployment.config.name.as_str()), None, false),
     };
     let service = value.service();
     let (repository, commit) = value.revision();
-    let key: [Column<'_>; 1] = [("id", &value.id().as_str())];
+    let key = RecordKey::Run(value.id().clone());
     // What a run belongs to never changes.
     let fixed: [Column<'_>; 9] = [
         ("is_sequence", &is_sequence),
@@ -88,9 +93,9 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     ];
     let columns: [Column<'_>; 2] = [("is_open", &!value.is_ended()), ("record", &encode(value)?)];
     if *version == 0 {
-        insert(connection, "runs", key.iter().chain(&fixed).chain(&columns), value.id())
+        insert(connection, &key, fixed.iter().chain(&columns))
     } else {
-        update(connection, "runs", &key, *version, &columns, value.id())
+        update(connection, &key, *version, &columns)
     }
 }
 
@@ -107,50 +112,18 @@ fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Resul
         ("is_settled", &value.is_settled()),
         ("record", &encode(value)?),
     ];
-    let key = &value.key;
-    let keys: [Column<'_>; 3] =
-        [("project", &key.project.as_str()), ("stage", &key.stage.as_str()), ("name", &key.name)];
-    put(connection, "configs", &keys, *version, &columns, key)
-}
-
-fn remove_config(connection: &Connection, key: &Versioned<ConfigKey>) -> Result<(), Error> {
-    let Versioned { version, value } = key;
-    let keys: [Column<'_>; 3] =
-        [("project", &value.project.as_str()), ("stage", &value.stage.as_str()), ("name", &value.name)];
-    remove(connection, "configs", &keys, *version, value)
+    put(connection, &value.key.clone().into(), *version, &columns)
 }
 
 fn put_object(connection: &Connection, object: &Versioned<ObjectState>) -> Result<(), Error> {
     let Versioned { version, value } = object;
-    let key = &value.object.key;
     let columns: [Column<'_>; 3] = [
         ("repository", &value.repository.as_str()),
         ("digest", &value.object.digest.as_str()),
         ("record", &encode(value)?),
     ];
-    let keys: [Column<'_>; 4] = [
-        ("project", &value.project.as_str()),
-        ("stage", &value.stage.as_str()),
-        ("kind", &kind_text(&key.kind)),
-        ("name", &key.name),
-    ];
-    put(connection, "objects", &keys, *version, &columns, key)
-}
-
-fn remove_object(
-    connection: &Connection,
-    project: &ProjectName,
-    stage: &StageName,
-    key: &Versioned<ObjectKey>,
-) -> Result<(), Error> {
-    let Versioned { version, value } = key;
-    let keys: [Column<'_>; 4] = [
-        ("project", &project.as_str()),
-        ("stage", &stage.as_str()),
-        ("kind", &kind_text(&value.kind)),
-        ("name", &value.name),
-    ];
-    remove(connection, "objects", &keys, *version, value)
+    let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());
+    put(connection, &ObjectPlace { project, stage, key }.into(), *version, &columns)
 }
 
 fn put_repository(connection: &Connection, repository: &Versioned<RepositoryState>) -> Result<(), Error> {
@@ -160,15 +133,38 @@ fn put_repository(connection: &Connection, repository: &Versioned<RepositoryStat
         ("seen", &value.seen.as_ref().map(|commit| commit.as_str())),
         ("record", &encode(value)?),
     ];
-    put(connection, "repositories", &[("name", &value.name.as_str())], *version, &columns, &value.name)
+    put(connection, &value.name.clone().into(), *version, &columns)
+}
+
+fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), Error> {
+    let Versioned { version, value } = slot;
+    let columns: [Column<'_>; 2] = [("is_open", &!value.is_free()), ("record", &encode(value)?)];
+    put(connection, &value.service.clone().into(), *version, &columns)
+}
+
+/// A record without columns that are searched for.
+fn put_plain<T: Record>(connection: &Connection, key: RecordKey, record: &T, version: u64) -> Result<(), Error> {
+    put(connection, &key, version, &[("record", &encode(record)?)])
+}
+
+/// What a plan says never changes; one that is made again is only newer.
+fn put_plan(connection: &Connection, plan: &Plan) -> Result<(), Error> {
+    let (rest, parts) = split_plan(plan);
+    let sql = "INSERT INTO plans (id, at, record) VALUES (?, ?, ?) \
+               ON CONFLICT (id) DO UPDATE SET at = excluded.at, record = excluded.record";
+    execute(connection, sql, params![plan.id.as_str(), plan.at.0, encode(&rest)?])?;
+    for (service, part) in parts {
+        let sql = "INSERT OR REPLACE INTO plan_parts (plan, project, service, record) VALUES (?, ?, ?, ?)";
+        let values = params![plan.id.as_str(), plan.project.as_str(), service.as_str(), encode(&part)?];
+        execute(connection, sql, values)?;
+    }
+    Ok(())
 }
 
 fn put_revision(connection: &Connection, revision: &RevisionState) -> Result<(), Error> {
     let (record, plan) = RevisionRecord::split(revision);
     if let Some(plan) = plan {
-        let sql = "INSERT INTO plans (id, at, record) VALUES (?, ?, ?) \
-                   ON CONFLICT (id) DO UPDATE SET at = excluded.at, record = excluded.record";
-        execute(connection, sql, params![plan.id.as_str(), plan.at.0, encode(plan)?])?;
+        put_plan(connection, plan)?;
     }
     let sql = "INSERT INTO revisions (repository, commit_id, at, plan, record) VALUES (?, ?, ?, ?, ?) \
                ON CONFLICT (repository, commit_id) \
@@ -184,12 +180,6 @@ fn put_revision(connection: &Connection, revision: &RevisionState) -> Result<(),
             encode(&record)?
         ],
     )
-}
-
-fn put_hold(connection: &Connection, hold: &Hold) -> Result<(), Error> {
-    let sql = "INSERT INTO holds (id, since, record) VALUES (?, ?, ?) ON CONFLICT DO NOTHING";
-    let values = params![hold.id.as_str(), hold.since.0, encode(hold)?];
-    expect_one(connection.prepare_cached(sql)?.execute(values)?, &hold.id)
 }
 
 fn put_posted(
@@ -228,65 +218,49 @@ pub(super) fn execute(connection: &Connection, sql: &str, values: &[&dyn ToSql])
     Ok(())
 }
 
-/// Compare and set: the row must be at version `expected`, or absent if that is 0, and gets the next version.
-fn put(
-    connection: &Connection,
-    table: &str,
-    keys: &[Column<'_>],
-    expected: u64,
-    columns: &[Column<'_>],
-    what: impl Display,
-) -> Result<(), Error> {
-    if expected == 0 {
-        insert(connection, table, keys.iter().chain(columns), what)
-    } else {
-        update(connection, table, keys, expected, columns, what)
-    }
+/// Compare and set: the record must be at version `expected`, or absent if that is 0, and gets the next version.
+fn put(connection: &Connection, key: &RecordKey, expected: u64, columns: &[Column<'_>]) -> Result<(), Error> {
+    if expected == 0 { insert(connection, key, columns.iter()) } else { update(connection, key, expected, columns) }
 }
 
 fn insert<'a>(
     connection: &Connection,
-    table: &str,
+    key: &RecordKey,
     columns: impl Iterator<Item = &'a Column<'a>>,
-    what: impl Display,
 ) -> Result<(), Error> {
-    let (names, values): (Vec<_>, Vec<_>) = columns.copied().unzip();
+    let Place { table, keys } = place(key);
+    let (mut names, mut values): (Vec<&str>, Vec<&dyn ToSql>) =
+        keys.iter().map(|(name, value)| (*name, value as &dyn ToSql)).unzip();
+    for (name, value) in columns {
+        names.push(name);
+        values.push(*value);
+    }
     let marks = "?, ".repeat(values.len());
     let sql = format!("INSERT INTO {table} ({}, version) VALUES ({marks}1) ON CONFLICT DO NOTHING", names.join(", "));
-    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
+    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, key)
 }
 
-fn update(
-    connection: &Connection,
-    table: &str,
-    keys: &[Column<'_>],
-    expected: u64,
-    columns: &[Column<'_>],
-    what: impl Display,
-) -> Result<(), Error> {
+fn update(connection: &Connection, key: &RecordKey, expected: u64, columns: &[Column<'_>]) -> Result<(), Error> {
+    let Place { table, keys } = place(key);
     let assignments: String = columns.iter().map(|(name, _)| format!("{name} = ?, ")).collect();
-    let sql = format!("UPDATE {table} SET {assignments}version = version + 1 WHERE {}", condition(keys));
+    let sql = format!("UPDATE {table} SET {assignments}version = version + 1 WHERE {}", condition(&keys));
     let expected = i64::try_from(expected).unwrap_or(i64::MAX);
-    let values = columns.iter().chain(keys).map(|(_, value)| *value).chain([&expected as &dyn ToSql]);
-    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
+    let keys = keys.iter().map(|(_, value)| value as &dyn ToSql);
+    let values = columns.iter().map(|(_, value)| *value).chain(keys).chain([&expected as &dyn ToSql]);
+    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, key)
 }
 
-/// Compare and delete: the row must be at version `expected`.
-fn remove(
-    connection: &Connection,
-    table: &str,
-    keys: &[Column<'_>],
-    expected: u64,
-    what: impl Display,
-) -> Result<(), Error> {
-    let sql = format!("DELETE FROM {table} WHERE {}", condition(keys));
+/// Compare and delete: the record must be at version `expected`.
+fn remove(connection: &Connection, key: &RecordKey, expected: u64) -> Result<(), Error> {
+    let Place { table, keys } = place(key);
+    let sql = format!("DELETE FROM {table} WHERE {}", condition(&keys));
     let expected = i64::try_from(expected).unwrap_or(i64::MAX);
-    let values = keys.iter().map(|(_, value)| *value).chain([&expected as &dyn ToSql]);
-    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, what)
+    let values = keys.iter().map(|(_, value)| value as &dyn ToSql).chain([&expected as &dyn ToSql]);
+    expect_one(connection.prepare_cached(&sql)?.execute(params_from_iter(values))?, key)
 }
 
 /// The row with these keys at the version that follows them.
-fn condition(keys: &[Column<'_>]) -> String {
+fn condition(keys: &[(&'static str, String)]) -> String {
     let keys: String = keys.iter().map(|(name, _)| format!("{name} = ? AND ")).collect();
     format!("{keys}version = ?")
 }

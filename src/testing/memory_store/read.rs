@@ -5,15 +5,18 @@ use async_trait::async_trait;
 use crate::error::{Failure, Result};
 use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
-use crate::model::hold::Hold;
+use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
+use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, Versioned};
 use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
@@ -44,13 +47,23 @@ impl ReadStore for MemoryStore {
         Ok(runs.filter(|run| fits(filter, &run.value)).take(limit).map(value).collect())
     }
 
-    async fn slot(&self, service: &ServiceKey) -> Result<Vec<Versioned<Run>>> {
-        let of_slot = |run: &&Row<Run>| matches!(&run.value, Run::Sequence(run) if &run.service == service);
-        let mut runs: Vec<Versioned<Run>> = self.tables().open_runs().filter(of_slot).map(value).collect();
-        runs.sort_by(|one, other| {
-            (one.value.created_at(), one.value.id()).cmp(&(other.value.created_at(), other.value.id()))
-        });
-        Ok(runs)
+    async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
+        Ok(self.tables().slots.get(service).map(value))
+    }
+
+    async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
+        let tables = self.tables();
+        let open = tables.slots.values().filter(|slot| !slot.value.is_free());
+        Ok(open.filter(|slot| is(project, &slot.value.service.project)).map(value).collect())
+    }
+
+    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
+        let tables = self.tables();
+        let counts = |run: &Run| {
+            matches!(run, Run::Sequence(_)) && run.revision() == (repository, commit) && &run.service() == service
+        };
+        let runs = tables.runs.values().filter(|(_, run)| counts(&run.value)).count();
+        Ok(u32::try_from(runs).unwrap_or(u32::MAX))
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
@@ -82,9 +95,8 @@ impl ReadStore for MemoryStore {
     ) -> Result<Vec<Versioned<ObjectState>>> {
         let tables = self.tables();
         let rows = tables.objects.iter();
-        let fits = rows.filter(|((in_project, in_stage, key), _)| {
-            is(project, in_project) && is(stage, in_stage) && is(kind, &key.kind)
-        });
+        let fits = rows
+            .filter(|(place, _)| is(project, &place.project) && is(stage, &place.stage) && is(kind, &place.key.kind));
         Ok(fits.map(|(_, object)| value(object)).collect())
     }
 
@@ -94,7 +106,8 @@ impl ReadStore for MemoryStore {
         stage: &StageName,
         key: &ObjectKey,
     ) -> Result<Option<Versioned<ObjectState>>> {
-        Ok(self.tables().objects.get(&(project.clone(), stage.clone(), key.clone())).map(value))
+        let (project, stage, key) = (project.clone(), stage.clone(), key.clone());
+        Ok(self.tables().objects.get(&ObjectPlace { project, stage, key }).map(value))
     }
 
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
@@ -107,9 +120,9 @@ impl ReadStore for MemoryStore {
                 settled: config.value.is_settled(),
             })
             .collect();
-        let objects = tables.objects.iter().filter(|((of, at, _), _)| of == project && at == stage);
-        applied.extend(objects.map(|((_, _, key), object)| AppliedDigest {
-            key: key.clone(),
+        let objects = tables.objects.iter().filter(|(it, _)| &it.project == project && &it.stage == stage);
+        applied.extend(objects.map(|(place, object)| AppliedDigest {
+            key: place.key.clone(),
             digest: object.value.object.digest.clone(),
             settled: true,
         }));
@@ -120,7 +133,7 @@ impl ReadStore for MemoryStore {
     async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>> {
         let tables = self.tables();
         let configs = tables.configs.keys().filter(|key| &key.project == project).map(|key| &key.stage);
-        let objects = tables.objects.keys().filter(|(of, _, _)| of == project).map(|(_, stage, _)| stage);
+        let objects = tables.objects.keys().filter(|place| &place.project == project).map(|place| &place.stage);
         let mut stages: Vec<StageName> = configs.chain(objects).cloned().collect();
         stages.sort();
         stages.dedup();
@@ -163,14 +176,32 @@ impl ReadStore for MemoryStore {
         Ok(self.tables().plans.get(id).map(|plan| Plan::clone(plan)))
     }
 
-    async fn has_passed(&self, service: &ServiceKey, content: &Digest) -> Result<bool> {
-        Ok(self.tables().passed.contains_key(&(service.clone(), content.clone())))
+    async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {
+        Ok(self.tables().plans.get(id).map(|plan| plan.about(service)))
+    }
+
+    async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>> {
+        let tables = self.tables();
+        let newest = tables.newest_plans.get(&(project.clone(), service.clone()));
+        Ok(newest.and_then(|id| tables.plans.get(id)).map(|plan| plan.about(service)))
+    }
+
+    async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>> {
+        Ok(self.tables().passed.get(key).map(value))
+    }
+
+    async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>> {
+        Ok(self.tables().holds.get(project).map(value))
     }
 
     async fn holds(&self) -> Result<Vec<Hold>> {
-        let mut holds: Vec<Hold> = self.tables().holds.values().map(|hold| Hold::clone(hold)).collect();
+        let mut holds: Vec<Hold> = self.tables().holds.values().flat_map(|it| it.value.holds.clone()).collect();
         holds.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
         Ok(holds)
+    }
+
+    async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {
+        Ok(self.tables().names.get(name).map(value))
     }
 
     async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {

@@ -65,7 +65,7 @@ fn needed(tables: &Tables) -> Needed {
         needed.runs.insert(run.value.id().clone());
         needed.commits.insert(run.value.revision().1.clone());
         if let Run::Sequence(run) = &run.value {
-            needed.plans.insert(run.plan.clone());
+            needed.plans.extend(run.plan.clone());
         }
     }
     needed

@@ -6,21 +6,21 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync as Map;
 
 use crate::model::commit_status::Posted;
-use crate::model::hold::Hold;
+use crate::model::hold::ProjectHolds;
 use crate::model::ids::{
-    CommitId, ConfigKey, Digest, HoldId, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName,
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, WriterName,
 };
-use crate::model::object::ObjectKey;
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
 use crate::model::time::Timestamp;
-use crate::store::{EventRow, OutboxId, OutboxRow};
+use crate::model::transaction::ObjectPlace;
+use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::store::{EventRow, OutboxId, OutboxRow, RecordKey};
 
 /// A record with its version.
 pub(super) type Row<T> = Arc<Versioned<T>>;
-/// Where an object stands.
-pub(super) type Place = (ProjectName, StageName, ObjectKey);
 /// The order in which runs are listed: when they were created, then in which order they came.
 pub(super) type RunOrder = (Timestamp, i64);
 
@@ -40,12 +40,16 @@ pub(super) struct Tables {
     /// The row of each run and key.
     pub(super) asked: Map<(RunId, String), OutboxId>,
     pub(super) configs: Map<ConfigKey, Row<ConfigState>>,
-    pub(super) objects: Map<Place, Row<ObjectState>>,
+    pub(super) objects: Map<ObjectPlace, Row<ObjectState>>,
     pub(super) repositories: Map<RepositoryName, Row<RepositoryState>>,
     pub(super) revisions: Map<(RepositoryName, CommitId), (i64, Arc<RevisionState>)>,
     pub(super) plans: Map<PlanId, Arc<Plan>>,
-    pub(super) passed: Map<(ServiceKey, Digest), (CommitId, Timestamp)>,
-    pub(super) holds: Map<HoldId, Arc<Hold>>,
+    /// The newest plan that names a service.
+    pub(super) newest_plans: Map<(ProjectName, ServiceName), PlanId>,
+    pub(super) slots: Map<ServiceKey, Row<SlotState>>,
+    pub(super) passed: Map<PassedKey, Row<PassedState>>,
+    pub(super) holds: Map<ProjectName, Row<ProjectHolds>>,
+    pub(super) names: Map<UniqueName, Row<NameOwner>>,
     pub(super) posted: Map<Entry, (Timestamp, Arc<Posted>)>,
     pub(super) deliveries: Map<(RepositoryName, String), Timestamp>,
 }
@@ -55,6 +59,21 @@ impl Tables {
     pub(super) fn next_number(&mut self) -> i64 {
         self.number += 1;
         self.number
+    }
+
+    /// The version of a record; 0 if there is none.
+    pub(super) fn version(&self, key: &RecordKey) -> u64 {
+        match key {
+            RecordKey::Run(key) => self.runs.get(key).map(|(_, run)| run.version),
+            RecordKey::Config(key) => self.configs.get(key).map(|row| row.version),
+            RecordKey::Object(key) => self.objects.get(key).map(|row| row.version),
+            RecordKey::Repository(key) => self.repositories.get(key).map(|row| row.version),
+            RecordKey::Slot(key) => self.slots.get(key).map(|row| row.version),
+            RecordKey::Passed(key) => self.passed.get(key).map(|row| row.version),
+            RecordKey::Holds(key) => self.holds.get(key).map(|row| row.version),
+            RecordKey::Name(key) => self.names.get(key).map(|row| row.version),
+        }
+        .unwrap_or(0)
     }
 
     /// The open runs, oldest first.

@@ -10,7 +10,8 @@ use crate::model::ids::RunId;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
-use crate::store::{EventRow, OutboxId, OutboxRow, Transaction, Versioned, Write};
+use crate::model::transaction::ObjectPlace;
+use crate::store::{EventRow, OutboxId, OutboxRow, RecordKey, Transaction, Versioned, Write};
 use crate::testing::memory_store::tables::{Row, Tables};
 
 /// Does all writes of a transaction, in order.
@@ -18,6 +19,9 @@ use crate::testing::memory_store::tables::{Row, Tables};
 /// # Errors
 /// Says which record is not at the version that was expected; the tables are then to be dropped.
 pub(super) fn apply(tables: &mut Tables, transaction: Transaction, now: Timestamp) -> Result<(), String> {
+    if let Some(moved) = transaction.reads.iter().find(|read| tables.version(&read.key) != read.version) {
+        return Err(moved.key.to_string());
+    }
     transaction.writes.into_iter().try_for_each(|write| apply_one(tables, write, now))
 }
 
@@ -43,26 +47,20 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::RemoveConfig(key) => return remove(&mut tables.configs, key.value, key.version),
         Write::Object(object) => {
             let Versioned { value, version } = *object;
-            let key = value.object.key.clone();
-            let place = (value.project.clone(), value.stage.clone(), key.clone());
-            return put_named(&mut tables.objects, place, Versioned { version, value }, key);
+            let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());
+            let place = ObjectPlace { project, stage, key };
+            return put(&mut tables.objects, place, Versioned { version, value });
         }
-        Write::RemoveObject { project, stage, key } => {
-            let (named, place) = (key.value.clone(), (project, stage, key.value));
-            return remove_named(&mut tables.objects, place, key.version, named);
-        }
+        Write::RemoveObject(place) => return remove(&mut tables.objects, place.value, place.version),
         Write::Repository(repository) => {
             return put(&mut tables.repositories, repository.value.name.clone(), *repository);
         }
         Write::Revision(revision) => put_revision(tables, *revision),
-        Write::Passed { service, content, commit, at } => tables.passed.insert_mut((service, content), (commit, at)),
-        Write::Hold(hold) => {
-            let id = hold.id.clone();
-            return put_new(&mut tables.holds, id.clone(), Arc::new(*hold), id);
-        }
-        Write::Release(id) => {
-            tables.holds.remove_mut(&id);
-        }
+        Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), *slot),
+        Write::Passed(passed) => return put(&mut tables.passed, passed.value.key.clone(), *passed),
+        Write::Holds(holds) => return put(&mut tables.holds, holds.value.project.clone(), *holds),
+        Write::Name(owner) => return put(&mut tables.names, owner.value.name.clone(), *owner),
+        Write::FreeName(key) => return remove(&mut tables.names, key.value, key.version),
         Write::Posted { repository, writer, posted } => {
             let key = (repository, writer, posted.status.commit.clone(), posted.status.context.clone());
             tables.posted.insert_mut(key, (now, Arc::new(*posted)));
@@ -145,6 +143,9 @@ pub(super) fn is_of(lane: &Lane, row: &OutboxRow) -> bool {
 fn put_revision(tables: &mut Tables, revision: RevisionState) {
     if let RevisionResult::Planned(plan) = &revision.result {
         tables.plans.insert_mut(plan.id.clone(), Arc::new((**plan).clone()));
+        for part in plan.stages.iter().flat_map(|stage| &stage.services) {
+            tables.newest_plans.insert_mut((plan.project.clone(), part.service.clone()), plan.id.clone());
+        }
     }
     let key = (revision.repository.clone(), revision.commit.clone());
     let number = match tables.revisions.get(&key) {
@@ -155,32 +156,23 @@ fn put_revision(tables: &mut Tables, revision: RevisionState) {
 }
 
 /// Compare and set: the record must be at the version that was read, or absent if that is 0, and gets the next one.
-fn put<K: Ord + Clone + Display, T>(map: &mut Map<K, Row<T>>, key: K, value: Versioned<T>) -> Result<(), String> {
-    put_named(map, key.clone(), value, key)
-}
-
-fn put_named<K: Ord, T>(
+fn put<K: Ord + Clone + Into<RecordKey>, T>(
     map: &mut Map<K, Row<T>>,
     key: K,
     value: Versioned<T>,
-    named: impl Display,
 ) -> Result<(), String> {
     let Versioned { version, value } = value;
     if map.get(&key).map_or(0, |stored| stored.version) != version {
-        return Err(named.to_string());
+        return Err(key.into().to_string());
     }
     map.insert_mut(key, Arc::new(Versioned { version: version + 1, value }));
     Ok(())
 }
 
 /// Compare and delete.
-fn remove<K: Ord + Clone + Display, T>(map: &mut Map<K, Row<T>>, key: K, version: u64) -> Result<(), String> {
-    remove_named(map, key.clone(), version, key)
-}
-
-fn remove_named<K: Ord, T>(map: &mut Map<K, Row<T>>, key: K, version: u64, named: impl Display) -> Result<(), String> {
+fn remove<K: Ord + Into<RecordKey>, T>(map: &mut Map<K, Row<T>>, key: K, version: u64) -> Result<(), String> {
     if map.get(&key).is_none_or(|stored| stored.version != version) {
-        return Err(named.to_string());
+        return Err(key.into().to_string());
     }
     map.remove_mut(&key);
     Ok(())

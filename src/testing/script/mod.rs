@@ -30,9 +30,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::clock::Clock;
-use crate::control::commands;
+use crate::control::commands::by_hand;
 use crate::error::{Context, Failure, Result};
-use crate::executor::transition::Input;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
@@ -207,7 +206,7 @@ impl Play<'_> {
         let project = self.declared.project()?;
         let result = match verb {
             "push" => self.world.push(&project).await?,
-            verb => self.world.look_again(&project, verb == "allow-prune").await?,
+            verb => self.world.sync_again(&project, verb == "allow-prune").await?,
         };
         match result {
             RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
@@ -227,29 +226,29 @@ impl Play<'_> {
                     stage: (*stage != "*").then(|| StageName::new(*stage)),
                     service: (*service != "*").then(|| ServiceName::new(*service)),
                 };
-                let hold = commands::place_hold(&driver, scope, reason.join(" "), WHO).await?;
+                let hold = by_hand::place_hold(&driver, scope, reason.join(" "), WHO).await?;
                 format!("holds {}", hold.scope)
             }
             ["release"] => {
                 let holds: Vec<_> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
-                commands::release(&driver, &holds).await?;
-                self.world.look_again(&self.declared.project()?, false).await?;
+                by_hand::release(&driver, &ProjectName::new("shop"), &holds).await?;
+                self.world.sync_again(&self.declared.project()?, false).await?;
                 format!("released {}", holds.len())
             }
-            ["cancel", dc] => format!("cancels #{}", commands::cancel(&driver, &key(dc)?, WHO).await?),
-            ["retry", dc] => format!("retries #{}", commands::retry(&driver, &key(dc)?, WHO).await?),
-            ["latest", dc] => format!("starts #{}", commands::latest(&driver, &key(dc)?, WHO).await?),
+            ["cancel", dc] => format!("cancels #{}", by_hand::cancel(&driver, &key(dc)?, WHO).await?),
+            ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
+            ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, WHO).await?),
             ["undo", dc, to @ ..] => {
                 let to = to.first().map(|to| number(to)).transpose()?;
-                format!("goes back to #{}", commands::undo(&driver, &key(dc)?, to, WHO).await?)
+                format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, WHO).await?)
             }
             ["scale", dc, replicas] => {
-                commands::scale(&driver, &key(dc)?, number(replicas)?).await?;
+                by_hand::scale(&driver, &key(dc)?, number(replicas)?).await?;
                 "scaled".to_owned()
             }
-            ["down"] => format!("takes {} down", commands::down(&driver, &repository, WHO).await?),
+            ["down"] => format!("takes {} down", by_hand::down(&driver, &repository, WHO).await?),
             ["up"] => {
-                commands::up(&driver, &repository).await?;
+                by_hand::up(&driver, &repository).await?;
                 "comes up".to_owned()
             }
             _ => return Err(Failure::stalled("this is no command")),
@@ -311,11 +310,8 @@ impl Play<'_> {
             return Ok(()); // refused: then nothing is to be done either
         };
         let holds = self.world.driver.store.holds().await?;
-        for input in self.world.would_start(&project).await? {
-            let held = matches!(&input, Input::Start(run) if {
-                let ServiceKey { project, stage, service } = &run.service;
-                holds.iter().any(|hold| hold.scope.covers(project, stage, service))
-            });
+        for ServiceKey { project, stage, service } in self.world.would_start(&project).await? {
+            let held = holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service));
             if !held {
                 let plan = show::plan(&plan).join("\n  ");
                 return Err(Failure::stalled(format!(

@@ -74,7 +74,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         namespace: launchway::model::ids::Namespace::new("shop-dev"),
         repository: "repo".into(),
         commit: id.into(),
-        plan: "plan".into(),
+        plan: Some("plan".into()),
         cause: "push".into(),
         is_rollback: false,
         attempt: 1,

@@ -59,6 +59,7 @@ fn record(record: &Record) -> String {
         }
         Record::Settle { version, verdict, .. } => format!("settles #{version} {verdict:?}"),
         Record::Passed { .. } => "passes".into(),
+        Record::Finished { verdict, .. } => format!("finishes {verdict:?}"),
     }
 }
 
@@ -69,7 +70,6 @@ fn action(action: &Action) -> String {
         Action::StopPod { pod } => format!("stops {}", pod.name),
         Action::SetTimer { timer, .. } => format!("sets {}", timer.as_str()),
         Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
-        Action::Advance { verdict, .. } => format!("advances {verdict:?}"),
         Action::Report { .. } => "reports".into(),
     }
 }

@@ -1,5 +1,8 @@
 //! What people ask the daemon to do.
 
+pub mod by_hand;
+pub mod operator;
+
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -5,21 +5,16 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::control::command::{Command, Commands, Done, Refusal};
-use crate::control::commands;
-use crate::control::deliver;
+use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
 use crate::control::sync::Allowance;
 use crate::control::watcher::Watcher;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::start::sequence_run;
-use crate::executor::transition::Input;
-use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
-use crate::model::state::RevisionResult;
+use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, ServiceName, StageName};
 
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
-pub struct Actor {
+pub struct Operator {
     /// Commits what follows.
     pub driver: Driver,
     /// What is watched.
@@ -27,7 +22,7 @@ pub struct Actor {
 }
 
 #[async_trait]
-impl Commands for Actor {
+impl Commands for Operator {
     async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
         tracing::info!(?command, by, "asked by hand");
         match command {
@@ -36,22 +31,22 @@ impl Commands for Actor {
             }
             Command::Latest { config } => {
                 self.known(&config).await?;
-                let version = commands::latest(&self.driver, &config, by).await.map_err(conflict)?;
+                let version = by_hand::latest(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, "rolled out"))
             }
             Command::Cancel { config } => {
                 self.known(&config).await?;
-                let version = commands::cancel(&self.driver, &config, by).await.map_err(conflict)?;
+                let version = by_hand::cancel(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, "cancelling"))
             }
             Command::Retry { config } => {
                 self.known(&config).await?;
-                let version = commands::retry(&self.driver, &config, by).await.map_err(conflict)?;
+                let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, &format!("retried rollout #{version}")))
             }
             Command::Undo { config, to_version } => {
                 self.known(&config).await?;
-                let version = commands::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
+                let version = by_hand::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
                 Ok(said(format!(
                     "deploymentconfig/{} rolled back to version {version}; its service is held",
                     config.name
@@ -59,11 +54,11 @@ impl Commands for Actor {
             }
             Command::Scale { config, replicas } => {
                 self.known(&config).await?;
-                commands::scale(&self.driver, &config, replicas).await?;
+                by_hand::scale(&self.driver, &config, replicas).await?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
             Command::Hold { scope, reason } => {
-                let hold = commands::place_hold(&self.driver, scope, reason, by).await?;
+                let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
                 Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
             }
             Command::Release { hold } => self.release(hold).await,
@@ -73,7 +68,7 @@ impl Commands for Actor {
     }
 }
 
-impl Actor {
+impl Operator {
     fn watcher(&self, repository: &RepositoryName) -> Result<&Watcher, Refusal> {
         let unknown = || Failure::stalled(format!("no repository `{repository}` is watched here"));
         self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
@@ -110,10 +105,10 @@ impl Actor {
 
     async fn release(&self, hold: HoldId) -> Result<Done, Refusal> {
         let holds = self.driver.store.holds().await?;
-        if !holds.iter().any(|known| known.id == hold) {
+        let Some(known) = holds.into_iter().find(|known| known.id == hold) else {
             return Err(Refusal::Unknown(Failure::stalled(format!("there is no hold `{hold}`"))));
-        }
-        commands::release(&self.driver, std::slice::from_ref(&hold)).await?;
+        };
+        by_hand::release(&self.driver, &known.scope.project, std::slice::from_ref(&hold)).await?;
         // What the hold kept from being planned may be different now.
         for watcher in self.watchers.values() {
             watcher.watched.allow(&self.driver, &Allowance::default()).await?;
@@ -133,36 +128,17 @@ impl Actor {
         let repository = repositories.into_iter().find(|state| state.value.project.as_ref() == Some(&project));
         let unknown = || Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")));
         let watcher = self.watcher(&repository.ok_or_else(unknown)?.value.name)?;
-        let revision = watcher.watched.plan_now(&self.driver).await.map_err(conflict)?;
-        let RevisionResult::Planned(plan) = &revision.result else {
-            return Err(Refusal::Conflict(
-                Failure::stalled("the last revision has no plan").hint("`launchway status` says why"),
-            ));
-        };
-        let missing = || Refusal::Unknown(Failure::stalled(format!("project `{project}` has no stage `{stage}`")));
-        let part = plan.stage(&stage).ok_or_else(missing)?;
-        let chosen =
-            part.services.iter().filter(|part| service.as_ref().is_none_or(|service| service == &part.service));
-        let mut inputs = vec![deliver::remember(&revision)];
-        let mut runs: Vec<RunId> = Vec::new();
-        for chosen in chosen {
-            if let Some(run) = sequence_run(&self.driver, plan, part, chosen, format!("triggered by {by}")).await? {
-                runs.push(run.id.clone());
-                inputs.push(Input::Start(Box::new(run)));
-            }
-        }
-        self.driver.commit(&inputs).await?;
-        let message = if runs.is_empty() {
-            "nothing differs in this stage".to_owned()
-        } else {
-            format!("started {}", runs.len())
+        let runs = watcher.watched.trigger(&self.driver, &stage, service.as_ref(), by).await.map_err(conflict)?;
+        let message = match runs.len() {
+            0 => "nothing differs in this stage".to_owned(),
+            started => format!("started {started}"),
         };
         Ok(Done { message, runs })
     }
 
     async fn down(&self, repository: &RepositoryName, by: &str) -> Result<Done, Refusal> {
         self.watcher(repository)?;
-        let stopped = commands::down(&self.driver, repository, by).await?;
+        let stopped = by_hand::down(&self.driver, repository, by).await?;
         Ok(said(format!("{repository} is down: {stopped} deployment configs stop; `launchway up` brings it back")))
     }
 }

@@ -15,8 +15,11 @@ INSERT INTO repositories VALUES ('shop', 1, '11111111111111111111111111111111111
 INSERT INTO plans (id, at, record) VALUES ('sha256:aa', 1795248600000, '{"v":1,"record":{}}');
 INSERT INTO revisions (repository, commit_id, at, plan, record)
   VALUES ('shop', '1111111111111111111111111111111111111111', 1795248600000, 'sha256:aa', '{"v":1,"record":{}}');
-INSERT INTO passed VALUES ('shop', 'dev', 'web', 'sha256:dd', '1111111111111111111111111111111111111111', 1795248600000);
-INSERT INTO holds VALUES ('h1', 1795248600000, '{"v":1,"record":{}}');
+INSERT INTO plan_parts (plan, project, service, record) VALUES ('sha256:aa', 'shop', 'web', '{"v":1,"record":{}}');
+INSERT INTO slots VALUES ('shop', 'dev', 'web', 1, 1, '{"v":1,"record":{}}');
+INSERT INTO passed VALUES ('shop', 'dev', 'web', 'sha256:dd', 1, '{"v":1,"record":{}}');
+INSERT INTO holds VALUES ('shop', 1, '{"v":1,"record":{}}');
+INSERT INTO names VALUES ('project', 'shop', 1, '{"v":1,"record":{}}');
 INSERT INTO posted
   VALUES ('shop', 'notes', '1111111111111111111111111111111111111111', 'launchway/dev', 0, 7, 1795248600000,
           '{"v":1,"record":{}}');

@@ -28,7 +28,7 @@ CREATE INDEX runs_by_service ON runs (project, stage, service, created_at, numbe
 CREATE INDEX runs_by_commit ON runs (commit_id, created_at, number);
 CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number) WHERE config IS NOT NULL;
 CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
-CREATE INDEX runs_in_slots ON runs (project, stage, service, created_at, id) WHERE is_open AND is_sequence;
+CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository) WHERE is_sequence;
 
 CREATE TABLE events (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -98,6 +98,17 @@ CREATE TABLE plans (
 ) STRICT;
 CREATE INDEX plans_by_time ON plans (at);
 
+-- What a plan says about one service, in all stages; the row in `plans` has the rest.
+CREATE TABLE plan_parts (
+  number  INTEGER PRIMARY KEY AUTOINCREMENT,
+  plan    TEXT NOT NULL REFERENCES plans (id) ON DELETE CASCADE,
+  project TEXT NOT NULL,
+  service TEXT NOT NULL,
+  record  TEXT NOT NULL,
+  UNIQUE (plan, service)
+) STRICT;
+CREATE INDEX plan_parts_newest ON plan_parts (project, service, number);
+
 CREATE TABLE revisions (
   number     INTEGER PRIMARY KEY AUTOINCREMENT,
   repository TEXT    NOT NULL,
@@ -110,21 +121,41 @@ CREATE TABLE revisions (
 CREATE INDEX revisions_by_time ON revisions (repository, at, number);
 CREATE INDEX revisions_by_plan ON revisions (plan);
 
+CREATE TABLE slots (
+  project TEXT    NOT NULL,
+  stage   TEXT    NOT NULL,
+  service TEXT    NOT NULL,
+  version INTEGER NOT NULL,
+  is_open INTEGER NOT NULL, -- somebody has it or waits for it
+  record  TEXT    NOT NULL,
+  PRIMARY KEY (project, stage, service)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX slots_open ON slots (project, stage, service) WHERE is_open;
+
 CREATE TABLE passed (
-  project   TEXT    NOT NULL,
-  stage     TEXT    NOT NULL,
-  service   TEXT    NOT NULL,
-  content   TEXT    NOT NULL,
-  commit_id TEXT    NOT NULL,
-  at        INTEGER NOT NULL,
+  project TEXT    NOT NULL,
+  stage   TEXT    NOT NULL,
+  service TEXT    NOT NULL,
+  content TEXT    NOT NULL,
+  version INTEGER NOT NULL,
+  record  TEXT    NOT NULL,
   PRIMARY KEY (project, stage, service, content)
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE holds (
-  id     TEXT    NOT NULL PRIMARY KEY,
-  since  INTEGER NOT NULL,
-  record TEXT    NOT NULL
+  project TEXT    NOT NULL PRIMARY KEY,
+  version INTEGER NOT NULL,
+  record  TEXT    NOT NULL
 ) STRICT;
+
+-- Names that only one may have.
+CREATE TABLE names (
+  kind    TEXT    NOT NULL,
+  name    TEXT    NOT NULL,
+  version INTEGER NOT NULL,
+  record  TEXT    NOT NULL,
+  PRIMARY KEY (kind, name)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE posted (
   repository TEXT    NOT NULL,

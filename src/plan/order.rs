@@ -1,4 +1,4 @@
-//! What follows a sequence's end: the stages whose turn it is.
+//! In which order stages follow each other, and what follows a sequence's end: the stages whose turn it is.
 
 use std::collections::BTreeMap;
 

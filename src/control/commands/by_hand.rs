@@ -1,0 +1,91 @@
+//! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
+
+use crate::engine::by_hand;
+use crate::error::Result;
+use crate::executor::drive::Driver;
+use crate::model::hold::{Hold, HoldScope};
+use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName};
+use crate::model::state::ConfigState;
+
+/// Cancels the rollout that is in progress; says which version.
+///
+/// # Errors
+/// If there is none.
+pub async fn cancel(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
+    driver.decide(|transition| by_hand::cancel(transition, config, by)).await
+}
+
+/// Attempts the failed latest version again, with the rest of its sequence; says which version.
+///
+/// # Errors
+/// If the latest version did not fail.
+pub async fn retry(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
+    driver.decide(|transition| by_hand::retry(transition, config, by)).await
+}
+
+/// Deploys what is declared now as a new version, although nothing changed; says which.
+///
+/// # Errors
+/// If it is paused, or what is declared now waits for something, or a rollout is in progress.
+pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
+    driver.decide(|transition| by_hand::latest(transition, config, by)).await
+}
+
+/// Deploys an earlier version's template as a new version, and holds the service; says which version is restored.
+///
+/// # Errors
+/// If there is no such version.
+pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
+    driver.decide(|transition| by_hand::undo(transition, config, to, by)).await
+}
+
+/// Changes the number of replicas until a revision declares another one.
+///
+/// # Errors
+/// If there is no such deployment config.
+pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32) -> Result<()> {
+    driver.decide(|transition| by_hand::scale(transition, config, replicas)).await
+}
+
+/// Places a hold.
+///
+/// # Errors
+/// If the store fails.
+pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Result<Hold> {
+    driver.decide(|transition| by_hand::place_hold(transition, scope.clone(), reason.clone(), by)).await
+}
+
+/// Lifts holds; what waited for them goes on.
+///
+/// # Errors
+/// If the store fails.
+pub async fn release(driver: &Driver, project: &ProjectName, holds: &[HoldId]) -> Result<()> {
+    driver.decide(|transition| by_hand::release(transition, project, holds)).await?;
+    driver.examine_slots(Some(project)).await
+}
+
+/// Stops everything that a repository runs; nothing comes back by itself. Says how many deployment configs stop.
+///
+/// # Errors
+/// If the store fails.
+pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
+    let configs = configs_of(driver, repository).await?;
+    driver.decide(|transition| by_hand::take_down(transition, repository, &configs, by)).await?;
+    driver.examine_slots(None).await?;
+    Ok(configs.len())
+}
+
+/// Brings back what a repository ran before it was taken down.
+///
+/// # Errors
+/// If the store fails.
+pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<()> {
+    let configs = configs_of(driver, repository).await?;
+    driver.decide(|transition| by_hand::bring_up(transition, repository, &configs)).await
+}
+
+async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigKey>> {
+    let configs = driver.store.configs(None, None).await?.into_iter().map(|config| config.value);
+    let mine = |config: ConfigState| (&config.repository == repository).then_some(config.key);
+    Ok(configs.filter_map(mine).collect())
+}

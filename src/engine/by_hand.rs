@@ -1,0 +1,402 @@
+//! What people ask for by hand, decided on what is remembered. Every change of a service takes its slot by a sequence
+//! run, like a push does; what does not fit is refused with what to do.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::deployment::apply;
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::sequence::queue::{self, Asked};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::manifest::digest;
+use crate::model::event::Event;
+use crate::model::hold::{Hold, HoldScope, ProjectHolds};
+use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::outcome::Verdict;
+use crate::model::plan::{Change, Decision};
+use crate::model::run::{DeploymentRun, Phase, Run, SequenceRun, SequenceState};
+use crate::model::shipyard::Shipyard;
+use crate::model::state::{Attempt, ConfigState};
+
+/// The sequence of one task that carries out what a person asked for a single deployment config.
+const BY_HAND: &str = "rollout";
+
+/// Cancels the rollout that is in progress; says which version.
+///
+/// # Errors
+/// If there is none.
+pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    let open = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none());
+    let Some(attempt) = open else {
+        return Err(Failure::stalled(match deployment(transition.records, config, state.latest_version)? {
+            Some(run) => format!(
+                "no rollout is in progress (latest rollout #{} {})",
+                run.version,
+                run.phase.as_str().to_lowercase()
+            ),
+            None => "no rollout is in progress".to_owned(),
+        })
+        .into());
+    };
+    let event = Event::Cancel { verdict: Verdict::Cancelled, reason: format!("cancelled by {by}") };
+    transition.tell(attempt.run.clone(), event);
+    Ok(attempt.version.number)
+}
+
+/// Attempts the failed latest version again, with the rest of its sequence; says which version.
+///
+/// # Errors
+/// If the latest version did not fail.
+pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    if state.spec().is_ok_and(|spec| spec.paused) {
+        return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
+    }
+    let failed = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_some());
+    let Some(attempt) = failed else {
+        let latest = state.latest_version;
+        return Err(Failure::stalled(match (latest, &state.attempted) {
+            (0, _) => format!("no rollouts found for `{}`", config.name),
+            (_, Some(_)) => format!("rollout #{latest} is in progress; only failed deployments can be retried"),
+            (_, None) => format!("rollout #{latest} is complete; only failed deployments can be retried"),
+        })
+        .hint("`launchway rollout latest` deploys again")
+        .into());
+    };
+    refuse_if_down(transition.records, &state)?;
+    refuse_if_queued(transition.records, &state)?;
+    let version = attempt.version.number;
+    let missing = || Failure::stalled(format!("the record of version {version} is gone"));
+    let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
+    let again = rerun(transition, &delivery, format!("retried by {by}"))?;
+    transition.start(again)?;
+    Ok(version)
+}
+
+/// The last delivery that was to bring what was attempted: a later revision may have brought more with it. Else the run
+/// that attempted it.
+fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
+    let last = records.slots.get(&service_of(state))?.and_then(|slot| slot.last_delivery.clone());
+    let brings = |run: &SequenceRun| {
+        let object = &attempt.version.object;
+        let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
+        run.changes.iter().any(|change| change.object.as_ref().is_some_and(same))
+    };
+    for id in last.iter().chain([&attempt.run]) {
+        if let Some(Run::Sequence(run)) = records.runs.get(id)?
+            && brings(run)
+        {
+            return Ok(Some((**run).clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// The same sequence once more, in which every failed version is attempted again and everything else is as it is now.
+fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String) -> Result<SequenceRun, Undecided> {
+    let mut changes = Vec::new();
+    for change in &delivery.changes {
+        let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
+            continue;
+        };
+        let key = delivery.service.config(&change.key.name);
+        let attempted = transition.records.configs.get(&key)?.and_then(|state| state.attempted.as_ref());
+        let failed = attempted
+            .filter(|attempt| attempt.verdict.is_some() && attempt.version.object.digest == object.digest)
+            .map(|attempt| Change {
+                key: change.key.clone(),
+                decision: Decision::Deploy,
+                reasons: Vec::new(),
+                cause: "retry".into(),
+                object: Some(object.clone()),
+                retry: Some(attempt.version.number),
+            });
+        changes.extend(failed);
+    }
+    let SequenceRun { service, namespace, repository, commit, plan, sequence, content, definitions, .. } =
+        delivery.clone();
+    let is_rollback = delivery.is_rollback;
+    queue::queued(
+        transition.records,
+        transition.now,
+        Asked {
+            service,
+            namespace,
+            repository,
+            commit,
+            plan,
+            cause,
+            is_rollback,
+            sequence,
+            content,
+            changes,
+            definitions,
+        },
+    )
+}
+
+/// Deploys what is declared now as a new version, although nothing changed; says which.
+///
+/// # Errors
+/// If it is paused, or what is declared now waits for something, or a rollout is in progress.
+pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    refuse_if_busy(transition.records, &state)?;
+    refuse_if_queued(transition.records, &state)?;
+    if state.spec().is_ok_and(|spec| spec.paused) {
+        return Err(Failure::stalled("cannot deploy a paused deployment config")
+            .hint("set `paused: false` and push")
+            .into());
+    }
+    refuse_if_waiting(transition.records, &state)?;
+    let commit = declared_on(transition.records, &state)?;
+    let (object, cause) = (state.object.clone(), format!("manual change by {by}"));
+    let run = by_hand(transition, &state, commit, object, cause, false)?;
+    transition.start(run)?;
+    Ok(state.latest_version + 1)
+}
+
+/// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
+/// it; says which version is restored.
+///
+/// # Errors
+/// If there is no such version.
+pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    refuse_if_busy(transition.records, &state)?;
+    let target = match to {
+        Some(version) => version,
+        None => last_complete_before(transition.records, &state)?,
+    };
+    let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
+    let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
+    let template = earlier.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
+    let mut object = Object::clone(&state.object);
+    if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
+        spec.insert("template".into(), template);
+    }
+    object.digest = digest::of(&object.content);
+    let cause = format!("rollback to version {target} by {by}");
+    // What it deploys is the earlier revision's, and so is its result.
+    let run = by_hand(transition, &state, earlier.commit, object.into(), cause, true)?;
+    transition.start(run)?;
+    let scope = HoldScope {
+        project: config.project.clone(),
+        stage: Some(config.stage.clone()),
+        service: Some(state.service.clone()),
+    };
+    let name = &config.name;
+    let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");
+    place_hold(transition, scope, reason, by)?;
+    Ok(target)
+}
+
+fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, Undecided> {
+    let serving = state.serving.as_ref().map(|serving| serving.number);
+    if let (Some(serving), Some(_)) = (serving, &state.attempted) {
+        return Ok(serving); // the latest one failed: what serves is what to go back to
+    }
+    for version in (1..=state.latest_version).rev().filter(|version| Some(*version) != serving) {
+        if deployment(records, &state.key, version)?.is_some_and(|run| run.phase == Phase::Complete) {
+            return Ok(version);
+        }
+    }
+    Err(Failure::stalled(format!("no previous deployment exists for `{}`", state.key.name)).into())
+}
+
+/// Changes the number of replicas until a revision declares another one.
+///
+/// # Errors
+/// If there is no such deployment config.
+pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32) -> Result<(), Undecided> {
+    config_state(transition.records, config)?;
+    if let Some(state) = transition.records.configs.get_mut(config)? {
+        state.scaled = Some(replicas);
+        state.wanted.replicas = replicas;
+    }
+    Ok(())
+}
+
+/// Places a hold.
+///
+/// # Errors
+/// If something must be read first.
+pub fn place_hold(
+    transition: &mut Transition<'_>,
+    scope: HoldScope,
+    reason: String,
+    by: &str,
+) -> Result<Hold, Undecided> {
+    let project = scope.project.clone();
+    let id = HoldId::new(transition.records.fresh_id()?);
+    let hold = Hold { id, scope, reason, by: by.to_owned(), since: transition.now };
+    let holds = transition.records.holds.get(&project)?.cloned();
+    let mut holds = holds.unwrap_or_else(|| ProjectHolds { project: project.clone(), holds: Vec::new() });
+    holds.holds.push(hold.clone());
+    transition.records.holds.put(&project, Some(holds))?;
+    Ok(hold)
+}
+
+/// Lifts holds of a project; who waited for them is examined by whoever asked for this.
+///
+/// # Errors
+/// If something must be read first.
+pub fn release(transition: &mut Transition<'_>, project: &ProjectName, ids: &[HoldId]) -> Result<(), Undecided> {
+    if let Some(holds) = transition.records.holds.get_mut(project)? {
+        holds.holds.retain(|hold| !ids.contains(&hold.id));
+    }
+    Ok(())
+}
+
+/// Takes a repository down, or brings it up again. Open runs are told when their slots are examined.
+///
+/// # Errors
+/// If nothing is known of the repository.
+pub fn take_down(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    configs: &[ConfigKey],
+    by: &str,
+) -> Result<(), Undecided> {
+    let Some(state) = transition.records.repositories.get_mut(repository)? else {
+        return Err(Failure::stalled(format!("nothing is known of repository `{repository}`")).into());
+    };
+    state.down = true;
+    by.clone_into(&mut state.down_by);
+    state.seen = None; // once it is up again, the head is planned anew
+    configs.iter().try_for_each(|config| apply::quiesce(transition.records, config))
+}
+
+/// Brings back what a repository ran before it was taken down.
+///
+/// # Errors
+/// If something must be read first.
+pub fn bring_up(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    configs: &[ConfigKey],
+) -> Result<(), Undecided> {
+    let Some(state) = transition.records.repositories.get_mut(repository)?.filter(|state| state.down) else {
+        return Ok(());
+    };
+    state.down = false;
+    state.seen = None;
+    configs.iter().try_for_each(|config| apply::resume(transition.records, config))
+}
+
+fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    if records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down) {
+        let message = format!("repository `{}` is down", state.repository);
+        return Err(Failure::stalled(message).hint("`launchway up` brings it back").into());
+    }
+    Ok(())
+}
+
+fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none()) else { return Ok(()) };
+    let version = attempt.version.number;
+    let phase = deployment(records, &state.key, version)?.map_or("New", |run| run.phase.as_str());
+    let message = format!("#{version} is already in progress ({phase}).");
+    Err(Failure::stalled(message).hint("`launchway rollout cancel` ends it").into())
+}
+
+/// A newer revision that waits for its turn must not be overtaken by what was declared before it.
+fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    let Some(slot) = records.slots.get(&service_of(state))? else { return Ok(()) };
+    for id in slot.open() {
+        if let Some(Run::Sequence(run)) = records.runs.get(id)?
+            && run.state == SequenceState::Queued
+        {
+            let message = format!("{} of {} comes first: {}", run.sequence.name, run.commit.short(), run.message);
+            return Err(Failure::stalled(message.trim_end_matches(": ")).into());
+        }
+    }
+    Ok(())
+}
+
+/// What is declared now and may not be deployed yet must not be passed over for what was declared before. A plan leaves
+/// out what an open delivery carries, so the newest one that names the service tells.
+fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    // The plan moves with the repository's record, which must therefore be read too.
+    records.repositories.get(&state.repository)?;
+    let newest = Lookup::NewestPlanOf(state.key.project.clone(), state.service.clone());
+    let Some(plan) = records.plan(newest)? else { return Ok(()) };
+    let part = plan.stage(&state.key.stage).and_then(|stage| stage.service(&state.service));
+    let waits = |change: &&Change| change.key == state.object.key && change.decision == Decision::Wait;
+    let Some(change) = part.and_then(|part| part.changes.iter().find(waits)) else { return Ok(()) };
+    let message = format!("cannot deploy what {} declares: {}", plan.commit.short(), change.cause);
+    let hint = format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name);
+    Err(Failure::stalled(message).hint(hint).into())
+}
+
+/// The revision that declared what a deployment config is now.
+fn declared_on(records: &Records, state: &ConfigState) -> Result<CommitId, Undecided> {
+    let applied = records.repositories.get(&state.repository)?.and_then(|state| state.applied.clone());
+    let version = state.serving.as_ref().or(state.attempted.as_ref().map(|attempt| &attempt.version));
+    let commit = applied.or(version.map(|version| version.commit.clone()));
+    Ok(commit.ok_or_else(|| Failure::stalled("nothing was applied yet"))?)
+}
+
+/// A sequence run of one deployment task for a single deployment config.
+fn by_hand(
+    transition: &mut Transition<'_>,
+    state: &ConfigState,
+    commit: CommitId,
+    object: Arc<Object>,
+    cause: String,
+    is_rollback: bool,
+) -> Result<SequenceRun, Undecided> {
+    let implicit = Shipyard::implicit().stages.into_iter().next().and_then(|stage| stage.sequences.into_iter().next());
+    let mut sequence = implicit.ok_or_else(|| Failure::stalled("there is no implicit sequence"))?;
+    sequence.name = BY_HAND.into();
+    let change = Change {
+        key: ObjectKey { kind: Kind::DeploymentConfig, name: state.key.name.clone() },
+        decision: Decision::Deploy,
+        reasons: Vec::new(),
+        cause: cause.clone(),
+        object: Some(object.clone()),
+        retry: None,
+    };
+    queue::queued(
+        transition.records,
+        transition.now,
+        Asked {
+            service: service_of(state),
+            namespace: state.namespace.clone(),
+            repository: state.repository.clone(),
+            commit,
+            plan: None,
+            cause,
+            is_rollback,
+            sequence,
+            content: object.digest.clone(),
+            changes: vec![change],
+            definitions: BTreeMap::new(),
+        },
+    )
+}
+
+fn service_of(state: &ConfigState) -> ServiceKey {
+    let ConfigKey { project, stage, .. } = state.key.clone();
+    ServiceKey { project, stage, service: state.service.clone() }
+}
+
+fn config_state(records: &Records, config: &ConfigKey) -> Result<ConfigState, Undecided> {
+    let state = records.configs.get(config)?.cloned();
+    let missing =
+        || Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage));
+    Ok(state.ok_or_else(missing)?)
+}
+
+fn deployment(records: &Records, config: &ConfigKey, version: u32) -> Result<Option<DeploymentRun>, Undecided> {
+    let id: RunId = config.deployment(version);
+    Ok(match records.runs.get(&id)? {
+        Some(Run::Deployment(run)) => Some((**run).clone()),
+        Some(Run::Sequence(_)) | None => None,
+    })
+}

@@ -1,0 +1,302 @@
+//! What runs decide about deployment configs and other objects, applied to what is remembered of them.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::deployment::{machine, ownership};
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::{Context, Failure};
+use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::event::Event;
+use crate::model::ids::{ConfigKey, RunId, ServiceKey};
+use crate::model::object::{Kind, Object};
+use crate::model::outcome::Verdict;
+use crate::model::plan::{Change, Decision};
+use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
+use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Target, Version, Wanted, spec_of};
+use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
+use crate::plan::{build::object_change, config_change};
+
+/// What a change that was decided earlier comes to on what is applied now. What a person asked for stays as asked.
+///
+/// # Errors
+/// If something must be read first.
+pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) -> Result<Change, Undecided> {
+    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
+    if change.key.kind == Kind::DeploymentConfig {
+        return Ok(config_change::decide(object, records.configs.get(&service.config(&change.key.name))?));
+    }
+    Ok(object_change(object, records.objects.get(&place(service, change))?))
+}
+
+/// Applies a change that needs no deployment.
+pub(in crate::engine) fn change(records: &mut Records, by: &RunId, change: &Change) -> Result<(), Undecided> {
+    let Some(run) = sequence(records, by)? else { return Ok(()) };
+    match (&change.key.kind, change.decision, &change.object) {
+        (Kind::DeploymentConfig, Decision::Delete, _) => remove_config(records, &run.service.config(&change.key.name)),
+        (Kind::DeploymentConfig, Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
+            declare_config(records, &run, object)
+        }
+        (Kind::DeploymentConfig, ..) => Ok(()),
+        (_, Decision::Delete, _) => put_object(records, &run, change, None),
+        (_, Decision::Create | Decision::Update, Some(object)) => {
+            put_object(records, &run, change, Some(object.clone()))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// It stays until its pods are gone.
+fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided> {
+    if let Some(state) = records.configs.get_mut(key)? {
+        state.removed = true;
+        state.serving = None;
+        state.attempted = None;
+        state.scaled = None;
+        state.wanted = state.wanted.nothing();
+    }
+    Ok(())
+}
+
+fn declare_config(records: &mut Records, run: &SequenceRun, object: &Arc<Object>) -> Result<(), Undecided> {
+    let spec = typed(object)?;
+    let state = config_or_new(records, run, object)?;
+    state.declare(object, &spec);
+    state.attempted = None;
+    state.wanted.replicas = state.replicas(&spec);
+    state.wanted.min_ready_seconds = spec.min_ready_seconds;
+    Ok(())
+}
+
+fn put_object(
+    records: &mut Records,
+    run: &SequenceRun,
+    change: &Change,
+    object: Option<Arc<Object>>,
+) -> Result<(), Undecided> {
+    let place = place(&run.service, change);
+    let ServiceKey { project, stage, .. } = run.service.clone();
+    let (namespace, repository) = (run.namespace.clone(), run.repository.clone());
+    let state = object.map(|object| ObjectState { project, stage, namespace, repository, object });
+    records.objects.get(&place)?;
+    records.objects.put(&place, state)
+}
+
+fn place(service: &ServiceKey, change: &Change) -> ObjectPlace {
+    ObjectPlace { project: service.project.clone(), stage: service.stage.clone(), key: change.key.clone() }
+}
+
+/// A run takes what a deployment config should run into its hands, unless the repository was taken down.
+pub(in crate::engine) fn own(transition: &mut Transition<'_>, config: &ConfigKey, by: &RunId) -> Result<(), Undecided> {
+    let Some(state) = transition.records.configs.get(config)?.cloned() else { return Ok(()) };
+    let repository = transition.records.repositories.get(&state.repository)?;
+    if let Some(down) = repository.filter(|repository| repository.down) {
+        let reason = format!("taken down by {}", down.down_by);
+        transition.tell(by.clone(), Event::Disowned { reason });
+        return Ok(());
+    }
+    let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
+    if let Some((run, event)) = ownership::take(&mut state.wanted, by) {
+        transition.tell(run, event);
+    }
+    Ok(())
+}
+
+/// What a deployment config should run changes, if the run that asks has it in its hands.
+pub(in crate::engine) fn want(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    by: RunId,
+    fallback: Option<u32>,
+    wanted: Wanted,
+) -> Result<(), Undecided> {
+    if let Some(refusal) = ownership::refusal(transition.records.configs.get(config)?, &by) {
+        transition.tell(by, refusal);
+        return Ok(());
+    }
+    let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
+    let spec = typed(&state.object)?;
+    let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
+    let fallback = fallback.map(|version| state.wanted.fall_back_to(version));
+    state.wanted = Wanted { owner: Some(by), replicas, fallback, min_ready_seconds, ..wanted };
+    Ok(())
+}
+
+/// Nothing more is to run for a deployment config, which stays declared.
+pub(in crate::engine) fn quiesce(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
+    if let Some(state) = records.configs.get_mut(config)? {
+        state.wanted = state.wanted.nothing();
+    }
+    Ok(())
+}
+
+/// What served is to serve again.
+pub(in crate::engine) fn resume(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
+    let Some(state) = records.configs.get_mut(config)? else { return Ok(()) };
+    let Some(serving) = state.serving.clone().filter(|_| !state.removed) else { return Ok(()) };
+    let spec = typed(&serving.object)?;
+    state.wanted = Wanted {
+        generation: state.wanted.generation + 1,
+        targets: BTreeMap::from([(serving.number, Target::ALL)]),
+        replicas: state.replicas(&spec),
+        min_ready_seconds: spec.min_ready_seconds,
+        ..Wanted::default()
+    };
+    Ok(())
+}
+
+/// A deployment of version `number` ended.
+pub(in crate::engine) fn attempt_ended(
+    records: &mut Records,
+    key: &ConfigKey,
+    by: &RunId,
+    number: u32,
+    verdict: Verdict,
+) -> Result<(), Undecided> {
+    let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
+    ownership::give_back(&mut state.wanted, by);
+    let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) else {
+        return Ok(());
+    };
+    if verdict == Verdict::Success {
+        state.serving = Some(attempt.version.clone());
+        state.attempted = None;
+    } else {
+        attempt.verdict = Some(verdict);
+    }
+    Ok(())
+}
+
+/// A deployment config gets its next version, and a run for it; nothing but an answer if that content serves already.
+pub(in crate::engine) fn start_deployment(
+    transition: &mut Transition<'_>,
+    by: &RunId,
+    change: &Change,
+) -> Result<(), Undecided> {
+    let Some(parent) = sequence(transition.records, by)? else { return Ok(()) };
+    let Some(object) = change.object.clone() else { return Ok(()) };
+    let key = parent.service.config(&change.key.name);
+    let spec = typed(&object)?;
+    let newest = newest_version(transition.records, &key)?;
+    let state = config_or_new(transition.records, &parent, &object)?;
+    let by_hand = change.is_by_hand();
+    if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {
+        let deployment = key.deployment(serving.number);
+        serves_already(transition, by, &key, deployment);
+        return Ok(());
+    }
+    let number = change.retry.unwrap_or(state.latest_version.max(newest) + 1);
+    let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
+    let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
+    state.latest_version = state.latest_version.max(number);
+    state.attempted = Some(Attempt { version, run: by.clone(), verdict: None });
+    state.declare(&object, &spec);
+    let spec = DeploymentConfigSpec { replicas: state.replicas(&spec), ..spec };
+    let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
+    begin(transition, by, fresh)
+}
+
+fn serves_already(transition: &mut Transition<'_>, by: &RunId, key: &ConfigKey, deployment: RunId) {
+    let message = "serves already".to_owned();
+    let started = Event::DeploymentStarted { config: key.name.clone(), deployment: deployment.clone() };
+    transition.tell(by.clone(), started);
+    transition.tell(by.clone(), Event::DeploymentEnded { deployment, verdict: Verdict::Success, message });
+}
+
+/// A new deployment run, or a new attempt at one that failed.
+fn begin(transition: &mut Transition<'_>, by: &RunId, mut fresh: DeploymentRun) -> Result<(), Undecided> {
+    let id = fresh.id.clone();
+    // Counted on, so that what was observed before can never pass for an answer to what this run wants.
+    fresh.generation = transition.records.configs.get(&fresh.config)?.map_or(0, |state| state.wanted.generation);
+    if let Some(Run::Deployment(earlier)) = transition.records.runs.get(&id)? {
+        fresh.attempt = earlier.attempt + 1;
+        fresh.hooks.clone_from(&earlier.hooks);
+    }
+    let (run, decided) = machine::begin(&fresh, transition.now);
+    let started = Event::DeploymentStarted { config: run.config.name.clone(), deployment: id.clone() };
+    transition.put_run(Run::Deployment(Box::new(run)))?;
+    transition.tell(by.clone(), started);
+    transition.apply(&id, decided)
+}
+
+/// The highest version that history knows of: a deployment config that comes back goes on counting.
+fn newest_version(records: &Records, key: &ConfigKey) -> Result<u32, Undecided> {
+    match records.configs.get(key)? {
+        Some(_) => Ok(0),
+        None => records.number(Lookup::NewestVersion(key.clone())),
+    }
+}
+
+fn sequence(records: &Records, id: &RunId) -> Result<Option<SequenceRun>, Undecided> {
+    Ok(match records.runs.get(id)? {
+        Some(Run::Sequence(run)) => Some((**run).clone()),
+        Some(Run::Deployment(_)) | None => None,
+    })
+}
+
+fn config_or_new<'a>(
+    records: &'a mut Records,
+    run: &SequenceRun,
+    object: &Arc<Object>,
+) -> Result<&'a mut ConfigState, Undecided> {
+    let key = run.service.config(&object.key.name);
+    if records.configs.get(&key)?.is_none() {
+        let fresh = ConfigState {
+            key: key.clone(),
+            service: object.service.clone(),
+            namespace: run.namespace.clone(),
+            repository: run.repository.clone(),
+            object: object.clone(),
+            latest_version: 0,
+            serving: None,
+            attempted: None,
+            wanted: Wanted::default(),
+            scaled: None,
+            removed: false,
+        };
+        records.configs.put(&key, Some(fresh))?;
+    }
+    let state = records.configs.get_mut(&key)?;
+    state.ok_or_else(|| Failure::stalled(format!("`{key}` has no content")).into())
+}
+
+fn typed(object: &Object) -> Result<DeploymentConfigSpec, Undecided> {
+    Ok(spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?)
+}
+
+fn deployment_run(
+    parent: &SequenceRun,
+    change: &Change,
+    (config, version): (ConfigKey, u32),
+    (object, spec): (Arc<Object>, DeploymentConfigSpec),
+    previous: Option<u32>,
+    now: Timestamp,
+) -> DeploymentRun {
+    DeploymentRun {
+        id: config.deployment(version),
+        service: parent.service.service.clone(),
+        namespace: parent.namespace.clone(),
+        repository: parent.repository.clone(),
+        commit: parent.commit.clone(),
+        parent: parent.id.clone(),
+        config,
+        version,
+        attempt: 1,
+        cause: change.cause.clone(),
+        object,
+        spec,
+        previous,
+        phase: Phase::New,
+        step: DeploymentStep::Prepare,
+        hooks: Vec::new(),
+        generation: 0,
+        progress: Progress::default(),
+        problem: String::new(),
+        failure: None,
+        created_at: now,
+        ended_at: None,
+        message: String::new(),
+    }
+}

@@ -1,0 +1,277 @@
+//! What a decision has read, and what it has made of that.
+//!
+//! A decision asks for records as it goes. One that was not read yet ends it with [`Undecided::Needs`]: whoever drives
+//! it reads the record and decides again from the beginning. So everything that a decision was made on is known here,
+//! what is absent included, and becomes the read set of its transaction.
+
+use std::collections::BTreeMap;
+
+use crate::error::Failure;
+use crate::model::hold::ProjectHolds;
+use crate::model::ids::{CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
+use crate::model::plan::Plan;
+use crate::model::run::Run;
+use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, Versioned};
+use crate::model::transaction::{ObjectPlace, Read, RecordKey, Write};
+use crate::model::unique_name::{NameOwner, UniqueName};
+
+/// Why there is no decision.
+#[derive(Debug)]
+pub enum Undecided {
+    /// Something must be read first.
+    Needs(Need),
+    /// It must not be; nothing is changed.
+    Refused(Failure),
+}
+
+impl From<Failure> for Undecided {
+    fn from(failure: Failure) -> Self {
+        Undecided::Refused(failure)
+    }
+}
+
+/// What a decision asks for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// A record; its version becomes part of the transaction.
+    Record(RecordKey),
+    /// Something that is found by looking; it moves only together with a record that the decision reads as well.
+    Lookup(Lookup),
+    /// An identity that was never given.
+    Id,
+}
+
+/// What is found by looking through many records.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Lookup {
+    /// The part of a plan that is about a service. Plans never change.
+    PlanOf(PlanId, ServiceName),
+    /// The same of the newest plan that names the service; moves with the repository's record.
+    NewestPlanOf(ProjectName, ServiceName),
+    /// The newest version of a deployment config in the history; moves with the config's record.
+    NewestVersion(ConfigKey),
+    /// How many runs a revision has had for a service; moves with the service's slot.
+    Attempts(RepositoryName, CommitId, ServiceKey),
+}
+
+/// What a lookup found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Found {
+    /// A plan, if there is one.
+    Plan(Option<Box<Plan>>),
+    /// A number.
+    Number(u32),
+}
+
+/// Records of one kind.
+#[derive(Debug)]
+pub struct Table<K, V>(BTreeMap<K, Entry<V>>);
+
+#[derive(Debug)]
+struct Entry<V> {
+    version: u64,
+    stored: Option<V>,
+    /// What has become of it, once it was changed.
+    changed: Option<Option<V>>,
+}
+
+/// Everything that a decision has read.
+#[derive(Debug, Default)]
+pub struct Records {
+    /// Runs.
+    pub runs: Table<RunId, Run>,
+    /// Deployment configs.
+    pub configs: Table<ConfigKey, ConfigState>,
+    /// Other objects.
+    pub objects: Table<ObjectPlace, ObjectState>,
+    /// Repositories.
+    pub repositories: Table<RepositoryName, RepositoryState>,
+    /// Slots.
+    pub slots: Table<ServiceKey, SlotState>,
+    /// What passed.
+    pub passed: Table<PassedKey, PassedState>,
+    /// Holds.
+    pub holds: Table<ProjectName, ProjectHolds>,
+    /// Names that only one may have.
+    pub names: Table<UniqueName, NameOwner>,
+    lookups: BTreeMap<Lookup, Found>,
+    ids: Vec<String>,
+    ids_used: usize,
+}
+
+impl<K, V> Default for Table<K, V> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
+    }
+}
+
+impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
+    /// The record as it is now.
+    ///
+    /// # Errors
+    /// If it was not read yet.
+    pub fn get(&self, key: &K) -> Result<Option<&V>, Undecided> {
+        let entry = self.0.get(key).ok_or_else(|| needs(key))?;
+        Ok(entry.changed.as_ref().unwrap_or(&entry.stored).as_ref())
+    }
+
+    /// The record, to be changed.
+    ///
+    /// # Errors
+    /// If it was not read yet.
+    pub fn get_mut(&mut self, key: &K) -> Result<Option<&mut V>, Undecided> {
+        let entry = self.0.get_mut(key).ok_or_else(|| needs(key))?;
+        if entry.changed.is_none() && entry.stored.is_none() {
+            return Ok(None);
+        }
+        Ok(entry.changed.get_or_insert_with(|| entry.stored.clone()).as_mut())
+    }
+
+    /// Replaces the record, or removes it.
+    ///
+    /// # Errors
+    /// If it was not read yet.
+    pub fn put(&mut self, key: &K, value: Option<V>) -> Result<(), Undecided> {
+        let entry = self.0.get_mut(key).ok_or_else(|| needs(key))?;
+        entry.changed = Some(value);
+        Ok(())
+    }
+
+    /// Takes over what was read.
+    pub fn read(&mut self, key: K, stored: Option<Versioned<V>>) {
+        let (version, stored) = stored.map_or((0, None), |stored| (stored.version, Some(stored.value)));
+        self.0.insert(key, Entry { version, stored, changed: None });
+    }
+
+    /// Whether the record differs from what was read.
+    fn forget_changes(&mut self) {
+        self.0.values_mut().for_each(|entry| entry.changed = None);
+    }
+
+    /// What was only read goes to `reads`, what was changed becomes a write.
+    fn drain(
+        self,
+        reads: &mut Vec<Read>,
+        writes: &mut Vec<Write>,
+        put: impl Fn(Versioned<V>) -> Write,
+        remove: impl Fn(Versioned<K>) -> Option<Write>,
+    ) where
+        V: PartialEq,
+    {
+        for (key, Entry { version, stored, changed }) in self.0 {
+            match changed {
+                Some(changed) if changed != stored => match changed {
+                    Some(value) => writes.push(put(Versioned { version, value })),
+                    None => writes.extend(remove(Versioned { version, value: key })),
+                },
+                _ => reads.push(Read { key: key.into(), version }),
+            }
+        }
+    }
+}
+
+fn needs<K: Clone + Into<RecordKey>>(key: &K) -> Undecided {
+    Undecided::Needs(Need::Record(key.clone().into()))
+}
+
+impl Records {
+    /// What a lookup found.
+    ///
+    /// # Errors
+    /// If it was not made yet.
+    pub fn lookup(&self, lookup: Lookup) -> Result<&Found, Undecided> {
+        self.lookups.get(&lookup).ok_or(Undecided::Needs(Need::Lookup(lookup)))
+    }
+
+    /// A plan that a lookup found.
+    ///
+    /// # Errors
+    /// If it was not made yet.
+    pub fn plan(&self, lookup: Lookup) -> Result<Option<&Plan>, Undecided> {
+        match self.lookup(lookup)? {
+            Found::Plan(plan) => Ok(plan.as_deref()),
+            Found::Number(_) => Ok(None),
+        }
+    }
+
+    /// A number that a lookup found.
+    ///
+    /// # Errors
+    /// If it was not made yet.
+    pub fn number(&self, lookup: Lookup) -> Result<u32, Undecided> {
+        match self.lookup(lookup)? {
+            Found::Number(number) => Ok(*number),
+            Found::Plan(_) => Ok(0),
+        }
+    }
+
+    /// Takes over what a lookup found.
+    pub fn found(&mut self, lookup: Lookup, found: Found) {
+        self.lookups.insert(lookup, found);
+    }
+
+    /// An identity that was never given; the same one when the decision is made again.
+    ///
+    /// # Errors
+    /// If one must be made first.
+    pub fn fresh_id(&mut self) -> Result<String, Undecided> {
+        let id = self.ids.get(self.ids_used).cloned().ok_or(Undecided::Needs(Need::Id))?;
+        self.ids_used += 1;
+        Ok(id)
+    }
+
+    /// Takes over an identity.
+    pub fn add_id(&mut self, id: String) {
+        self.ids.push(id);
+    }
+
+    /// Back to what was read: the decision begins again.
+    pub fn forget_changes(&mut self) {
+        self.runs.forget_changes();
+        self.configs.forget_changes();
+        self.objects.forget_changes();
+        self.repositories.forget_changes();
+        self.slots.forget_changes();
+        self.passed.forget_changes();
+        self.holds.forget_changes();
+        self.names.forget_changes();
+        self.ids_used = 0;
+    }
+
+    /// Nothing is known any more but the identities that were given: something moved.
+    pub fn forget(&mut self) {
+        let ids = std::mem::take(&mut self.ids);
+        *self = Self { ids, ..Self::default() };
+    }
+
+    /// The runs as they are now, as far as they were read.
+    pub fn known_runs(&self) -> impl Iterator<Item = &Run> {
+        self.runs.0.values().filter_map(|entry| entry.changed.as_ref().unwrap_or(&entry.stored).as_ref())
+    }
+
+    /// What was read and not changed, and what is to be written. Runs and slots stay for ever, as far as a decision can
+    /// tell.
+    pub fn into_sets(self) -> (Vec<Read>, Vec<Write>) {
+        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        self.runs.drain(&mut reads, &mut writes, |run| Write::Run(Box::new(run)), |_| None);
+        self.configs.drain(
+            &mut reads,
+            &mut writes,
+            |it| Write::Config(Box::new(it)),
+            |key| Some(Write::RemoveConfig(key)),
+        );
+        self.objects.drain(
+            &mut reads,
+            &mut writes,
+            |it| Write::Object(Box::new(it)),
+            |key| Some(Write::RemoveObject(key)),
+        );
+        self.repositories.drain(&mut reads, &mut writes, |it| Write::Repository(Box::new(it)), |_| None);
+        self.slots.drain(&mut reads, &mut writes, |it| Write::Slot(Box::new(it)), |_| None);
+        self.passed.drain(&mut reads, &mut writes, |it| Write::Passed(Box::new(it)), |_| None);
+        self.holds.drain(&mut reads, &mut writes, |it| Write::Holds(Box::new(it)), |_| None);
+        self.names.drain(&mut reads, &mut writes, |it| Write::Name(Box::new(it)), |key| Some(Write::FreeName(key)));
+        (reads, writes)
+    }
+}

@@ -1,0 +1,283 @@
+//! One pass over a repository, decided: a new head is planned and what is due is started, or it is refused with a
+//! reason. The same for the daemon and for the simulated world.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use crate::engine::records::{Records, Undecided};
+use crate::engine::sequence::queue;
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::project::Project;
+use crate::model::slot::PassedKey;
+use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
+use crate::model::transaction::Write;
+use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::plan::build::{self, Applied, Revision};
+use crate::plan::order;
+
+/// A repository that is watched, as its configuration says.
+#[derive(Clone, Debug)]
+pub struct Watched {
+    /// Its name.
+    pub name: RepositoryName,
+    /// Where it is, without credentials.
+    pub url: String,
+    /// The branch that is watched.
+    pub branch: String,
+    /// Whether a head that does not descend from the applied one is taken.
+    pub rewrite_allowed: bool,
+}
+
+/// A head that was read.
+#[derive(Clone, Debug)]
+pub struct Head {
+    /// The revision.
+    pub commit: CommitId,
+    /// The first line of its message.
+    pub subject: String,
+    /// Whether it descends from the applied revision.
+    pub descends: bool,
+    /// What its files declare, or what is wrong with them, each problem on a line.
+    pub declared: Result<Arc<Project>, Vec<String>>,
+}
+
+/// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none. `applied` is
+/// what the stages of the declared project have, and `known` what was remembered of the revision before.
+///
+/// # Errors
+/// If something must be read first.
+pub fn decide(
+    transition: &mut Transition<'_>,
+    watched: &Watched,
+    head: &Head,
+    applied: &BTreeMap<StageName, Applied>,
+    known: Option<&RevisionState>,
+) -> Result<RevisionResult, Undecided> {
+    let stored = transition.records.repositories.get(&watched.name)?.cloned();
+    let fresh = || RepositoryState::new(watched.name.clone(), watched.url.clone(), watched.branch.clone());
+    let mut state = stored.unwrap_or_else(fresh);
+    let result = match judge(transition, watched, &state, head, applied)? {
+        Err(refused) => refused,
+        Ok((project, plan)) => {
+            take_names(transition.records, &state, watched, &project)?;
+            state.project = Some(project.name.clone());
+            state.applied = Some(head.commit.clone());
+            RevisionResult::Planned(Box::new(plan))
+        }
+    };
+    state.seen = Some(head.commit.clone());
+    state.synced_at = Some(transition.now);
+    state.problem = None;
+    let down = state.down;
+    transition.records.repositories.put(&watched.name, Some(state))?;
+    let starts_something = match &result {
+        RevisionResult::Planned(plan) if !down => start_due(transition, plan)?,
+        _ => false,
+    };
+    let revision = revision(transition, watched, head, result.clone());
+    let told_before = told_before(&revision, known).filter(|_| !starts_something).cloned();
+    transition.write(Write::Revision(Box::new(told_before.unwrap_or(revision))));
+    transition.report(watched.name.clone(), head.commit.clone());
+    Ok(result)
+}
+
+/// Starts the delivery sequence of a stage with what an applied revision declares, for one service or for all that
+/// differ; hands back the runs.
+///
+/// # Errors
+/// If the revision has no plan, there is no such stage, or something must be read first.
+pub fn trigger(
+    transition: &mut Transition<'_>,
+    watched: &Watched,
+    head: &Head,
+    applied: &BTreeMap<StageName, Applied>,
+    (stage, service): (&StageName, Option<&ServiceName>),
+    by: &str,
+) -> Result<Vec<RunId>, Undecided> {
+    let Some(state) = transition.records.repositories.get(&watched.name)?.cloned() else {
+        return Err(Failure::stalled(format!("nothing is known of repository `{}`", watched.name)).into());
+    };
+    if state.down {
+        let message = format!("repository `{}` is down", watched.name);
+        return Err(Failure::stalled(message).hint("`launchway up` brings it back").into());
+    }
+    if state.applied.as_ref() != Some(&head.commit) {
+        return Err(Failure::transient("a newer revision was applied meanwhile").into());
+    }
+    let Ok((_, plan)) = judge(transition, watched, &state, head, applied)? else {
+        return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
+    };
+    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project));
+    let part = plan.stage(stage).ok_or_else(missing)?;
+    let mut runs = Vec::new();
+    for chosen in part.services.iter().filter(|part| service.is_none_or(|service| service == &part.service)) {
+        let (records, now) = (&mut *transition.records, transition.now);
+        if let Some(run) = queue::due_delivery(records, now, &plan, part, chosen, format!("triggered by {by}"))? {
+            runs.push(run.id.clone());
+            transition.start(run)?;
+        }
+    }
+    let revision = revision(transition, watched, head, RevisionResult::Planned(Box::new(plan)));
+    transition.write(Write::Revision(Box::new(revision)));
+    Ok(runs)
+}
+
+fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result: RevisionResult) -> RevisionState {
+    RevisionState {
+        repository: watched.name.clone(),
+        commit: head.commit.clone(),
+        subject: head.subject.clone(),
+        at: transition.now,
+        result,
+    }
+}
+
+/// The plan of a head, or why there is none.
+fn judge(
+    transition: &Transition<'_>,
+    watched: &Watched,
+    state: &RepositoryState,
+    head: &Head,
+    applied: &BTreeMap<StageName, Applied>,
+) -> Result<Result<(Arc<Project>, Plan), RevisionResult>, Undecided> {
+    let refused = |reason| Ok(Err(RevisionResult::Refused { reason }));
+    if !head.descends && !watched.rewrite_allowed && !names(state.accepted_rewrite.as_ref(), &head.commit) {
+        return refused(rewrite_reason(state, &head.commit));
+    }
+    let project = match &head.declared {
+        Ok(project) => project,
+        Err(problems) => return Ok(Err(RevisionResult::Broken { problems: problems.clone() })),
+    };
+    if let Some(reason) = taken(transition.records, watched, project)? {
+        return refused(reason);
+    }
+    let revision = Revision {
+        repository: watched.name.clone(),
+        commit: head.commit.clone(),
+        subject: head.subject.clone(),
+        at: transition.now,
+        prune_allowed: names(state.allowed_prune.as_ref(), &head.commit),
+    };
+    match build::build(project, &revision, applied) {
+        Ok(plan) => Ok(Ok((project.clone(), plan))),
+        Err(refusal) => refused(refusal.reason),
+    }
+}
+
+/// Why a project may not be deployed beside the others: its name or one of its namespaces is another's.
+fn taken(records: &Records, watched: &Watched, project: &Project) -> Result<Option<String>, Undecided> {
+    let owner = records.names.get(&UniqueName::Project(project.name.clone()))?;
+    if let Some(other) = owner.filter(|owner| owner.repository != watched.name) {
+        return Ok(Some(format!(
+            "repository `{}` declares project `{}` already; rename one in launchway.yaml",
+            other.repository, project.name
+        )));
+    }
+    let mut own = BTreeMap::new();
+    for stage in &project.stages {
+        let place = format!("stage `{}` of project `{}`", stage.name, project.name);
+        let owner = records.names.get(&UniqueName::Namespace(stage.namespace.clone()))?;
+        let other = owner.filter(|owner| owner.project != project.name || owner.stage.as_ref() != Some(&stage.name));
+        let other = match other {
+            Some(other) => {
+                let stage = other.stage.as_ref().map(StageName::as_str).unwrap_or_default();
+                Some(format!("stage `{stage}` of project `{}`", other.project))
+            }
+            None => own.insert(&stage.namespace, place.clone()),
+        };
+        if let Some(other) = other {
+            return Ok(Some(format!(
+                "{place} and {other} both live in namespace `{}`; give one of them another `namespace` in launchway.yaml",
+                stage.namespace
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// A project and its namespaces become the repository's; what it declared itself to be before is free again.
+fn take_names(
+    records: &mut Records,
+    state: &RepositoryState,
+    watched: &Watched,
+    project: &Project,
+) -> Result<(), Undecided> {
+    if let Some(before) = state.project.as_ref().filter(|before| **before != project.name) {
+        let name = UniqueName::Project(before.clone());
+        if records.names.get(&name)?.is_some_and(|owner| owner.repository == watched.name) {
+            records.names.put(&name, None)?;
+        }
+    }
+    let namespaces =
+        project.stages.iter().map(|stage| (UniqueName::Namespace(stage.namespace.clone()), Some(stage.name.clone())));
+    for (key, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
+        records.names.get(&key)?;
+        let (repository, project) = (watched.name.clone(), project.name.clone());
+        records.names.put(&key, Some(NameOwner { name: key.clone(), repository, project, stage }))?;
+    }
+    Ok(())
+}
+
+/// Starts what a plan starts by itself: stages that a push starts, and later ones for services whose content the stage
+/// before has passed already. Says whether that is anything.
+fn start_due(transition: &mut Transition<'_>, plan: &Plan) -> Result<bool, Undecided> {
+    let mut any = false;
+    for stage in &plan.stages {
+        for part in &stage.services {
+            if !is_due(transition.records, plan, stage, part)? {
+                continue;
+            }
+            let (records, now) = (&mut *transition.records, transition.now);
+            if let Some(run) = queue::due_delivery(records, now, plan, stage, part, "push".into())? {
+                any = true;
+                transition.start(run)?;
+            }
+        }
+    }
+    Ok(any)
+}
+
+fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> Result<bool, Undecided> {
+    let previous = match (&stage.start, &part.previous_stage) {
+        (StageStart::Push, _) => return Ok(true),
+        (StageStart::After(_), Some(previous)) => previous,
+        // No stage before has the service, so there is none to wait for.
+        (StageStart::After(_), None) => return Ok(order::predecessor(&stage.start).is_some()),
+        (StageStart::ByHand, _) => return Ok(false),
+    };
+    let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&part.service));
+    if before.is_some_and(|before| before.changes.iter().any(|change| queue::does_something(change.decision))) {
+        return Ok(false); // the stage before runs first, and its end starts this one
+    }
+    let service =
+        ServiceKey { project: plan.project.clone(), stage: previous.stage.clone(), service: part.service.clone() };
+    Ok(records.passed.get(&PassedKey { service, content: previous.content.clone() })?.is_some())
+}
+
+/// What stays on a commit that is synced again and finds nothing more to do: it did what its first plan says.
+fn told_before<'a>(revision: &RevisionState, known: Option<&'a RevisionState>) -> Option<&'a RevisionState> {
+    let does_nothing = |state: &RevisionState| match &state.result {
+        RevisionResult::Planned(plan) => Some(plan.does_nothing()),
+        _ => None,
+    };
+    if does_nothing(revision) != Some(true) {
+        return None;
+    }
+    known.filter(|known| does_nothing(known) == Some(false))
+}
+
+/// Whether a person's word for a commit, of at least four digits, means this one.
+fn names(word: Option<&CommitId>, commit: &CommitId) -> bool {
+    word.is_some_and(|word| word.as_str().len() >= 4 && commit.as_str().starts_with(word.as_str()))
+}
+
+fn rewrite_reason(state: &RepositoryState, head: &CommitId) -> String {
+    let applied = state.applied.as_ref().map(|applied| applied.short().to_owned()).unwrap_or_default();
+    let head = head.short();
+    format!(
+        "history was rewritten: {head} does not descend from {applied}; `launchway sync --accept-rewrite {head}` accepts it"
+    )
+}

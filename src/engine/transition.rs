@@ -1,0 +1,349 @@
+//! From inputs to one transaction: every run that is told something steps, what it decides is applied to what is
+//! remembered, and runs that share a slot are told whose turn it is. Pure: what is remembered comes as [`Records`].
+
+use std::collections::{BTreeSet, VecDeque};
+
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::sequence::{promotion, slot};
+use crate::engine::{self, deployment::apply};
+use crate::model::action::{Action, Decided, Record};
+use crate::model::event::Event;
+use crate::model::hold::Hold;
+use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
+use crate::model::outcome::Verdict;
+use crate::model::plan::Plan;
+use crate::model::run::{Run, RunKind, SequenceRun};
+use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::state::{RevisionResult, Wanted};
+use crate::model::time::Timestamp;
+use crate::model::transaction::{Transaction, Write};
+
+/// Something that starts a transition.
+#[derive(Clone, Debug)]
+pub enum Input {
+    /// A run is told a fact.
+    Tell(RunId, Event),
+    /// A slot is examined: something that decides about it may have changed.
+    Examine(ServiceKey),
+    /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
+    Forget(ConfigKey),
+    /// A revision has news for whoever reads its statuses.
+    Report(RepositoryName, CommitId),
+    /// Why a writer's statuses do not reach a repository's commits, or that they do.
+    StatusProblem(RepositoryName, WriterName, Option<String>),
+    /// Written as it is, in the same transaction.
+    Write(Box<Write>),
+}
+
+/// What a committed transition touched: who has to look again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Deployment configs whose wanted state may have changed.
+    pub configs: BTreeSet<ConfigKey>,
+    /// Whether what services should answer may have changed.
+    pub objects: bool,
+    /// What runs are new.
+    pub begun: Vec<RunKind>,
+    /// What runs have ended, and how.
+    pub ended: Vec<(RunKind, Verdict)>,
+    /// Revisions whose statuses may have changed.
+    pub reports: BTreeSet<(RepositoryName, CommitId)>,
+}
+
+/// A transition being worked out.
+#[derive(Debug)]
+pub struct Transition<'a> {
+    /// What is remembered, as far as it was read.
+    pub records: &'a mut Records,
+    /// The time.
+    pub now: Timestamp,
+    slots: BTreeSet<ServiceKey>,
+    told: VecDeque<(RunId, Event)>,
+    writes: Vec<Write>,
+    reports: BTreeSet<(RepositoryName, CommitId)>,
+}
+
+/// A transition that was worked out, beside what has become of the records.
+#[derive(Debug)]
+pub struct Outcome {
+    writes: Vec<Write>,
+    reports: BTreeSet<(RepositoryName, CommitId)>,
+}
+
+impl<'a> Transition<'a> {
+    /// Nothing was decided yet.
+    pub fn new(records: &'a mut Records, now: Timestamp) -> Self {
+        Self {
+            records,
+            now,
+            slots: BTreeSet::new(),
+            told: VecDeque::new(),
+            writes: Vec::new(),
+            reports: BTreeSet::new(),
+        }
+    }
+
+    /// Takes an input.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn take(&mut self, input: &Input) -> Result<(), Undecided> {
+        match input {
+            Input::Tell(run, event) => self.tell(run.clone(), event.clone()),
+            Input::Examine(service) => self.examine(service.clone()),
+            Input::Forget(config) => {
+                if self.records.configs.get(config)?.is_some_and(|state| state.removed) {
+                    self.records.configs.put(config, None)?;
+                }
+            }
+            Input::Report(repository, commit) => self.report(repository.clone(), commit.clone()),
+            Input::StatusProblem(repository, writer, problem) => {
+                if let Some(state) = self.records.repositories.get_mut(repository)? {
+                    state.set_status_problem(writer, problem.as_ref());
+                }
+            }
+            Input::Write(write) => self.write((**write).clone()),
+        }
+        Ok(())
+    }
+
+    /// A run will be told a fact.
+    pub fn tell(&mut self, run: RunId, event: Event) {
+        self.told.push_back((run, event));
+    }
+
+    /// A revision has news for whoever reads its statuses.
+    pub fn report(&mut self, repository: RepositoryName, commit: CommitId) {
+        self.reports.insert((repository, commit));
+    }
+
+    /// A slot will be examined.
+    pub fn examine(&mut self, service: ServiceKey) {
+        self.slots.insert(service);
+    }
+
+    /// Written as it is, with what else is decided.
+    pub fn write(&mut self, write: Write) {
+        self.writes.push(write);
+    }
+
+    /// An action enters the outbox.
+    pub fn ask(&mut self, run: &RunId, action: Action) {
+        let write = asked(run, action, self.now);
+        self.write(write);
+    }
+
+    /// The part of a plan that is about a service, also of one that is stored only with this transition.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>, Undecided> {
+        match self.new_plan().filter(|plan| &plan.id == id) {
+            Some(plan) => Ok(Some(plan.about(service))),
+            None => Ok(self.records.plan(Lookup::PlanOf(id.clone(), service.clone()))?.cloned()),
+        }
+    }
+
+    /// The newest plan that names a service, as far as it is about it.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn newest_plan_of(&self, service: &ServiceKey) -> Result<Option<Plan>, Undecided> {
+        let names = |plan: &&Plan| {
+            plan.project == service.project && plan.stages.iter().any(|it| it.service(&service.service).is_some())
+        };
+        match self.new_plan().filter(names) {
+            Some(plan) => Ok(Some(plan.about(&service.service))),
+            None => {
+                let newest = Lookup::NewestPlanOf(service.project.clone(), service.service.clone());
+                Ok(self.records.plan(newest)?.cloned())
+            }
+        }
+    }
+
+    fn new_plan(&self) -> Option<&Plan> {
+        self.writes.iter().find_map(|write| match write {
+            Write::Revision(revision) => match &revision.result {
+                RevisionResult::Planned(plan) => Some(&**plan),
+                RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
+            },
+            _ => None,
+        })
+    }
+
+    /// A queued run enters its slot.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn start(&mut self, run: SequenceRun) -> Result<(), Undecided> {
+        let slot = self.records.slots.get(&run.service)?.cloned();
+        let mut slot = slot.unwrap_or_else(|| SlotState::free(run.service.clone()));
+        slot.waiting.push(run.id.clone());
+        self.records.slots.put(&run.service, Some(slot))?;
+        self.put_run(Run::Sequence(Box::new(run)))
+    }
+
+    /// What has become of a run, or a new one.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn put_run(&mut self, run: Run) -> Result<(), Undecided> {
+        if let Run::Sequence(sequence) = &run {
+            self.slots.insert(sequence.service.clone());
+        }
+        let id = run.id().clone();
+        self.records.runs.get(&id)?;
+        self.records.runs.put(&id, Some(run))
+    }
+
+    /// Tells facts, and what they lead to, until nobody has anything to say.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn propagate(mut self) -> Result<Outcome, Undecided> {
+        loop {
+            while let Some((run, event)) = self.told.pop_front() {
+                self.step(&run, &event)?;
+            }
+            let Some(service) = self.slots.pop_first() else { break };
+            self.decide_slot(&service)?;
+        }
+        Ok(Outcome { writes: self.writes, reports: self.reports })
+    }
+
+    fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
+        let Some(mut run) = self.records.runs.get(id)?.cloned() else { return Ok(()) };
+        if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
+            let service = sequence.service.clone();
+            for change in &mut sequence.changes {
+                *change = apply::decide_again(self.records, &service, change)?;
+            }
+        }
+        let (next, decided) = engine::step(&run, event, self.now);
+        if next == run && decided == Decided::default() {
+            return Ok(());
+        }
+        self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
+        self.put_run(next)?;
+        self.apply(id, decided)
+    }
+
+    /// Whose turn it is in a slot.
+    fn decide_slot(&mut self, service: &ServiceKey) -> Result<(), Undecided> {
+        let Some(slot) = self.records.slots.get(service)?.cloned() else { return Ok(()) };
+        let mut seats: Vec<SequenceRun> = Vec::new();
+        for id in slot.open() {
+            if let Some(Run::Sequence(run)) = self.records.runs.get(id)? {
+                seats.push((**run).clone());
+            }
+        }
+        let seated = slot::seated(&slot, &seats);
+        if seated != slot {
+            self.records.slots.put(service, Some(seated))?;
+        }
+        let runs: Vec<&SequenceRun> = seats.iter().filter(|run| run.ended_at.is_none()).collect();
+        let told = match self.down_by(&runs)? {
+            Some(by) => slot::clear(&runs, &by),
+            None => slot::decide(&runs, &self.holds(service)?),
+        };
+        self.told.extend(told);
+        Ok(())
+    }
+
+    fn holds(&self, service: &ServiceKey) -> Result<Vec<Hold>, Undecided> {
+        let holds = self.records.holds.get(&service.project)?;
+        Ok(holds.map(|holds| holds.holds.clone()).unwrap_or_default())
+    }
+
+    /// Who took the repository down whose runs these are, if somebody did.
+    fn down_by(&self, runs: &[&SequenceRun]) -> Result<Option<String>, Undecided> {
+        let Some(run) = runs.first() else { return Ok(None) };
+        let state = self.records.repositories.get(&run.repository)?;
+        Ok(state.filter(|state| state.down).map(|state| state.down_by.clone()))
+    }
+
+    /// Applies what a run decided.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn apply(&mut self, by: &RunId, decided: Decided) -> Result<(), Undecided> {
+        for record in decided.records {
+            self.record(record)?;
+        }
+        for action in decided.actions {
+            self.ask(by, action);
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: Record) -> Result<(), Undecided> {
+        match record {
+            Record::Tell { run, event } => self.tell(run, event),
+            Record::Apply { by, change } => apply::change(self.records, &by, &change)?,
+            Record::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
+            Record::Own { config, by } => apply::own(self, &config, &by)?,
+            Record::Want { config, by, generation, targets, fallback, pace } => {
+                let wanted = Wanted { generation, targets, pace, ..Wanted::default() };
+                apply::want(self, &config, by, fallback, wanted)?;
+            }
+            Record::Settle { config, by, version, verdict } => {
+                apply::attempt_ended(self.records, &config, &by, version, verdict)?;
+            }
+            Record::Passed { service, content, commit } => {
+                let key = PassedKey { service, content };
+                self.records.passed.get(&key)?;
+                self.records.passed.put(&key, Some(PassedState { key: key.clone(), commit, at: self.now }))?;
+            }
+            Record::Finished { run, verdict } => promotion::promote(self, &run, verdict)?,
+        }
+        Ok(())
+    }
+}
+
+impl Outcome {
+    /// The transaction, and what it touches.
+    pub fn finish(self, records: Records) -> (Transaction, Touched) {
+        let Self { mut writes, reports } = self;
+        let is_new_for_services =
+            |write: &Write| matches!(write, Write::Object(_) | Write::RemoveObject(_) | Write::Repository(_));
+        let mut touched = Touched { reports, ..Touched::default() };
+        let (reads, changed) = records.into_sets();
+        for write in changed {
+            touched.objects |= is_new_for_services(&write);
+            match &write {
+                Write::Run(run) => {
+                    let (kind, verdict) = kind_and_verdict(&run.value);
+                    touched.begun.extend((run.version == 0).then_some(kind));
+                    // A run changes for the last time when it ends.
+                    touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
+                    let (repository, commit) = run.value.revision();
+                    touched.reports.insert((repository.clone(), commit.clone()));
+                }
+                Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
+                _ => {}
+            }
+            writes.push(write);
+        }
+        (Transaction { reads, writes }, touched)
+    }
+}
+
+/// An action as it enters the outbox.
+fn asked(run: &RunId, action: Action, at: Timestamp) -> Write {
+    let run = run.clone();
+    match action {
+        Action::ClearTimer { .. } => Write::Withdraw { run, key: action.key() },
+        Action::SetTimer { due, .. } => Write::Ask { run, action: Box::new(action), due, at },
+        _ => Write::Ask { run, action: Box::new(action), due: at, at },
+    }
+}
+
+fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
+    match run {
+        Run::Sequence(run) => (RunKind::Sequence, run.verdict),
+        Run::Deployment(run) => {
+            let failed = run.failure.as_ref().map_or(Verdict::Success, |failure| failure.verdict);
+            (RunKind::Deployment, run.ended_at.map(|_| failed))
+        }
+    }
+}

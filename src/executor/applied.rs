@@ -1,0 +1,97 @@
+//! Reads what is applied in the stages of a project, as far as planning needs it.
+
+use std::collections::BTreeMap;
+
+use crate::engine::records::Records;
+use crate::error::Result;
+use crate::model::ids::{ConfigKey, ProjectName, StageName};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::plan::{Change, Plan};
+use crate::model::project::Project;
+use crate::model::run::{Run, SequenceRun};
+use crate::model::transaction::ObjectPlace;
+use crate::plan::build::{Applied, UnderWay, differing};
+use crate::store::ReadStore;
+
+/// What is applied, by stage.
+pub type Stages = BTreeMap<StageName, Applied>;
+
+/// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
+/// become part of what is decided on it.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
+    let mut stages = under_way(store, &project.name, records).await?;
+    let declared = project.stages.iter().map(|stage| stage.name.clone());
+    for name in declared.chain(store.applied_stages(&project.name).await?) {
+        stages.entry(name).or_default();
+    }
+    for (name, seen) in &mut stages {
+        seen.digests = store.applied(&project.name, name).await?;
+        let declared = project.stages.iter().find(|stage| &stage.name == name);
+        for key in differing(declared, &seen.digests) {
+            read_record(store, &project.name, name, key, seen, records).await?;
+        }
+    }
+    Ok(stages)
+}
+
+async fn read_record(
+    store: &dyn ReadStore,
+    project: &ProjectName,
+    stage: &StageName,
+    key: ObjectKey,
+    seen: &mut Applied,
+    records: &mut Records,
+) -> Result<()> {
+    if key.kind == Kind::DeploymentConfig {
+        let config = ConfigKey { project: project.clone(), stage: stage.clone(), name: key.name.clone() };
+        let state = store.config(&config).await?;
+        seen.configs.extend(state.as_ref().map(|state| (key, state.value.clone())));
+        records.configs.read(config, state);
+    } else {
+        let state = store.object(project, stage, &key).await?;
+        seen.objects.extend(state.as_ref().map(|state| (key.clone(), state.value.clone())));
+        records.objects.read(ObjectPlace { project: project.clone(), stage: stage.clone(), key }, state);
+    }
+    Ok(())
+}
+
+/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
+/// counts, because it has the last word. What is done by hand is none of a revision's business.
+async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut Records) -> Result<Stages> {
+    let mut deliveries: Vec<SequenceRun> = Vec::new();
+    for slot in store.open_slots(Some(project)).await? {
+        for id in slot.value.open() {
+            let run = store.run(id).await?;
+            if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value) {
+                deliveries.push((**run).clone());
+            }
+            records.runs.read(id.clone(), run);
+        }
+        records.slots.read(slot.value.service.clone(), Some(slot));
+    }
+    deliveries.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+    let mut stages = Stages::new();
+    for run in deliveries {
+        let Some(id) = &run.plan else { continue };
+        let Some(plan) = store.plan_of(id, &run.service.service).await? else { continue };
+        note(&mut stages, &run, &plan);
+    }
+    Ok(stages)
+}
+
+fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan) {
+    let service = &run.service.service;
+    let keys = |changes: &[Change]| changes.iter().map(|change| change.key.clone()).collect();
+    let mut note = |stage: &StageName, brought: UnderWay| {
+        stages.entry(stage.clone()).or_default().under_way.entry(service.clone()).or_insert(brought);
+    };
+    note(&run.service.stage, UnderWay { content: run.content.clone(), here: true, keys: keys(&run.changes) });
+    for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
+        if let Some(part) = stage.service(service) {
+            note(&stage.stage, UnderWay { content: part.content.clone(), here: false, keys: keys(&part.changes) });
+        }
+    }
+}

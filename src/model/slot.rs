@@ -1,0 +1,57 @@
+//! The slot of a service in a stage: the right to change it, as a record.
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{CommitId, Digest, RunId, ServiceKey};
+use super::time::Timestamp;
+
+/// Who may change a service in a stage now, and who comes after. It stays when nobody is left, so that two who come at
+/// once write the same record.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SlotState {
+    /// Whose slot.
+    pub service: ServiceKey,
+    /// The sequence run that has it.
+    pub holder: Option<RunId>,
+    /// Who waits, oldest first.
+    pub waiting: Vec<RunId>,
+    /// The last delivery that ended, other than by being superseded: what is to be retried if it failed.
+    pub last_delivery: Option<RunId>,
+}
+
+impl SlotState {
+    /// A slot that nobody has or waits for.
+    pub fn free(service: ServiceKey) -> Self {
+        Self { service, holder: None, waiting: Vec::new(), last_delivery: None }
+    }
+
+    /// Everybody who has it or waits for it.
+    pub fn open(&self) -> impl Iterator<Item = &RunId> {
+        self.holder.iter().chain(&self.waiting)
+    }
+
+    /// Whether nobody has it or waits for it.
+    pub fn is_free(&self) -> bool {
+        self.open().next().is_none()
+    }
+}
+
+/// Content of a service that passed a stage's delivery sequence.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct PassedKey {
+    /// Which service in which stage.
+    pub service: ServiceKey,
+    /// The content: of everything that the service declares there, without commit ids.
+    pub content: Digest,
+}
+
+/// That content passed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PassedState {
+    /// What passed where.
+    pub key: PassedKey,
+    /// On which revision, the last time.
+    pub commit: CommitId,
+    /// When, the last time.
+    pub at: Timestamp,
+}
