@@ -4,6 +4,7 @@
 
 mod crash;
 mod ending;
+mod kernel;
 mod once;
 mod replicas;
 mod running;

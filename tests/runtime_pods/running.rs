@@ -187,6 +187,18 @@ async fn a_command_runs_beside_a_pod_in_its_environment() {
 }
 
 #[tokio::test]
+async fn a_shim_needs_no_instance_of_inotify() {
+    let world = World::new();
+    let pod = serving("exec sleep 600");
+    world.start(&pod).await;
+    world.ready(&pod).await;
+    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", world.shim_pid(&pod))).unwrap();
+    let targets: Vec<_> = descriptors.map(|entry| std::fs::read_link(entry.unwrap().path()).unwrap()).collect();
+    assert!(!targets.is_empty());
+    assert!(!targets.iter().any(|target| target.to_string_lossy().contains("inotify")), "{targets:?}");
+}
+
+#[tokio::test]
 async fn a_shim_is_small() {
     let world = World::new();
     let pod = serving("exec sleep 1000");

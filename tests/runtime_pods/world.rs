@@ -206,6 +206,7 @@ impl Drop for World {
                 .and_then(|text| serde_json::from_slice::<Value>(&text).ok())
                 .and_then(|status| status["shim"]["pid"].as_i64());
             std::fs::write(dir.join("stop"), "").ok();
+            wake(dir);
             let since = Instant::now();
             while shim.is_some_and(|pid| lives(i32::try_from(pid).unwrap()))
                 && since.elapsed() < Duration::from_secs(10)
@@ -214,6 +215,13 @@ impl Drop for World {
             }
         }
     }
+}
+
+/// Tells the shim of the pod in `dir`, if one listens, to look around.
+fn wake(dir: &Path) {
+    let flags = rustix::fs::OFlags::WRONLY | rustix::fs::OFlags::NONBLOCK;
+    let pipe = rustix::fs::open(dir.join("wake"), flags, rustix::fs::Mode::empty());
+    pipe.and_then(|pipe| rustix::io::write(pipe, b"!")).ok();
 }
 
 /// Whether a process runs; one that only waits to be reaped does not.

@@ -32,6 +32,7 @@ mod record;
 mod shim;
 mod status;
 mod volume;
+mod wake;
 
 mod allow;
 mod exec;

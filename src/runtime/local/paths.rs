@@ -124,6 +124,11 @@ impl PodDir {
         self.0.join("stop")
     }
 
+    /// `wake`: a pipe by which its shim is told to look around.
+    pub fn wake(&self) -> PathBuf {
+        self.0.join("wake")
+    }
+
     /// `logs/<container>.log`; older parts end in `.1` and `.2`.
     pub fn log(&self, container: &str) -> PathBuf {
         self.0.join("logs").join(format!("{container}.log"))

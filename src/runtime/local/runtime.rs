@@ -26,6 +26,7 @@ use super::start::{self, Surroundings};
 use super::status::PodStatus;
 use super::table::{Entry, Table};
 use super::volume;
+use super::wake;
 use super::watch::{self, ShimWatch};
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -64,7 +65,7 @@ impl fmt::Debug for LocalOptions {
 #[derive(Debug)]
 pub struct LocalRuntime {
     inner: Arc<Inner>,
-    _watcher: RecommendedWatcher,
+    _watcher: Option<RecommendedWatcher>,
 }
 
 /// What is shared with the tasks that watch.
@@ -89,7 +90,7 @@ impl LocalRuntime {
         let (allow, table, starting) = Default::default();
         let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);
         let inner = Arc::new(Inner { root, options, allow, table, starting, shims: Arc::clone(&shims) });
-        let watcher = watch::watch_changes(&inner.root.changes(), Arc::downgrade(&inner))?;
+        let watcher = watch::watch_changes(&inner.root.changes(), &Arc::downgrade(&inner))?;
         inner.take_over()?;
         let runtime = Arc::downgrade(&inner);
         let thread = std::thread::Builder::new().name("shims".to_owned());
@@ -176,10 +177,15 @@ impl Inner {
         }
     }
 
-    /// Looks at all pods again.
-    pub(super) fn refresh_all(&self) {
+    /// Looks at each pod again, and announces those that changed.
+    pub(super) fn refresh_each(&self) {
         let ids = self.table().ids();
         ids.iter().for_each(|id| self.refresh(id));
+    }
+
+    /// Looks at all pods again, and announces that anything may have changed.
+    pub(super) fn refresh_all(&self) {
+        self.refresh_each();
         self.announce(RuntimeChange::Everything);
     }
 
@@ -300,6 +306,7 @@ impl Inner {
             return Ok(());
         };
         files::write_whole(&dir.stop(), dir.path(), b"", Durability::Durable)
+            .and_then(|()| wake::wake(&dir))
             .or_transient(|| format!("cannot ask pod `{id}` to end"))?;
         if let Some(entry) = self.table().get_mut(id) {
             entry.stop_requested = true;

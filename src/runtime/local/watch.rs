@@ -16,15 +16,37 @@ use super::runtime::Inner;
 use crate::error::{Context, Result};
 use crate::model::pod::PodId;
 
+/// How often pods are read where they cannot be watched.
+const POLLING: Duration = Duration::from_millis(500);
 /// How long a pod may be without a shim after one ended at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
-/// Looks at every pod that a shim says has changed, for as long as the result lives.
-pub(super) fn watch_changes(folder: &Path, runtime: Weak<Inner>) -> Result<RecommendedWatcher> {
-    let wrong = || format!("cannot watch `{}`", folder.display());
-    let mut watcher = notify::recommended_watcher(Listener(runtime)).or_transient(wrong)?;
-    watcher.watch(folder, RecursiveMode::NonRecursive).or_transient(wrong)?;
-    Ok(watcher)
+/// Refreshes every pod that a shim says has changed, for as long as the result lives. A user has few instances of inotify
+/// (`fs.inotify.max_user_instances`), and other programs need some too: where none is left, all pods are read regularly.
+pub(super) fn watch_changes(folder: &Path, runtime: &Weak<Inner>) -> Result<Option<RecommendedWatcher>> {
+    let watched = notify::recommended_watcher(Listener(Weak::clone(runtime))).and_then(|mut watcher| {
+        watcher.watch(folder, RecursiveMode::NonRecursive)?;
+        Ok(watcher)
+    });
+    match watched {
+        Ok(watcher) => Ok(Some(watcher)),
+        Err(error) => {
+            tracing::warn!(%error, every = ?POLLING, "pods cannot be watched, and are read regularly instead");
+            let runtime = Weak::clone(runtime);
+            let thread = std::thread::Builder::new().name("pods".to_owned());
+            thread.spawn(move || poll_pods(&runtime)).or_transient(|| "cannot start a thread".to_owned())?;
+            Ok(None)
+        }
+    }
+}
+
+/// Refreshes all pods again and again, as long as there is a runtime.
+fn poll_pods(runtime: &Weak<Inner>) {
+    while let Some(runtime) = runtime.upgrade() {
+        runtime.refresh_each();
+        drop(runtime);
+        std::thread::sleep(POLLING);
+    }
 }
 
 struct Listener(Weak<Inner>);

@@ -70,7 +70,7 @@ fn supervise(dir: &PodDir) -> Result<()> {
     }
     report.intend()?;
     let supervisor = Supervisor::new(dir, &record, &SystemClock, report);
-    supervisor.or_transient(|| "cannot watch the pod's folder".to_owned())?.run();
+    supervisor.or_transient(|| "cannot listen to the daemon".to_owned())?.run();
     cgroup::remove(&record.uid);
     Ok(())
 }

@@ -2,11 +2,9 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fs::inotify;
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
 use super::super::files;
@@ -16,6 +14,7 @@ use super::super::paths::PodDir;
 use super::super::process::{Belonging, kill_all, sweep};
 use super::super::record::PodRecord;
 use super::super::status::{ContainerStatus, PodStatus};
+use super::super::wake::Wake;
 use super::child::{Child, News};
 use super::handlers::Handlers;
 use super::machine::{Effect, Event, HandlerKey, Machine, Stage};
@@ -28,7 +27,7 @@ use crate::model::time::Timestamp;
 
 /// How often orphans that were adopted are waited for, if nothing else happens.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How often is looked while connections drain, the rest is swept, or the disk is full.
+/// The pause between two tries while connections drain, the rest is swept, or the disk is full.
 const SHORT_PAUSE: Duration = Duration::from_millis(20);
 /// How long a container's leftovers may resist before the loop goes on.
 const CLEAN_PATIENCE: Duration = Duration::from_secs(1);
@@ -43,7 +42,7 @@ pub(super) struct Supervisor<'a> {
     slots: Vec<Slot>,
     handlers: Handlers,
     report: Report,
-    folder: OwnedFd,
+    wake: Wake,
     stop_seen: bool,
     unreported: bool,
     ready_since: Option<Timestamp>,
@@ -65,8 +64,7 @@ impl<'a> Supervisor<'a> {
         clock: &'a dyn Clock,
         report: Report,
     ) -> io::Result<Self> {
-        let folder = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC)?;
-        inotify::add_watch(&folder, dir.path(), inotify::WatchFlags::CREATE | inotify::WatchFlags::MOVED_TO)?;
+        let wake = Wake::listen(dir)?;
         let slot = |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name)), status: unstarted(name) };
         Ok(Self {
             dir,
@@ -77,7 +75,7 @@ impl<'a> Supervisor<'a> {
             slots: record.containers().map(|container| slot(&container.name)).collect(),
             handlers: Handlers::default(),
             report,
-            folder,
+            wake,
             stop_seen: false,
             unreported: false,
             ready_since: None,
@@ -109,7 +107,7 @@ impl<'a> Supervisor<'a> {
         let due = [self.machine.next_due(), self.handlers.next_due()].into_iter().flatten().min();
         let pause = due.map_or(most, |due| due.saturating_sub(self.now()).min(most));
         let timeout = Timespec::try_from(pause).ok();
-        let mut fds = vec![PollFd::new(&self.folder, PollFlags::IN)];
+        let mut fds = vec![PollFd::new(self.wake.source(), PollFlags::IN)];
         let children = self.slots.iter().filter_map(|slot| slot.child.as_ref());
         fds.extend(children.flat_map(Child::sources).map(|fd| PollFd::new(fd, PollFlags::IN)));
         self.handlers.sources(&mut fds);
@@ -140,8 +138,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop_requested(&mut self) -> Option<Event> {
-        let mut buffer = [0_u8; 4096];
-        while matches!(rustix::io::read(&self.folder, &mut buffer), Ok(count) if count > 0) {}
+        self.wake.take();
         self.stop_seen = self.stop_seen || self.dir.stop().exists();
         (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
     }
