@@ -3,7 +3,7 @@
 pub mod app;
 pub mod commands;
 pub mod housekeeping;
-mod report_lane;
+pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;
 pub mod state_folder;

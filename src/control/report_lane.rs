@@ -27,9 +27,9 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(30);
 
 /// Writes for one writer.
-pub(super) struct ReportLane {
+pub(crate) struct ReportLane {
     driver: Driver,
-    asked: Arc<WriterLane>,
+    pub(crate) asked: Arc<WriterLane>,
     writer: Arc<dyn StatusWriter>,
     writes: Arc<Semaphore>,
     health: Mutex<Health>,
@@ -77,7 +77,7 @@ impl ReportLane {
     }
 
     /// Reports everything that is due; says how long nothing more will come by itself.
-    pub(super) async fn work(&self) -> Result<Duration> {
+    pub(crate) async fn work(&self) -> Result<Duration> {
         if self.asked.takes_retry() {
             self.expect_more();
             self.revive(1).await?;
@@ -101,6 +101,12 @@ impl ReportLane {
     /// When something comes due that is not due now.
     pub(super) async fn next_due(&self) -> Result<Option<Timestamp>> {
         self.driver.store.next_due(&self.asked.lane(), self.driver.clock.now()).await
+    }
+
+    /// When it is to work again although nobody asks it to.
+    pub(crate) async fn next_work(&self) -> Result<Option<Timestamp>> {
+        let rests_until = self.health().rests_until;
+        if self.driver.clock.now() < rests_until { Ok(Some(rests_until)) } else { self.next_due().await }
     }
 
     async fn report(&self, row: &OutboxRow) -> Result<()> {

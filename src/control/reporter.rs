@@ -78,7 +78,8 @@ impl StatusReporter {
         Ok(next)
     }
 
-    fn lanes(&self) -> Vec<Arc<ReportLane>> {
+    /// The lanes of all writers.
+    pub(crate) fn lanes(&self) -> Vec<Arc<ReportLane>> {
         self.lanes.read().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }

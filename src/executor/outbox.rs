@@ -38,7 +38,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Performs what the outbox holds.
 #[derive(Clone, Debug)]
 pub struct Outbox {
-    lanes: [Worker; 2],
+    pub(crate) lanes: [Worker; 2],
 }
 
 impl Outbox {
@@ -86,7 +86,7 @@ impl Outbox {
 
 /// Performs the actions of one lane.
 #[derive(Clone, Debug)]
-struct Worker {
+pub(crate) struct Worker {
     performer: Performer,
     lane: Lane,
     hands: Arc<Semaphore>,
@@ -150,14 +150,16 @@ impl Worker {
         Ok(!rows.is_empty())
     }
 
-    async fn claim(&self, most: usize) -> Result<Vec<OutboxRow>> {
+    /// Takes what is due and has nobody who performs it.
+    pub(crate) async fn claim(&self, most: usize) -> Result<Vec<OutboxRow>> {
         if most == 0 {
             return Ok(Vec::new());
         }
         self.performer.driver.claim(&self.lane, u32::try_from(most).unwrap_or(u32::MAX)).await
     }
 
-    async fn next_due(&self) -> Result<Option<Timestamp>> {
+    /// When something comes due that is not due now.
+    pub(crate) async fn next_due(&self) -> Result<Option<Timestamp>> {
         let driver = &self.performer.driver;
         driver.store.next_due(&self.lane, driver.clock.now()).await
     }
@@ -170,7 +172,8 @@ impl Worker {
         }
     }
 
-    async fn perform(&self, row: &OutboxRow) -> Result<()> {
+    /// Performs a row that was claimed.
+    pub(crate) async fn perform(&self, row: &OutboxRow) -> Result<()> {
         let performed = match &row.action {
             Ok(action) => self.performer.perform(&row.run, action).await,
             Err(problem) => Err(Failure::stalled(problem.clone())),
@@ -214,7 +217,7 @@ impl Worker {
     }
 
     /// An image was prepared: what waits for one is due now.
-    async fn runtime_changed(&self, change: &Result<RuntimeChange, broadcast::error::RecvError>) {
+    pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, broadcast::error::RecvError>) {
         if matches!(change, Ok(RuntimeChange::Pod(..))) {
             return;
         }

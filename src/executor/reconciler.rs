@@ -60,8 +60,8 @@ struct Problem {
 
 /// What is to be reconciled next, and when.
 #[derive(Debug, Default)]
-struct WorkQueue {
-    everything: bool,
+pub(crate) struct WorkQueue {
+    pub(crate) everything: bool,
     objects: bool,
     namespaces: BTreeSet<Namespace>,
     configs: BTreeSet<ConfigKey>,
@@ -83,7 +83,7 @@ impl Reconciler {
     pub async fn run(self, stop: CancellationToken) {
         let mut touched = self.driver.changes();
         let mut changes = self.runtime.changes();
-        let mut queue = WorkQueue { everything: true, ..WorkQueue::default() };
+        let mut queue = WorkQueue::everything();
         let mut resync = tokio::time::interval(RESYNC);
         while !stop.is_cancelled() {
             if let Err(failure) = self.reconcile(&mut queue).await {
@@ -113,12 +113,13 @@ impl Reconciler {
     /// # Errors
     /// If the store or the runtime cannot be read.
     pub async fn reconcile_everything(&self) -> Result<Option<Timestamp>> {
-        let mut queue = WorkQueue { everything: true, ..WorkQueue::default() };
+        let mut queue = WorkQueue::everything();
         self.reconcile(&mut queue).await?;
         Ok(queue.later.into_values().min())
     }
 
-    async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
+    /// Works the queue off.
+    pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
         let everything = std::mem::take(&mut queue.everything);
         let objects = std::mem::take(&mut queue.objects) || everything;
         if objects {
@@ -316,7 +317,12 @@ fn pod_problem(state: &ConfigState, pods: &[ObservedPod]) -> Option<String> {
 }
 
 impl WorkQueue {
-    fn touched(&mut self, change: Result<Touched, RecvError>) {
+    /// Everything is to be reconciled.
+    pub(crate) fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
+    pub(crate) fn touched(&mut self, change: Result<Touched, RecvError>) {
         match change {
             Ok(touched) => {
                 self.configs.extend(touched.configs);
@@ -326,7 +332,7 @@ impl WorkQueue {
         }
     }
 
-    fn changed(&mut self, change: Result<RuntimeChange, RecvError>) {
+    pub(crate) fn changed(&mut self, change: Result<RuntimeChange, RecvError>) {
         match change {
             Ok(RuntimeChange::Pod(_, PodOwner::Version { config, .. })) => {
                 self.configs.insert(config);
@@ -339,10 +345,15 @@ impl WorkQueue {
     }
 
     fn next(&self, now: Timestamp) -> Duration {
-        self.later.values().min().map_or(RESYNC, |at| at.since(now).max(Duration::from_millis(1)))
+        self.next_due().map_or(RESYNC, |at| at.since(now).max(Duration::from_millis(1)))
     }
 
-    fn come_due(&mut self, now: Timestamp) {
+    /// When something of it comes due by itself.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        self.later.values().min().copied()
+    }
+
+    pub(crate) fn come_due(&mut self, now: Timestamp) {
         let due: Vec<ConfigKey> = self.later.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
         for key in due {
             self.later.remove(&key);

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::ids::Namespace;
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, Pod, PodId, PodPhase, ReplicaSet};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::{
     ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
@@ -67,6 +67,7 @@ struct State {
     behaviours: Vec<(String, Behaviour)>,
     unprepared: BTreeSet<String>,
     deeds: Vec<Deed>,
+    announced: u64,
 }
 
 impl PretendedRuntime {
@@ -147,7 +148,34 @@ impl PretendedRuntime {
         }
     }
 
+    /// How often anything changed.
+    pub fn announced(&self) -> u64 {
+        self.state().announced
+    }
+
+    /// The pods that are known with what they were started as, sorted by name, ended ones included.
+    pub fn templates(&self) -> Vec<(Pod, ObservedPod)> {
+        self.state().pods.values().cloned().collect()
+    }
+
+    /// Whatever hangs or lingers comes to its end: it becomes ready, succeeds, or is gone.
+    pub fn finish(&self) {
+        let succeeded = PodPhase::Ended { outcome: PodOutcome::Succeeded };
+        for pod in self.pods() {
+            match (&pod.phase, &pod.owner) {
+                (PodPhase::Starting, PodOwner::Run { .. }) | (PodPhase::Stopping, _) => {
+                    self.set_phase(&pod.id, succeeded.clone());
+                }
+                (PodPhase::Starting, PodOwner::Version { .. }) => {
+                    self.set_phase(&pod.id, PodPhase::Ready { since: self.clock.now() });
+                }
+                (PodPhase::Ready { .. } | PodPhase::Ended { .. }, _) => {}
+            }
+        }
+    }
+
     fn announce(&self, change: RuntimeChange) {
+        self.state().announced += 1;
         drop(self.changes.send(change)); // nobody listening is fine
     }
 

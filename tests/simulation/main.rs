@@ -4,6 +4,7 @@
 
 mod crash;
 mod deliveries;
+mod interleavings;
 mod mortal;
 mod ownership;
 mod random;

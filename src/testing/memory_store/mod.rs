@@ -30,6 +30,7 @@ struct Content {
     /// Grows with every process that takes the store over. Not part of the tables, so that a restored copy shuts out
     /// whoever worked on what it replaces.
     fence: u64,
+    commits: u64,
     copies: BTreeMap<PathBuf, Tables>,
 }
 
@@ -49,6 +50,16 @@ impl MemoryDisk {
         let mut content = self.content();
         content.fence += 1;
         MemoryStore { disk: self.clone(), clock, fence: content.fence, claims: Mutex::default() }
+    }
+
+    /// Reads the store beside whoever has it; nothing can be written so.
+    pub fn read(&self, clock: Arc<dyn Clock>) -> MemoryStore {
+        MemoryStore { disk: self.clone(), clock, fence: 0, claims: Mutex::default() }
+    }
+
+    /// How often anything was written; grows with every commit.
+    pub fn commits(&self) -> u64 {
+        self.content().commits
     }
 
     /// Puts a copy that [`Store::backup`] wrote in the place of what is there; no process may be using it.
@@ -120,6 +131,7 @@ impl Store for MemoryStore {
         let performed: Vec<OutboxId> = transaction.writes.iter().filter_map(ends_claim).collect();
         write::apply(&mut tables, transaction, now).map_err(|what| CommitError::Conflict { what })?;
         content.tables = tables;
+        content.commits += 1;
         let mut claims = self.claims();
         performed.iter().for_each(|id| drop(claims.remove(id)));
         Ok(())

@@ -9,8 +9,9 @@ use crate::error::{Failure, Result};
 use crate::manifest::digest;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
-use crate::model::project::{Project, TaskDefinition};
+use crate::model::project::{Project, StatusDetail, TaskDefinition};
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
 use crate::testing::world;
 
@@ -18,17 +19,40 @@ use crate::testing::world;
 type Settings = BTreeMap<String, String>;
 
 /// What the files declare.
-#[derive(Debug, Default)]
-pub(super) struct Declared {
+#[derive(Clone, Debug)]
+pub(crate) struct Declared {
+    pub(crate) name: ProjectName,
+    statuses: StatusDetail,
     shipyard: Shipyard,
     tasks: BTreeMap<String, TaskDefinition>,
     objects: BTreeMap<StageName, BTreeMap<ObjectKey, Settings>>,
 }
 
+impl Default for Declared {
+    fn default() -> Self {
+        Self {
+            name: ProjectName::new("shop"),
+            statuses: StatusDetail::Hooks,
+            shipyard: Shipyard::default(),
+            tasks: BTreeMap::new(),
+            objects: BTreeMap::new(),
+        }
+    }
+}
+
 impl Declared {
+    /// Whether a line edits files.
+    pub(crate) fn knows(words: &[&str]) -> bool {
+        const VERBS: [&str; 8] =
+            ["project", "statuses", "shipyard", "triggered", "task", "declare", "object", "remove"];
+        words.first().is_some_and(|verb| VERBS.contains(verb))
+    }
+
     /// Edits the files.
-    pub(super) fn change(&mut self, words: &[&str]) -> Result<()> {
+    pub(crate) fn change(&mut self, words: &[&str]) -> Result<()> {
         match words {
+            ["project", name] => self.name = ProjectName::new(*name),
+            ["statuses", "auto"] => self.statuses = StatusDetail::Auto,
             ["shipyard", stages @ ..] => {
                 self.shipyard.stages = stages.iter().map(|word| stage(word)).collect::<Result<_>>()?;
             }
@@ -68,15 +92,17 @@ impl Declared {
     }
 
     /// The project that a push of these files reads as.
-    pub(super) fn project(&self) -> Result<Project> {
+    pub(crate) fn project(&self) -> Result<Project> {
         let mut project = world::project(self.shipyard.clone(), &[]);
         for stage in &mut project.stages {
+            stage.namespace = default_namespace(&self.name, &stage.name);
             stage.tasks = self.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect();
             for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
                 stage.objects.insert(Arc::new(object(key, settings)?));
             }
         }
-        project.name = ProjectName::new("shop");
+        project.name = self.name.clone();
+        project.statuses = self.statuses;
         Ok(project)
     }
 }

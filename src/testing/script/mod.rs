@@ -23,13 +23,12 @@
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
-mod declared;
+pub(crate) mod declared;
 mod show;
 
 use std::path::Path;
 use std::time::Duration;
 
-use crate::clock::Clock;
 use crate::control::commands::by_hand;
 use crate::error::{Context, Failure, Result};
 use crate::model::hold::HoldScope;
@@ -101,7 +100,7 @@ impl Play<'_> {
 
     async fn command(&mut self, words: &[&str]) -> Result<()> {
         match words {
-            ["shipyard" | "triggered" | "task" | "declare" | "object" | "remove", ..] => self.declared.change(words),
+            _ if Declared::knows(words) => self.declared.change(words),
             ["push" | "allow-prune" | "sync"] => self.push(words[0]).await,
             ["reconcile"] => self.world.reconcile().await,
             ["settle"] => self.world.settle().await.map(|_| ()),
@@ -146,28 +145,12 @@ impl Play<'_> {
             }
             ["hold-image", part] => runtime.hold_image(part, true),
             ["free-image", part] => runtime.hold_image(part, false),
-            ["finish"] => self.finish(),
+            ["finish"] => runtime.finish(),
             ["reboot"] => runtime.reboot(),
             ["lose", pod] => runtime.lose(&pod_id(pod)?),
             _ => return Err(Failure::stalled("this is no command")),
         }
         Ok(())
-    }
-
-    /// Whatever hangs or lingers comes to its end.
-    fn finish(&self) {
-        let runtime = &self.world.runtime;
-        for pod in runtime.pods() {
-            let succeeded = PodPhase::Ended { outcome: PodOutcome::Succeeded };
-            match (&pod.phase, &pod.owner) {
-                (PodPhase::Starting, PodOwner::Run { .. }) => runtime.set_phase(&pod.id, succeeded),
-                (PodPhase::Starting, PodOwner::Version { .. }) => {
-                    runtime.set_phase(&pod.id, PodPhase::Ready { since: self.world.clock.now() });
-                }
-                (PodPhase::Stopping, _) => runtime.set_phase(&pod.id, succeeded),
-                (PodPhase::Ready { .. } | PodPhase::Ended { .. }, _) => {}
-            }
-        }
     }
 
     /// In the first stage, every deployment config serves what is declared, unless that was attempted and failed or must
@@ -324,12 +307,12 @@ impl Play<'_> {
     }
 }
 
-fn number<T: std::str::FromStr>(word: &str) -> Result<T> {
+pub(crate) fn number<T: std::str::FromStr>(word: &str) -> Result<T> {
     word.parse().map_err(|_malformed| Failure::stalled(format!("`{word}` is no number")))
 }
 
 /// `11m`, `90s`, `500ms`, `1h`.
-fn duration(word: &str) -> Result<Duration> {
+pub(crate) fn duration(word: &str) -> Result<Duration> {
     let digits = word.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(word.len());
     let count: u64 = number(&word[..digits])?;
     let unit = match &word[digits..] {

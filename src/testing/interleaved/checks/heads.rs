@@ -1,0 +1,125 @@
+//! What the heads of all repositories come to once nothing is under way any more.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::executor::drive::Driver;
+use crate::model::deployment_config::DeploymentConfigSpec;
+use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
+use crate::model::object::{Kind, Object};
+use crate::model::state::{Attempt, RevisionResult, RevisionState, spec_of};
+use crate::testing::interleaved::checks::{Held, Invariant, Violation};
+use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::interleaved::hosting::Commit;
+use crate::testing::interleaved::people::now;
+use crate::testing::interleaved::sync;
+
+/// A look at all heads.
+pub(super) struct Heads<'a> {
+    pub(super) driver: &'a Driver,
+    pub(super) around: &'a Surroundings,
+}
+
+impl Heads<'_> {
+    /// Each head was looked at, and is what runs.
+    pub(super) fn check(&self) -> Held {
+        for name in self.around.hosting.repositories() {
+            let Some(head) = self.around.hosting.head(&name) else { continue };
+            let state = now(self.driver.store.repository(&name))?.map(|state| state.value);
+            if state.as_ref().is_some_and(|state| state.down) {
+                continue; // it is looked at once it comes up
+            }
+            let Some(state) = state.filter(|state| state.seen.as_ref() == Some(&head.id)) else {
+                let what = format!("nobody looked at {} of {name}", head.id.short());
+                return Ok(Err(Violation::new(Invariant::HeadsAreSeen, what)));
+            };
+            if state.applied.as_ref() != Some(&head.id) {
+                continue;
+            }
+            for held in [self.plan_is_empty(&name, &head)?, self.head_runs(&head)?] {
+                if held.is_err() {
+                    return Ok(held);
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Every project that some head declares has exactly one repository whose revisions are applied.
+    pub(super) fn one_owner(&self) -> Held {
+        let mut owners: BTreeMap<ProjectName, Vec<RepositoryName>> = BTreeMap::new();
+        for name in self.around.hosting.repositories() {
+            let Some(head) = self.around.hosting.head(&name) else { continue };
+            let owners = owners.entry(head.project.name.clone()).or_default();
+            let revision = now(self.driver.store.revision(&name, head.id.as_str()))?;
+            if revision.is_some_and(|revision| !is_turned_away(&revision)) {
+                owners.push(name);
+            }
+        }
+        let wrong = owners.into_iter().find(|(_, owners)| owners.len() != 1);
+        Ok(match wrong {
+            Some((project, owners)) => {
+                let what = format!("{} repositories have project {project}: {owners:?}", owners.len());
+                Err(Violation::new(Invariant::OneOwner, what))
+            }
+            None => Ok(()),
+        })
+    }
+
+    fn plan_is_empty(&self, name: &RepositoryName, head: &Commit) -> Held {
+        for run in now(sync::would_start(self.driver, name, head))? {
+            if !self.is_held(&run.service)? {
+                let changes = run.changes.iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
+                let what = format!("{} would start: {}", run.service, changes.collect::<Vec<_>>().join(", "));
+                return Ok(Err(Violation::new(Invariant::PlanIsEmpty, what)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn is_held(&self, service: &ServiceKey) -> Result<bool> {
+        let ServiceKey { project, stage, service } = service;
+        Ok(now(self.driver.store.holds())?.iter().any(|hold| hold.scope.covers(project, stage, service)))
+    }
+
+    /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, or
+    /// must not start.
+    fn head_runs(&self, head: &Commit) -> Held {
+        let Some(stage) = head.project.stages.first() else { return Ok(Ok(())) };
+        for declared in stage.objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
+            let key = ConfigKey {
+                project: head.project.name.clone(),
+                stage: stage.name.clone(),
+                name: declared.key.name.clone(),
+            };
+            let service = ServiceKey {
+                project: key.project.clone(),
+                stage: key.stage.clone(),
+                service: declared.service.clone(),
+            };
+            let starts_by_itself = |spec: DeploymentConfigSpec| !spec.paused && spec.has_config_change_trigger();
+            if !spec_of(declared).is_ok_and(starts_by_itself) || self.is_held(&service)? {
+                continue;
+            }
+            let state = now(self.driver.store.config(&key))?.map(|state| state.value);
+            let template = |object: &Object| object.content.pointer("/spec/template").cloned();
+            let is_right = state.is_some_and(|state| {
+                let failed =
+                    |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
+                let serves = |object: &Object| template(object) == template(declared);
+                state.serving.as_ref().is_some_and(|it| serves(&it.object))
+                    || state.attempted.as_ref().is_some_and(failed)
+            });
+            if !is_right {
+                let what = format!("{key} does not serve what {} declares", head.id.short());
+                return Ok(Err(Violation::new(Invariant::HeadRuns, what)));
+            }
+        }
+        Ok(Ok(()))
+    }
+}
+
+/// Whether a revision is refused because another repository has its project.
+fn is_turned_away(revision: &RevisionState) -> bool {
+    matches!(&revision.result, RevisionResult::Refused { reason } if reason.contains("declares project"))
+}

@@ -1,0 +1,181 @@
+//! What must hold: after every turn, and once everything has come to rest.
+
+mod heads;
+mod pods;
+mod rest;
+mod slots;
+mod statuses;
+
+use std::fmt;
+use std::sync::Arc;
+
+use crate::error::Result;
+use crate::executor::drive::Driver;
+use crate::testing::interleaved::checks::pods::Pods;
+use crate::testing::interleaved::checks::slots::Slots;
+use crate::testing::interleaved::daemon::Surroundings;
+
+/// What holds in every story, whatever happens in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Invariant {
+    /// Nothing goes on for ever without time passing.
+    ComesToRest,
+    /// Of the runs of a slot at most one is under way.
+    OneRunPerSlot,
+    /// A held service is not started, except to go back to what ran before.
+    HoldsHold,
+    /// No ready pod is ended while that leaves fewer than promised.
+    PodsAsPromised,
+    /// A deployment config has one hook under way.
+    OneHookAtOnce,
+    /// Every run ends, unless it waits for a person.
+    EveryRunEnds,
+    /// What is down runs nothing.
+    DownIsDown,
+    /// The pods that are there are those of the version, and of the content, that the record names.
+    RecordedServes,
+    /// The record credits a commit with what serves that declares it.
+    CreditIsDue,
+    /// What became of a hook or task is what became of a pod that was started for it.
+    OwnPods,
+    /// A head that was pushed was looked at.
+    HeadsAreSeen,
+    /// Of repositories that declare one project exactly one has it.
+    OneOwner,
+    /// Planning the head again starts nothing.
+    PlanIsEmpty,
+    /// What is declared serves, unless it was tried and failed.
+    HeadRuns,
+    /// What stands on a commit is what a rendering says that knows nothing of earlier ones.
+    StatusesAreFresh,
+    /// Nothing on a commit says that something is still to come.
+    StatusesEnd,
+}
+
+/// Something that does not hold.
+#[derive(Clone, Debug)]
+pub struct Violation {
+    /// What should.
+    pub invariant: Invariant,
+    /// What is instead.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}: {}", self.invariant, self.what)
+    }
+}
+
+impl Violation {
+    fn new(invariant: Invariant, what: impl Into<String>) -> Self {
+        Self { invariant, what: what.into() }
+    }
+
+    /// Turns are taken without end.
+    pub(super) fn restless() -> Self {
+        Self::new(Invariant::ComesToRest, "turns are taken without end")
+    }
+}
+
+/// When it is looked whether everything has come to where it should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Moment {
+    /// What people held or took down is still so.
+    Untouched,
+    /// Nothing is held or down any more, and every head was looked at again.
+    Freed,
+}
+
+/// Whether something holds, if it could be found out.
+pub(super) type Held = Result<Result<(), Violation>>;
+
+/// Looks at everything without taking part.
+#[derive(Debug)]
+pub(super) struct Checks {
+    /// Reads the store beside the daemon.
+    driver: Driver,
+    commits: u64,
+    announced: u64,
+    slots: Slots,
+    pods: Pods,
+    /// Whether the store was lost or replaced by a copy: then hosts may show what nobody remembers.
+    another_store: bool,
+    /// All that matters, if not everything does.
+    only: Option<Invariant>,
+}
+
+impl Checks {
+    /// Nothing was seen yet; only one thing matters, or everything.
+    pub(super) fn new(around: &Surroundings, only: Option<Invariant>) -> Self {
+        let store = Arc::new(around.disk.read(around.clock.clone()));
+        let driver = Driver::new(store, around.clock.clone(), Arc::new(crate::clock::CountingIds::default()));
+        let (slots, pods) = (Slots::default(), Pods::default());
+        Self { driver, commits: 0, announced: 0, slots, pods, another_store: false, only }
+    }
+
+    /// The store was lost or replaced by an earlier copy of it.
+    pub(super) fn store_changed_hands(&mut self) {
+        self.another_store = true;
+        self.slots = Slots::default();
+    }
+
+    /// What must hold after every turn, as far as anything has changed in it.
+    pub(super) fn after_turn(&mut self, around: &Surroundings) -> Held {
+        let commits = around.disk.commits();
+        if commits != self.commits {
+            self.commits = commits;
+            self.pods.promises(&*self.driver.store)?;
+            if let Err(violation) = self.slots.check(&*self.driver.store)?
+                && self.matters(&violation)
+            {
+                return Ok(Err(violation));
+            }
+        }
+        let announced = around.runtime.announced();
+        if announced != self.announced {
+            self.announced = announced;
+            if let Err(violation) = self.pods.check(&around.runtime)?
+                && self.matters(&violation)
+            {
+                return Ok(Err(violation));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// Nothing can happen now without time passing.
+    pub(super) fn rested(&mut self) {
+        self.pods.rested();
+    }
+
+    fn matters(&self, violation: &Violation) -> bool {
+        self.only.is_none_or(|only| only == violation.invariant)
+    }
+
+    /// What must hold once nothing is under way any more.
+    pub(super) fn at_rest(&self, around: &Surroundings, moment: Moment) -> Held {
+        let store = &*self.driver.store;
+        let rest = rest::At { store, around, moment };
+        let heads = heads::Heads { driver: &self.driver, around };
+        let checks: [&dyn Fn() -> Held; 9] = [
+            &|| rest.runs_ended(),
+            &|| rest.down_is_down(),
+            &|| rest.record_serves(),
+            &|| rest.own_pods(),
+            &|| heads.one_owner(),
+            &|| heads.check(),
+            &|| rest.credit(),
+            &|| if self.another_store { Ok(Ok(())) } else { statuses::fresh(store, around) },
+            &|| statuses::ended(store, around),
+        ];
+        for check in checks {
+            if let Err(violation) = check()?
+                && self.matters(&violation)
+            {
+                return Ok(Err(violation));
+            }
+        }
+        Ok(Ok(()))
+    }
+}

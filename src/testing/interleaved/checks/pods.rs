@@ -1,0 +1,98 @@
+//! What is done to pods, looked at whenever something was.
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::model::ids::ConfigKey;
+use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
+use crate::model::state::{ConfigState, Pace};
+use crate::store::Store;
+use crate::testing::interleaved::checks::{Held, Invariant, Violation};
+use crate::testing::interleaved::people::now;
+use crate::testing::runtime::{Deed, PretendedRuntime};
+
+/// What was seen of pods so far.
+#[derive(Debug, Default)]
+pub(super) struct Pods {
+    /// How many deeds were looked at.
+    deeds: usize,
+    /// The ready pods at the last look.
+    ready: BTreeMap<PodId, ConfigKey>,
+    /// The last two different promises of each deployment config, newest last: until everything came to rest, an act may
+    /// have been decided on the one before.
+    promised: BTreeMap<ConfigKey, [u32; 2]>,
+}
+
+impl Pods {
+    /// Notes what is promised now. What a store does not know yet that took the place of another stays promised: it goes
+    /// on serving until it is replaced.
+    pub(super) fn promises(&mut self, store: &dyn Store) -> Result<()> {
+        for config in now(store.configs(None, None))? {
+            let promise = promise(&config.value);
+            let known = self.promised.entry(config.value.key.clone()).or_insert([promise; 2]);
+            let is_taken_up = config.value.serving.is_some() || config.value.removed;
+            if known[1] != promise && is_taken_up {
+                *known = [known[1], promise];
+            }
+        }
+        Ok(())
+    }
+
+    /// Nobody is about to act on an earlier promise any more.
+    pub(super) fn rested(&mut self) {
+        self.promised.values_mut().for_each(|promised| promised[0] = promised[1]);
+    }
+
+    /// Looks at what was done to pods since the last time.
+    pub(super) fn check(&mut self, runtime: &PretendedRuntime) -> Held {
+        let pods = runtime.pods();
+        let deeds = runtime.deeds();
+        let before = std::mem::replace(&mut self.ready, ready(&pods));
+        for deed in &deeds[self.deeds..] {
+            let Deed::Stopped(pod) = deed else { continue };
+            let Some(config) = before.get(pod) else { continue };
+            let left = self.ready.values().filter(|ready| *ready == config).count();
+            let promised = self.promised.get(config).map_or(0, |promised| promised[0].min(promised[1]));
+            if left < promised as usize {
+                let what =
+                    format!("{pod} was told to end: {left} ready ones of {config} are left, {promised} promised");
+                return Ok(Err(Violation::new(Invariant::PodsAsPromised, what)));
+            }
+        }
+        self.deeds = deeds.len();
+        Ok(one_hook(&pods))
+    }
+}
+
+/// How many pods of a deployment config must be ready, as far as that is up to launchway.
+fn promise(config: &ConfigState) -> u32 {
+    let wanted = &config.wanted;
+    match wanted.pace {
+        Pace::Rolling { max_unavailable, .. } => wanted.desired().saturating_sub(max_unavailable),
+        Pace::Recreate => 0,
+    }
+}
+
+fn ready(pods: &[ObservedPod]) -> BTreeMap<PodId, ConfigKey> {
+    let ready = pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
+    let of_config = ready.filter_map(|pod| match &pod.owner {
+        PodOwner::Version { config, .. } => Some((pod.id.clone(), config.clone())),
+        PodOwner::Run { .. } => None,
+    });
+    of_config.collect()
+}
+
+/// Hooks and tasks of one owner follow each other.
+fn one_hook(pods: &[ObservedPod]) -> Result<(), Violation> {
+    let mut alive: BTreeMap<(String, String), &PodId> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+        let PodOwner::Run { run, .. } = &pod.owner else { continue };
+        // `<project>/<stage>/<name>-<version>`: hooks of different versions do not overlap either.
+        let owner = run.as_str().rsplit_once('-').map_or(run.as_str(), |(config, _)| config);
+        if let Some(other) = alive.insert((pod.id.namespace.to_string(), owner.to_owned()), &pod.id) {
+            let what = format!("{other} and {} run at once", pod.id);
+            return Err(Violation::new(Invariant::OneHookAtOnce, what));
+        }
+    }
+    Ok(())
+}

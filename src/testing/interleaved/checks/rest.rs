@@ -1,0 +1,173 @@
+//! What records, runs and pods come to once nothing is under way any more.
+
+use std::collections::BTreeSet;
+
+use crate::model::ids::{ConfigKey, PodName, RepositoryName, ServiceKey};
+use crate::model::object::{Kind, Object};
+use crate::model::pod::{ObservedPod, Pod, PodOwner, PodPhase};
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, Version, spec_of};
+use crate::model::time::Timestamp;
+use crate::store::{RunFilter, Store};
+use crate::testing::interleaved::checks::{Held, Invariant, Moment, Violation};
+use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::interleaved::people::now;
+
+/// A look at everything.
+pub(super) struct At<'a> {
+    pub(super) store: &'a dyn Store,
+    pub(super) around: &'a Surroundings,
+    pub(super) moment: Moment,
+}
+
+impl At<'_> {
+    /// Every run has ended, unless a person holds it.
+    pub(super) fn runs_ended(&self) -> Held {
+        let holds = now(self.store.holds())?;
+        let open = RunFilter { open: Some(true), ..RunFilter::default() };
+        for run in now(self.store.runs(&open))? {
+            let ServiceKey { project, stage, service } = run.value.service();
+            if holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service)) {
+                continue;
+            }
+            let state = match &run.value {
+                Run::Sequence(run) => format!("{:?} {}", run.state, run.message),
+                Run::Deployment(run) => format!("{:?} {}", run.step, run.problem),
+            };
+            let what = format!("{} of {project}/{stage}/{service} is open: {state}", run.value.id());
+            return Ok(Err(Violation::new(Invariant::EveryRunEnds, what)));
+        }
+        Ok(Ok(()))
+    }
+
+    /// A repository that is down has no pods.
+    pub(super) fn down_is_down(&self) -> Held {
+        let down = self.down()?;
+        let mut alive = self.around.runtime.templates().into_iter();
+        let alive = alive.find(|(pod, seen)| down.contains(&pod.repository) && is_alive(seen));
+        Ok(match alive {
+            Some((pod, _)) => {
+                let what = format!("{} is there although {} is down", pod.id, pod.repository);
+                Err(Violation::new(Invariant::DownIsDown, what))
+            }
+            None => Ok(()),
+        })
+    }
+
+    fn down(&self) -> crate::error::Result<BTreeSet<RepositoryName>> {
+        let repositories = now(self.store.repositories())?.into_iter().map(|state| state.value);
+        Ok(repositories.filter(|state| state.down).map(|state| state.name).collect())
+    }
+
+    /// What is there is what the records name: no other version, no other content, no other number.
+    pub(super) fn record_serves(&self) -> Held {
+        let down = self.down()?;
+        let pods = self.around.runtime.templates();
+        let alive: Vec<(Pod, ObservedPod)> = pods.into_iter().filter(|(_, seen)| is_alive(seen)).collect();
+        let configs = now(self.store.configs(None, None))?;
+        let known: BTreeSet<&ConfigKey> = configs.iter().map(|config| &config.value.key).collect();
+        let orphan = |pod: &Pod| matches!(&pod.owner, PodOwner::Version { config, .. } if !known.contains(config));
+        if let Some((pod, _)) = alive.iter().find(|(pod, _)| orphan(pod)) {
+            return Ok(Err(serves(format!("{} is there, and no record names its config", pod.id))));
+        }
+        for config in &configs {
+            let is_down = down.contains(&config.value.repository);
+            if let Err(what) = is_served(&config.value, &alive, is_down) {
+                return Ok(Err(serves(format!("{}: {what}", config.value.key))));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// A hook's or task's outcome is that of a pod which was started when it was, not of one from another life.
+    pub(super) fn own_pods(&self) -> Held {
+        let pods = self.around.runtime.pods();
+        for run in now(self.store.runs(&RunFilter::default()))? {
+            let namespace = match &run.value {
+                Run::Sequence(run) => &run.namespace,
+                Run::Deployment(run) => &run.namespace,
+            };
+            for (name, started_at) in run_once(&run.value) {
+                let found = pods.iter().find(|pod| pod.id.name == name && &pod.id.namespace == namespace);
+                if let Some(pod) = found.filter(|pod| pod.created_at < started_at) {
+                    let what = format!("{} counts for {} and was there before it", pod.id, run.value.id());
+                    return Ok(Err(Violation::new(Invariant::OwnPods, what)));
+                }
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// The commit that a serving version is credited to declares it.
+    pub(super) fn credit(&self) -> Held {
+        for config in now(self.store.configs(None, None))? {
+            let Some(serving) = &config.value.serving else { continue };
+            if !self.declares(&config.value, serving) {
+                let what =
+                    format!("{} #{} is credited to {}", config.value.key, serving.number, serving.commit.short());
+                return Ok(Err(Violation::new(
+                    Invariant::CreditIsDue,
+                    format!("{what}, which declares something else"),
+                )));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    fn declares(&self, config: &ConfigState, serving: &Version) -> bool {
+        let commits = self.around.hosting.commits(&config.repository);
+        let Some(commit) = commits.iter().find(|commit| commit.id == serving.commit) else { return false };
+        let stages = commit.project.stages.iter().filter(|stage| stage.name == config.key.stage);
+        let mut objects = stages.flat_map(|stage| stage.objects.iter());
+        let is_config =
+            |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.key.name;
+        objects.any(|object| is_config(object) && template(object) == template(&serving.object))
+            || self.moment == Moment::Untouched && config.removed
+    }
+}
+
+fn serves(what: String) -> Violation {
+    Violation::new(Invariant::RecordedServes, what)
+}
+
+fn is_alive(pod: &ObservedPod) -> bool {
+    !matches!(pod.phase, PodPhase::Ended { .. })
+}
+
+fn template(object: &Object) -> Option<&serde_json::Value> {
+    object.content.pointer("/spec/template")
+}
+
+/// The run-once pods of a run, and when each was asked for.
+fn run_once(run: &Run) -> Vec<(PodName, Timestamp)> {
+    match run {
+        Run::Sequence(run) => {
+            run.tasks.iter().flat_map(|task| &task.tries).map(|once| (once.pod.clone(), once.started_at)).collect()
+        }
+        Run::Deployment(run) => run.hooks.iter().map(|hook| (hook.pod.clone(), hook.started_at)).collect(),
+    }
+}
+
+fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool) -> Result<(), String> {
+    let wanted = config.wanted.version();
+    let serving = config.serving.as_ref().map(|serving| serving.number);
+    if !is_down && !config.removed && wanted != serving {
+        return Err(format!("version {wanted:?} is wanted, and the record says that {serving:?} serves"));
+    }
+    let mine = |pod: &Pod| matches!(&pod.owner, PodOwner::Version { config: of, .. } if of == &config.key);
+    let mine: Vec<&(Pod, ObservedPod)> = alive.iter().filter(|(pod, _)| mine(pod)).collect();
+    let expected = config.wanted.desired() as usize;
+    let ready = mine.iter().filter(|(_, seen)| matches!(seen.phase, PodPhase::Ready { .. })).count();
+    if mine.len() != expected || ready != expected {
+        return Err(format!("{} pods, {ready} of them ready; {expected} of {wanted:?} are wanted", mine.len()));
+    }
+    let Some(serving) = &config.serving else { return Ok(()) };
+    let declared = spec_of(&serving.object).map_err(|_unreadable| "the record cannot be read".to_owned())?.template;
+    for (pod, _) in mine {
+        let right = matches!(pod.owner, PodOwner::Version { version, .. } if version == serving.number);
+        if !right || pod.template != declared {
+            return Err(format!("{} runs something else than #{} of the record", pod.id, serving.number));
+        }
+    }
+    Ok(())
+}

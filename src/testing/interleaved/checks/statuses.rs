@@ -1,0 +1,76 @@
+//! What stands on commits once nothing is under way any more.
+
+use std::collections::BTreeMap;
+
+use crate::control::reporter;
+use crate::error::Result;
+use crate::model::commit_status::CommitStatus;
+use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::state::RevisionState;
+use crate::store::Store;
+use crate::testing::interleaved::checks::{Held, Invariant, Violation};
+use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::interleaved::people::now;
+
+/// More than any story pushes.
+const REVISIONS: u32 = 1_000;
+
+/// A host shows what a rendering says that knows of nothing which was written before.
+pub(super) fn fresh(store: &dyn Store, around: &Surroundings) -> Held {
+    for revision in revisions(store, around)? {
+        let RevisionState { repository, commit, .. } = &revision;
+        let rendered = by_context(now(reporter::statuses(store, repository, commit))?);
+        let shown = by_context(around.hosting.statuses(repository, commit));
+        let contexts = rendered.keys().chain(shown.keys());
+        for context in contexts {
+            let (says, shows) = (rendered.get(context).map(told), shown.get(context).map(told));
+            if says != shows {
+                let what = format!("{context} on {} shows {shows:?}, and should {says:?}", commit.short());
+                return Ok(Err(Violation::new(Invariant::StatusesAreFresh, what)));
+            }
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Nothing on a commit that is not the newest says that something is still to come.
+pub(super) fn ended(store: &dyn Store, around: &Surroundings) -> Held {
+    for revision in revisions(store, around)? {
+        let RevisionState { repository, commit, .. } = &revision;
+        if around.hosting.head(repository).is_some_and(|head| &head.id == commit) || waits(store, repository)? {
+            continue;
+        }
+        let shown = around.hosting.statuses(repository, commit);
+        if let Some(open) = shown.iter().find(|status| !status.state.is_final()) {
+            let what = format!("{} on {} stays {}", open.context, short(commit), told(open));
+            return Ok(Err(Violation::new(Invariant::StatusesEnd, what)));
+        }
+    }
+    Ok(Ok(()))
+}
+
+/// Whether something of a repository waits for a person.
+fn waits(store: &dyn Store, repository: &RepositoryName) -> Result<bool> {
+    let is_down = now(store.repository(repository))?.is_some_and(|state| state.value.down);
+    Ok(is_down || !now(store.holds())?.is_empty())
+}
+
+fn revisions(store: &dyn Store, around: &Surroundings) -> Result<Vec<RevisionState>> {
+    let mut all = Vec::new();
+    for name in around.hosting.repositories() {
+        all.extend(now(store.revisions(&name, REVISIONS))?);
+    }
+    Ok(all)
+}
+
+fn by_context(statuses: Vec<CommitStatus>) -> BTreeMap<String, CommitStatus> {
+    statuses.into_iter().map(|status| (status.context.clone(), status)).collect()
+}
+
+fn told(status: &CommitStatus) -> String {
+    format!("{} (attempt {}): {}", status.state, status.attempt, status.description)
+}
+
+fn short(commit: &CommitId) -> &str {
+    commit.short()
+}

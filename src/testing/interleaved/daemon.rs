@@ -1,0 +1,175 @@
+//! A daemon as tasks that take turns: the outbox and its workers, the reconciler, and a sync for each repository.
+//!
+//! Where a real daemon has a safety net, such as looking again every 30 seconds, this one has none: a wake-up that is
+//! lost here is never made up for.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Notify;
+
+use crate::clock::{CountingIds, ManualClock};
+use crate::control::report_lane::ReportLane;
+use crate::control::reporter::StatusReporter;
+use crate::executor::drive::Driver;
+use crate::executor::outbox::{Outbox, Worker};
+use crate::executor::perform::Performer;
+use crate::executor::reconciler::{Reconciler, WorkQueue};
+use crate::model::ids::RepositoryName;
+use crate::runtime::Runtime;
+use crate::store::Store;
+use crate::testing::interleaved::alarm::Alarms;
+use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
+use crate::testing::interleaved::runtime::SharedRuntime;
+use crate::testing::interleaved::scheduler::Spawner;
+use crate::testing::interleaved::store::SharedStore;
+use crate::testing::interleaved::sync;
+use crate::testing::memory_store::MemoryDisk;
+use crate::testing::runtime::PretendedRuntime;
+
+/// The pause after something that did not work.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// How many actions of a lane are under way at once.
+const HANDS: usize = 8;
+
+/// What goes on when the daemon dies.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The time.
+    pub clock: Arc<ManualClock>,
+    /// What is stored.
+    pub disk: MemoryDisk,
+    /// Where pods live.
+    pub runtime: Arc<PretendedRuntime>,
+    /// Where repositories live.
+    pub hosting: Hosting,
+    pub(super) ids: Arc<CountingIds>,
+    pub(super) alarms: Alarms,
+}
+
+/// A daemon that runs.
+#[derive(Clone, Debug)]
+pub struct Daemon {
+    /// Its driver, for commands.
+    pub driver: Driver,
+    /// The group of its tasks.
+    pub group: u64,
+    pub(super) hosting: Hosting,
+    alarms: Alarms,
+    spawner: Spawner,
+}
+
+impl Daemon {
+    /// Starts one: it takes the store over and takes up what that holds.
+    pub(super) fn start(around: &Surroundings, spawner: &Spawner, group: u64) -> Self {
+        let store: Arc<dyn Store> = Arc::new(SharedStore(around.disk.open(around.clock.clone())));
+        let driver = Driver::new(store.clone(), around.clock.clone(), around.ids.clone());
+        let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
+        let daemon = Self { driver, group, hosting, alarms, spawner: spawner.clone() };
+        let runtime: Arc<dyn Runtime> = Arc::new(SharedRuntime(around.runtime.clone()));
+        let reporter = StatusReporter::new(daemon.driver.clone());
+        let performer = Performer { driver: daemon.driver.clone(), runtime: runtime.clone() };
+        spawner.spawn(group, daemon.clone().examines());
+        let repositories = daemon.hosting.repositories();
+        for repository in repositories {
+            let writer = HostingWriter { hosting: daemon.hosting.clone(), repository: repository.clone() };
+            reporter.write_to(&repository, vec![Arc::new(writer)]);
+            spawner.spawn(group, daemon.clone().syncs(repository));
+        }
+        for lane in reporter.lanes() {
+            spawner.spawn(group, daemon.clone().reports(lane));
+        }
+        for worker in Outbox::new(performer).lanes {
+            spawner.spawn(group, daemon.clone().performs(worker, runtime.clone()));
+        }
+        let reconciler = Reconciler::new(daemon.driver.clone(), runtime.clone());
+        spawner.spawn(group, daemon.clone().reconciles(reconciler, runtime));
+        daemon
+    }
+
+    /// Whoever waits for a slot that is free gets it.
+    async fn examines(self) {
+        while self.driver.examine_slots(None).await.is_err() {
+            self.alarms.wait_until(Some(self.driver.clock.now() + PAUSE)).await;
+        }
+    }
+
+    async fn syncs(self, repository: RepositoryName) {
+        let mut requests = self.hosting.requests(&repository);
+        loop {
+            let synced = sync::sync(&self.driver, &self.hosting, &repository).await;
+            let again = synced.is_err().then(|| self.driver.clock.now() + PAUSE);
+            tokio::select! { biased;
+                _ = requests.changed() => {}
+                () = self.alarms.wait_until(again) => {}
+            }
+        }
+    }
+
+    async fn performs(self, worker: Worker, runtime: Arc<dyn Runtime>) {
+        let mut changes = self.driver.changes();
+        let mut pods = runtime.changes();
+        let ended = Arc::new(Notify::new());
+        loop {
+            let claimed = worker.claim(HANDS).await;
+            let due = match &claimed {
+                Ok(_) => worker.next_due().await.unwrap_or_default(),
+                Err(_) => Some(self.driver.clock.now() + PAUSE),
+            };
+            for row in claimed.unwrap_or_default() {
+                let (worker, ended, daemon) = (worker.clone(), ended.clone(), self.clone());
+                self.spawner.spawn(self.group, async move {
+                    if worker.perform(&row).await.is_err() {
+                        daemon.alarms.wait_until(Some(daemon.driver.clock.now() + PAUSE)).await;
+                        daemon.driver.give_back(row.id).await.ok();
+                    }
+                    ended.notify_one();
+                });
+            }
+            tokio::select! { biased;
+                () = ended.notified() => {}
+                _ = changes.recv() => {}
+                change = pods.recv() => worker.runtime_changed(&change).await,
+                () = self.alarms.wait_until(due) => {}
+            }
+            while changes.try_recv().is_ok() {}
+        }
+    }
+
+    async fn reports(self, lane: Arc<ReportLane>) {
+        lane.asked.retry();
+        loop {
+            let next = match lane.work().await {
+                Ok(_) => lane.next_work().await.unwrap_or_default(),
+                Err(_) => Some(self.driver.clock.now() + PAUSE),
+            };
+            tokio::select! { biased;
+                () = lane.asked.woken() => {}
+                () = self.alarms.wait_until(next) => {}
+            }
+        }
+    }
+
+    async fn reconciles(self, reconciler: Reconciler, runtime: Arc<dyn Runtime>) {
+        let mut touched = self.driver.changes();
+        let mut changes = runtime.changes();
+        let mut queue = WorkQueue::everything();
+        loop {
+            let failed = reconciler.reconcile(&mut queue).await.is_err();
+            queue.everything |= failed;
+            let next = if failed { Some(self.driver.clock.now() + PAUSE) } else { queue.next_due() };
+            tokio::select! { biased;
+                () = self.alarms.wait_until(next) => queue.come_due(self.driver.clock.now()),
+                change = touched.recv() => queue.touched(change),
+                change = changes.recv() => queue.changed(change),
+            }
+            while let Ok(change) = touched.try_recv() {
+                queue.touched(Ok(change));
+            }
+            while let Ok(change) = changes.try_recv() {
+                queue.changed(Ok(change));
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Where repositories live: their heads, what each commit declares, and what is written on commits.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use tokio::sync::watch;
+
+use crate::forge::{Refusal, StatusWriter};
+use crate::model::commit_status::CommitStatus;
+use crate::model::ids::{CommitId, RepositoryName, WriterName};
+use crate::model::project::Project;
+use crate::testing::interleaved::scheduler::turn;
+
+/// A commit and what its files declare.
+#[derive(Clone, Debug)]
+pub struct Commit {
+    /// Its id.
+    pub id: CommitId,
+    /// What its files read as.
+    pub project: Arc<Project>,
+}
+
+/// All repositories; they go on when the daemon dies.
+#[derive(Clone, Debug, Default)]
+pub struct Hosting(Arc<Mutex<BTreeMap<RepositoryName, Repository>>>);
+
+#[derive(Debug, Default)]
+struct Repository {
+    commits: Vec<Commit>,
+    requests: watch::Sender<u64>,
+    statuses: BTreeMap<(CommitId, String), CommitStatus>,
+}
+
+impl Hosting {
+    /// A new head.
+    pub fn push(&self, repository: &RepositoryName, project: Arc<Project>) {
+        let mut all = self.all();
+        let which = all.keys().position(|name| name == repository).unwrap_or(all.len());
+        let repository = all.entry(repository.clone()).or_default();
+        let id = CommitId::new(format!("{:07x}{which:033x}", repository.commits.len() + 1));
+        repository.commits.push(Commit { id, project });
+        repository.requests.send_modify(|count| *count += 1);
+    }
+
+    /// Says that a repository is to be synced although nothing was pushed.
+    pub fn request_sync(&self, repository: &RepositoryName) {
+        self.all().entry(repository.clone()).or_default().requests.send_modify(|count| *count += 1);
+    }
+
+    /// Changes with every push, and when a sync is asked for.
+    pub(super) fn requests(&self, repository: &RepositoryName) -> watch::Receiver<u64> {
+        self.all().entry(repository.clone()).or_default().requests.subscribe()
+    }
+
+    /// The newest commit.
+    pub fn head(&self, repository: &RepositoryName) -> Option<Commit> {
+        self.all().get(repository)?.commits.last().cloned()
+    }
+
+    /// Every commit, oldest first.
+    pub fn commits(&self, repository: &RepositoryName) -> Vec<Commit> {
+        self.all().get(repository).map(|repository| repository.commits.clone()).unwrap_or_default()
+    }
+
+    /// What stands on a commit now, by context.
+    pub fn statuses(&self, repository: &RepositoryName, commit: &CommitId) -> Vec<CommitStatus> {
+        let all = self.all();
+        let written = all.get(repository).into_iter().flat_map(|repository| &repository.statuses);
+        written.filter(|((on, _), _)| on == commit).map(|(_, status)| status.clone()).collect()
+    }
+
+    /// All repositories.
+    pub fn repositories(&self) -> Vec<RepositoryName> {
+        self.all().keys().cloned().collect()
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<RepositoryName, Repository>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes statuses of one repository.
+#[derive(Debug)]
+pub(super) struct HostingWriter {
+    pub(super) hosting: Hosting,
+    pub(super) repository: RepositoryName,
+}
+
+#[async_trait]
+impl StatusWriter for HostingWriter {
+    fn name(&self) -> WriterName {
+        "notes".into()
+    }
+
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
+        turn().await;
+        let mut all = self.hosting.all();
+        let repository = all.entry(self.repository.clone()).or_default();
+        for status in statuses {
+            repository.statuses.insert((status.commit.clone(), status.context.clone()), status.clone());
+        }
+        Ok(())
+    }
+
+    fn batch(&self) -> usize {
+        usize::MAX
+    }
+}

@@ -1,0 +1,87 @@
+//! What people ask for by hand, each a task of its own.
+
+use futures::FutureExt as _;
+
+use crate::control::commands::by_hand;
+use crate::error::{Failure, Result};
+use crate::model::hold::HoldScope;
+use crate::model::ids::{HoldId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::testing::interleaved::daemon::Daemon;
+use crate::testing::interleaved::sync;
+use crate::testing::interleaved::world::config_key;
+use crate::testing::script::number;
+
+/// Who acts by hand.
+const WHO: &str = "ann";
+/// What people can ask for.
+const VERBS: [&str; 12] =
+    ["hold", "release", "cancel", "retry", "latest", "undo", "scale", "down", "up", "trigger", "sync", "allow-prune"];
+
+/// Whether a line is something that people ask for.
+pub(super) fn knows(words: &[&str]) -> bool {
+    words.first().is_some_and(|verb| VERBS.contains(verb))
+}
+
+/// Asks; a refusal is an answer too.
+pub(super) async fn ask(daemon: Daemon, repository: RepositoryName, project: ProjectName, words: Vec<String>) {
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    if let Err(refused) = carry_out(&daemon, &repository, &project, &words).await {
+        tracing::debug!(words = words.join(" "), refused = refused.one_line(), "refused");
+    }
+}
+
+async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &ProjectName, words: &[&str]) -> Result<()> {
+    let (driver, hosting) = (&daemon.driver, &daemon.hosting);
+    let key = |word: &str| config_key(project, word);
+    match words {
+        ["hold", stage, service, reason @ ..] => {
+            let scope = HoldScope {
+                project: project.clone(),
+                stage: (*stage != "*").then(|| StageName::new(*stage)),
+                service: (*service != "*").then(|| ServiceName::new(*service)),
+            };
+            by_hand::place_hold(driver, scope, reason.join(" "), WHO).await.map(drop)
+        }
+        ["release"] => {
+            let holds: Vec<HoldId> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
+            by_hand::release(driver, project, &holds).await?;
+            for repository in hosting.repositories() {
+                sync::allow(driver, hosting, &repository, false).await?;
+                hosting.request_sync(&repository);
+            }
+            Ok(())
+        }
+        ["cancel", dc] => by_hand::cancel(driver, &key(dc)?, WHO).await.map(drop),
+        ["retry", dc] => by_hand::retry(driver, &key(dc)?, WHO).await.map(drop),
+        ["latest", dc] => by_hand::latest(driver, &key(dc)?, WHO).await.map(drop),
+        ["undo", dc, to @ ..] => {
+            let to = to.first().map(|to| number(to)).transpose()?;
+            by_hand::undo(driver, &key(dc)?, to, WHO).await.map(drop)
+        }
+        ["scale", dc, replicas] => by_hand::scale(driver, &key(dc)?, number(replicas)?).await,
+        ["trigger", stage, service] => {
+            sync::trigger(driver, hosting, repository, &StageName::new(*stage), &ServiceName::new(*service), WHO).await
+        }
+        ["down"] => by_hand::down(driver, repository, WHO).await.map(drop),
+        ["up"] => {
+            by_hand::up(driver, repository).await?;
+            hosting.request_sync(repository);
+            Ok(())
+        }
+        ["sync"] => {
+            hosting.request_sync(repository);
+            Ok(())
+        }
+        ["allow-prune"] => {
+            sync::allow(driver, hosting, repository, true).await?;
+            hosting.request_sync(repository);
+            Ok(())
+        }
+        _ => Err(Failure::stalled("this is no command")),
+    }
+}
+
+/// The answer of something that never waits.
+pub(super) fn now<T>(asked: impl Future<Output = Result<T>>) -> Result<T> {
+    asked.now_or_never().unwrap_or_else(|| Err(Failure::stalled("something waits that never should")))
+}

@@ -1,0 +1,96 @@
+//! A runtime at which the turn is given away before every call.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use tokio::sync::broadcast;
+
+use crate::error::Result;
+use crate::model::ids::Namespace;
+use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
+use crate::model::time::Timestamp;
+use crate::runtime::{ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::testing::interleaved::scheduler::turn;
+use crate::testing::runtime::PretendedRuntime;
+
+/// A runtime whose callers take turns.
+#[derive(Debug)]
+pub(super) struct SharedRuntime(pub(super) Arc<PretendedRuntime>);
+
+#[async_trait]
+impl Runtime for SharedRuntime {
+    async fn prepare(&self, pod: &Pod) -> Result<()> {
+        turn().await;
+        self.0.prepare(pod).await
+    }
+
+    async fn forget_failures(&self, pod: &Pod) -> Result<()> {
+        turn().await;
+        self.0.forget_failures(pod).await
+    }
+
+    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+        turn().await;
+        self.0.scale(set, objects).await
+    }
+
+    async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
+        turn().await;
+        self.0.start_pod(pod, objects).await
+    }
+
+    async fn stop_pod(&self, pod: &PodId) -> Result<()> {
+        turn().await;
+        self.0.stop_pod(pod).await
+    }
+
+    async fn remove_pod(&self, pod: &PodId) -> Result<()> {
+        turn().await;
+        self.0.remove_pod(pod).await
+    }
+
+    async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
+        turn().await;
+        self.0.observe(namespace).await
+    }
+
+    async fn namespaces(&self) -> Result<Vec<Namespace>> {
+        turn().await;
+        self.0.namespaces().await
+    }
+
+    async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        turn().await;
+        self.0.apply_service(service).await
+    }
+
+    async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        turn().await;
+        self.0.remove_service(namespace, name).await
+    }
+
+    async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        turn().await;
+        Runtime::services(&*self.0, namespace).await
+    }
+
+    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
+        self.0.logs(pod, container, limit).await
+    }
+
+    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream> {
+        self.0.follow_logs(pod, container, limit).await
+    }
+
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
+        self.0.exec(pod, container, command).await
+    }
+
+    fn changes(&self) -> broadcast::Receiver<RuntimeChange> {
+        self.0.changes()
+    }
+
+    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()> {
+        self.0.collect_garbage(keep).await
+    }
+}

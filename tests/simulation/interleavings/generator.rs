@@ -1,0 +1,205 @@
+//! Stories that a seed makes up.
+
+use launchway::testing::interleaved::random::Random;
+use launchway::testing::interleaved::story::Story;
+
+/// What a family of stories is about; what leads to conflicts comes often in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum Family {
+    /// Pushes in quick succession, and pods that fail, hang and die.
+    Pushes,
+    /// Two commands at once on one service, while pushes go on.
+    People,
+    /// Several repositories, some of which declare the same project.
+    Repositories,
+    /// The daemon dies, or is taken over.
+    Deaths,
+    /// The store is restored from an earlier copy, or lost.
+    Stores,
+}
+
+const FAMILIES: [Family; 5] = [Family::Pushes, Family::People, Family::Repositories, Family::Deaths, Family::Stores];
+
+/// The story of a seed.
+pub(crate) fn story(seed: u64) -> Story {
+    let mut random = Random::new(seed);
+    let family = FAMILIES[random.below(FAMILIES.len())];
+    let mut teller = Teller { random, lines: Vec::new() };
+    teller.opening(family);
+    for _ in 0..4 + teller.random.below(16) {
+        teller.line(family);
+        teller.pause();
+    }
+    Story { order: seed, lines: teller.lines }
+}
+
+struct Teller {
+    random: Random,
+    lines: Vec<String>,
+}
+
+impl Teller {
+    fn say(&mut self, line: impl Into<String>) {
+        self.lines.push(line.into());
+    }
+
+    fn one_of(&mut self, words: &[&'static str]) -> &'static str {
+        words[self.random.below(words.len())]
+    }
+
+    /// What is declared at first.
+    fn opening(&mut self, family: Family) {
+        let stages = self.one_of(&["dev", "dev production", "dev:deployment,test production", "dev:deployment,test"]);
+        let repositories: &[&str] = if family == Family::Repositories { &["", "@two ", "@three "] } else { &[""] };
+        for repository in repositories {
+            let project = if repository.is_empty() { "shop" } else { self.one_of(&["shop", "shop", "store"]) };
+            self.say(format!("{repository}project {project}"));
+            self.say(format!("{repository}shipyard {stages}"));
+            self.say(format!("{repository}task test retries=1"));
+            let replicas = 1 + self.random.below(3);
+            self.say(format!("{repository}declare web image=a replicas={replicas}"));
+        }
+        if self.random.once_in(4) {
+            self.say("statuses auto");
+        }
+        if self.random.once_in(8) {
+            for number in 0..12 {
+                self.say(format!("declare many{number} image=a"));
+            }
+        }
+        if self.random.once_in(3) {
+            self.say("declare back image=a service=web pre=Abort");
+        }
+        let hooks = self.one_of(&["", "pre=Abort", "post=Abort", "mid=Abort", "pre=Retry", "strategy=Recreate"]);
+        self.say(format!("declare web {hooks}"));
+        for repository in repositories {
+            self.say(format!("{repository}push"));
+        }
+    }
+
+    /// Something happens.
+    fn line(&mut self, family: Family) {
+        let repository = match family {
+            Family::Repositories => self.one_of(&["", "@two ", "@three "]),
+            _ => "",
+        };
+        match (self.random.below(12), family) {
+            (0..4, _) => self.push(repository),
+            (4, _) => self.change(),
+            (5..7, _) => self.pods(),
+            (7, _) => self.time(),
+            (8.., Family::People) => self.people(),
+            (8.., Family::Deaths) => {
+                let line = self.one_of(&["crash", "crash", "takeover"]);
+                self.say(line);
+            }
+            (8.., Family::Stores) => self.store(),
+            _ if self.random.once_in(2) => self.people(),
+            _ => self.push(repository),
+        }
+    }
+
+    fn push(&mut self, repository: &str) {
+        let config = self.one_of(&["web", "web", "web", "web", "api", "back service=web"]);
+        let image = self.one_of(&["a", "b", "c", "d", "e"]);
+        let stage = self.one_of(&["", "", "", "", " stage=dev", " stage=production"]);
+        self.say(format!("{repository}declare {config} image={image}{stage}"));
+        self.say(format!("{repository}push"));
+    }
+
+    fn change(&mut self) {
+        let config = self.one_of(&["web", "web", "api"]);
+        let setting = self.one_of(&[
+            "replicas=1",
+            "replicas=2",
+            "replicas=4",
+            "pre=Abort",
+            "pre=Retry",
+            "pre=",
+            "post=Abort",
+            "post=",
+            "mid=Abort",
+            "mid=",
+            "strategy=Recreate",
+            "strategy=",
+            "trigger=none",
+            "trigger=",
+        ]);
+        self.say(format!("declare {config} {setting}"));
+        if self.random.once_in(4) {
+            let line = self.one_of(&["remove api", "remove back", "object ConfigMap colors red=1 service=web"]);
+            self.say(line);
+        }
+        self.say("push");
+    }
+
+    fn pods(&mut self) {
+        let verb = self.one_of(&["hang", "hang", "fail", "linger", "heal", "heal", "finish", "reboot", "unknown"]);
+        let prefix = self.one_of(&[
+            "shop-dev/web-",
+            "shop-dev/web-2",
+            "shop-dev/web-test",
+            "shop-production/web-",
+            "shop-dev/web-2-hook",
+            "shop-dev/back-",
+        ]);
+        match verb {
+            "finish" | "reboot" => self.say(verb),
+            verb => self.say(format!("{verb} {prefix}")),
+        }
+    }
+
+    fn time(&mut self) {
+        let line = self.one_of(&["settle", "settle", "settle", "pass 1s", "pass 1m", "pass 11m"]);
+        self.say(line);
+    }
+
+    fn people(&mut self) {
+        for _ in 0..1 + self.random.below(2) {
+            let stage = self.one_of(&["dev", "dev", "dev", "production"]);
+            let verb = self.one_of(&[
+                "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "down", "up", "hold",
+                "release",
+            ]);
+            let line = match verb {
+                "trigger" => format!("trigger {stage} web"),
+                "hold" => format!("hold {stage} web x"),
+                "scale" => format!("scale {stage}/web {}", 1 + self.random.below(4)),
+                "down" | "up" | "release" => verb.to_owned(),
+                verb => format!("{verb} {stage}/web"),
+            };
+            self.say(line);
+            if self.random.once_in(2) {
+                self.few_turns();
+            }
+        }
+    }
+
+    fn store(&mut self) {
+        let copied = self.lines.iter().filter(|line| line.starts_with("backup")).count();
+        match self.random.below(4) {
+            0 => self.say("lose-store"),
+            1 if copied > 0 => self.say(format!("restore {copied}")),
+            _ => self.say(format!("backup {}", copied + 1)),
+        }
+    }
+
+    /// Most lines come while others are under way.
+    fn pause(&mut self) {
+        match self.random.below(8) {
+            0 => {}
+            1 => self.say("settle"),
+            2..4 => {
+                self.say("settle");
+                self.say("pass 1s");
+            }
+            _ => self.few_turns(),
+        }
+    }
+
+    fn few_turns(&mut self) {
+        let most = [4, 20, 80, 300][self.random.below(4)];
+        let line = format!("turns {}", 1 + self.random.below(most));
+        self.say(line);
+    }
+}

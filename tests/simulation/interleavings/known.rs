@@ -1,0 +1,326 @@
+//! What is known not to hold yet, and what did not hold once. An entry moves from the first list to the second with the
+//! change that puts it right: a test asserts that the first still fails and that the second holds in many orders.
+
+use launchway::testing::interleaved::checks::Invariant;
+
+/// A failure that is known.
+pub(crate) struct Known {
+    /// Which part of the rework of the core puts it right: 1 transactions and slots, 2 what is wanted, 3 sequences,
+    /// 4 statuses, 5 the outbox and other lives of the store.
+    pub(crate) item: u32,
+    /// What does not hold.
+    pub(crate) invariant: Invariant,
+    /// Why.
+    pub(crate) because: &'static str,
+    /// A story that shows it, with the order of turns in which it does.
+    pub(crate) story: &'static str,
+}
+
+/// What does not hold yet.
+pub(crate) const KNOWN: &[Known] = &[
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "a plan made again for a stage that is started by hand rewrites what `launchway/plan` told",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            trigger dev web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "by-hand runs are always attempt 1, and hide what hooks and tasks became",
+        story: "
+            order 0
+            shipyard dev:deployment,test
+            task test retries=1
+            declare web image=a
+            push
+            settle
+            latest dev/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "a retry of one of two configs renames the contexts of its hooks",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            declare back image=a service=web pre=Abort
+            fail shop-dev/back-1-hook
+            push
+            settle
+            heal shop-dev
+            retry dev/back",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "beyond 20 contexts a failure stays red after its retry succeeded",
+        story: "
+            order 0
+            statuses auto
+            shipyard dev:deployment,test
+            task test
+            declare web image=a pre=Abort
+            declare a image=a
+            declare b image=a
+            declare c image=a
+            declare d image=a
+            declare e image=a
+            declare f image=a
+            declare g image=a
+            declare h image=a
+            declare i image=a
+            fail shop-dev/web-1-hook
+            push
+            settle
+            heal shop-dev
+            retry dev/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesEnd,
+        because: "a commit whose stage waits stays pending after a newer one went through",
+        story: "
+            order 1
+            shipyard dev production
+            declare web image=a
+            push
+            settle
+            down
+            declare web image=b
+            push
+            settle
+            declare web image=c
+            push",
+    },
+    Known {
+        item: 5,
+        invariant: Invariant::EveryRunEnds,
+        because: "after the store was lost a hook waits for a pod of the same name that ended in another life",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a post=Abort
+            push
+            settle
+            lose-store",
+    },
+    Known {
+        item: 5,
+        invariant: Invariant::OwnPods,
+        because: "a run of the restored store counts a hook that another life of the store has run",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            declare other image=a
+            push
+            settle
+            backup 1
+            declare web image=b pre=Abort
+            push
+            settle
+            pass 1m
+            declare web image=c
+            declare other image=b pre=Abort
+            push
+            restore 1",
+    },
+    Known {
+        item: 5,
+        invariant: Invariant::RecordedServes,
+        because: "a restored store takes pods of another content for those of its version",
+        story: "
+            order 1
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            backup 1
+            declare web image=b
+            push
+            settle
+            declare web image=c
+            push
+            restore 1",
+    },
+    Known {
+        item: 5,
+        invariant: Invariant::PodsAsPromised,
+        because: "after the store was lost what serves is ended before it is replaced",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            lose-store",
+    },
+];
+
+/// What did not hold once, each in the order of turns in which that was seen.
+pub(crate) const CURED: &[Known] = &[
+    Known {
+        item: 1,
+        invariant: Invariant::EveryRunEnds,
+        because: "a push reads the slot while the run in it ends: it waits for ever for one that has ended",
+        story: "
+            order 18
+            shipyard dev:deployment,test
+            task test retries=1
+            declare web image=a
+            push
+            turns 73
+            declare web image=b
+            push",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::OneRunPerSlot,
+        because: "two commands read an empty slot, and each takes it",
+        story: "
+            order 2
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            latest dev/web
+            latest dev/web",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::HoldsHold,
+        because: "a run is admitted on holds that were read before one was placed",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            push
+            turns 16
+            hold dev web x",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::PlanIsEmpty,
+        because: "a sync plans before `dev` has passed and commits after: nobody starts production",
+        story: "
+            order 17
+            shipyard dev production
+            declare web image=a
+            push
+            settle
+            declare web image=b
+            push
+            turns 60
+            declare web image=c stage=production
+            push",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::PlanIsEmpty,
+        because: "`latest` is decided before a push and takes its place in the slot after it",
+        story: "
+            order 1
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            declare web image=b
+            push
+            latest dev/web",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::OneOwner,
+        because: "two repositories are first looked at at once, and neither sees that the other has the project",
+        story: "
+            order 0
+            shipyard dev
+            @two shipyard dev
+            declare web image=a
+            @two declare web image=b
+            push
+            @two push",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::OneOwner,
+        because: "after a joint first look both repositories are refused",
+        story: "
+            order 0
+            shipyard dev
+            @two shipyard dev
+            declare web image=a
+            @two declare web image=b
+            push
+            @two push
+            settle
+            push
+            @two push",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::DownIsDown,
+        because: "a trigger that was decided before `down` starts after it",
+        story: "
+            order 1
+            shipyard dev production
+            triggered production on dev.delivery.finished result=fail
+            declare web image=a
+            push
+            settle
+            trigger production web
+            turns 16
+            down",
+    },
+    Known {
+        item: 1,
+        invariant: Invariant::OneRunPerSlot,
+        because: "two repositories that both have a project start in the same slots",
+        story: "
+            order 0
+            shipyard dev
+            @two shipyard dev
+            declare web image=a
+            @two declare other image=a service=web
+            push
+            @two push",
+    },
+    Known {
+        item: 2,
+        invariant: Invariant::RecordedServes,
+        because: "a run that lost its config restores into it",
+        story: "
+            order 2
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            hang shop-dev/web-2
+            latest dev/web
+            latest dev/web
+            pass 11m",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::CreditIsDue,
+        because: "after `undo` the commit that was rolled back from is credited with what serves",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            declare web image=b
+            push
+            settle
+            undo dev/web",
+    },
+];
