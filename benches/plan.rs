@@ -136,7 +136,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
         let state = ConfigState {
             key,
             service: object.service.clone(),
-            namespace: stage.namespace.clone(),
+            destination: stage.destination.clone(),
             repository: name(),
             object,
             latest_version: 1,

@@ -36,7 +36,7 @@ fn deployment(name: &str) -> DeploymentRun {
     DeploymentRun {
         id: config.deployment(1),
         service: name.into(),
-        namespace: "shop-dev".into(),
+        destination: launchway::model::ids::Destination::local("shop-dev".into()),
         repository: "shop".into(),
         commit: "0123456789abcdef0123456789abcdef01234567".into(),
         parent: "01KAG0000000000000000000".into(),

@@ -96,7 +96,10 @@ fn the_seeds_stream_of_json_objects_with_tabs_is_read() {
     ));
     let text = text.replace("example/rails", "git:rails");
     let snapshot = Tree::of([("rails.json", text.as_str()), ("rails/bin/launch", "run")]).snapshot();
-    assert_eq!(object(&snapshot, Kind::DeploymentConfig, "rails").service.as_str(), "rails");
+    let rails = object(&snapshot, Kind::DeploymentConfig, "rails");
+    assert_eq!(rails.service.as_str(), "rails");
+    let unknown = rails.content.pointer("/spec/template/spec/containers/0/capabilities");
+    assert!(unknown.is_some(), "what this program does not know is for a runtime that does");
 }
 
 #[test]

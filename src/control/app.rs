@@ -134,7 +134,7 @@ impl App {
         let Some(runtime) = &self.query.runtime else { return Ok(false) };
         let configs = self.driver.store.configs(None, None).await?;
         let mine = configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository);
-        let namespaces: BTreeSet<_> = mine.map(|config| config.namespace).collect();
+        let namespaces: BTreeSet<_> = mine.map(|config| config.destination.namespace).collect();
         for namespace in namespaces {
             let pods = runtime.observe(&namespace).await?;
             let alive = pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));

@@ -116,7 +116,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
             });
         changes.extend(failed);
     }
-    let SequenceRun { service, namespace, repository, commit, plan, sequence, content, definitions, .. } =
+    let SequenceRun { service, destination, repository, commit, plan, sequence, content, definitions, .. } =
         delivery.clone();
     let is_rollback = delivery.is_rollback;
     queue::queued(
@@ -124,7 +124,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
         transition.now,
         Asked {
             service,
-            namespace,
+            destination,
             repository,
             commit,
             plan,
@@ -367,7 +367,7 @@ fn by_hand(
         transition.now,
         Asked {
             service: service_of(state),
-            namespace: state.namespace.clone(),
+            destination: state.destination.clone(),
             repository: state.repository.clone(),
             commit,
             plan: None,

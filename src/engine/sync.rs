@@ -179,19 +179,19 @@ fn taken(records: &Records, watched: &Watched, project: &Project) -> Result<Opti
     let mut own = BTreeMap::new();
     for stage in &project.stages {
         let place = format!("stage `{}` of project `{}`", stage.name, project.name);
-        let owner = records.names.get(&UniqueName::Namespace(stage.namespace.clone()))?;
+        let owner = records.names.get(&UniqueName::Namespace(stage.destination.namespace.clone()))?;
         let other = owner.filter(|owner| owner.project != project.name || owner.stage.as_ref() != Some(&stage.name));
         let other = match other {
             Some(other) => {
                 let stage = other.stage.as_ref().map(StageName::as_str).unwrap_or_default();
                 Some(format!("stage `{stage}` of project `{}`", other.project))
             }
-            None => own.insert(&stage.namespace, place.clone()),
+            None => own.insert(&stage.destination.namespace, place.clone()),
         };
         if let Some(other) = other {
             return Ok(Some(format!(
                 "{place} and {other} both live in namespace `{}`; give one of them another `namespace` in launchway.yaml",
-                stage.namespace
+                stage.destination.namespace
             )));
         }
     }
@@ -211,8 +211,10 @@ fn take_names(
             records.names.put(&name, None)?;
         }
     }
-    let namespaces =
-        project.stages.iter().map(|stage| (UniqueName::Namespace(stage.namespace.clone()), Some(stage.name.clone())));
+    let namespaces = project
+        .stages
+        .iter()
+        .map(|stage| (UniqueName::Namespace(stage.destination.namespace.clone()), Some(stage.name.clone())));
     for (key, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
         records.names.get(&key)?;
         let (repository, project) = (watched.name.clone(), project.name.clone());

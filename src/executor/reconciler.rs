@@ -140,7 +140,7 @@ impl Reconciler {
             }
         }
         for config in configs {
-            namespaces.entry(config.value.namespace.clone()).or_default().push(config);
+            namespaces.entry(config.value.destination.namespace.clone()).or_default().push(config);
         }
         for (namespace, configs) in namespaces {
             let pods = self.runtime.observe(&namespace).await?;
@@ -251,7 +251,7 @@ impl Reconciler {
                 let min_ready_seconds = state.wanted.min_ready_seconds;
                 Ok(ReplicaSet { min_ready_seconds, ..machine::replica_set(&run, replicas) })
             }
-            _ if replicas == 0 => Ok(ReplicaSet::nothing_of(state.key.clone(), version, state.namespace.clone())),
+            _ if replicas == 0 => Ok(ReplicaSet::nothing_of(state.key.clone(), version, state.destination.clone())),
             _ => Err(Failure::stalled(format!("the record of {} version {version} is gone", state.key))),
         }
     }

@@ -120,7 +120,7 @@ fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> Servi
     let named = declared.external_name.map(|host| ExternalEndpoint { host, port: None });
     let external = named.into_iter().chain(endpoints.map(external_endpoints).into_iter().flatten()).collect();
     ServiceSpec {
-        namespace: service.namespace.clone(),
+        namespace: service.destination.namespace.clone(),
         name: service.object.key.name.clone(),
         ports: declared.ports.into_iter().map(port).collect(),
         selector: declared.selector,

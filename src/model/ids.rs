@@ -62,6 +62,10 @@ name!(
     Namespace
 );
 name!(
+    /// Something on which pods run.
+    RuntimeName
+);
+name!(
     /// A pod's name, unique in its namespace among the pods that a runtime still knows.
     PodName
 );
@@ -114,6 +118,22 @@ impl ServiceKey {
 impl fmt::Display for ServiceKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}/{}/{}", self.project, self.stage, self.service)
+    }
+}
+
+/// Where the objects of a stage live: on a runtime, in a namespace of it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Destination {
+    /// The runtime.
+    pub runtime: RuntimeName,
+    /// The namespace there.
+    pub namespace: Namespace,
+}
+
+impl Destination {
+    /// A namespace on this machine.
+    pub fn local(namespace: Namespace) -> Self {
+        Self { runtime: RuntimeName::new("local"), namespace }
     }
 }
 

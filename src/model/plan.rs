@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{CommitId, Digest, Namespace, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use super::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use super::object::{Kind, Object, ObjectKey};
 use super::project::{StatusDetail, TaskDefinition};
 use super::shipyard::{Sequence, SequenceTrigger};
@@ -39,7 +39,7 @@ pub struct StagePlan {
     /// The stage.
     pub stage: StageName,
     /// Where its objects live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// How it is started.
     pub start: StageStart,
     /// The delivery sequence as it was when planned; runs keep it whatever is pushed later.
@@ -202,7 +202,7 @@ impl StagePlan {
     fn without_services(&self) -> Self {
         Self {
             stage: self.stage.clone(),
-            namespace: self.namespace.clone(),
+            destination: self.destination.clone(),
             start: self.start.clone(),
             sequence: self.sequence.clone(),
             services: Vec::new(),

@@ -4,11 +4,14 @@
 //! stay in the content and are not listed here. Source of names and defaults: Kubernetes `core/v1`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use super::ids::{CommitId, ConfigKey, Namespace, PodName, RepositoryName, RunId};
+use super::ids::{CommitId, ConfigKey, Destination, Namespace, PodName, RepositoryName, RunId};
+use super::object::Object;
 use super::outcome::PodOutcome;
 use super::time::Timestamp;
 
@@ -461,9 +464,11 @@ pub struct ReplicaSet {
     /// The version.
     pub version: u32,
     /// Where its pods live.
-    pub namespace: Namespace,
-    /// What runs in each, images resolved.
+    pub destination: Destination,
+    /// What runs in each, images resolved: the part that launchway reads.
     pub template: PodTemplate,
+    /// What was declared, of which `template` is a view.
+    pub object: Option<Arc<Object>>,
     /// The repository that `git:` images are read from.
     pub repository: RepositoryName,
     /// The revision that asked for it.
@@ -476,12 +481,13 @@ pub struct ReplicaSet {
 
 impl ReplicaSet {
     /// No pods of a version of which nothing else is known.
-    pub fn nothing_of(config: ConfigKey, version: u32, namespace: Namespace) -> Self {
+    pub fn nothing_of(config: ConfigKey, version: u32, destination: Destination) -> Self {
         Self {
             config,
             version,
-            namespace,
+            destination,
             template: PodTemplate::default(),
+            object: None,
             repository: RepositoryName::new(""),
             commit: CommitId::new(""),
             replicas: 0,
@@ -489,11 +495,16 @@ impl ReplicaSet {
         }
     }
 
+    /// The template as it was declared, with the fields that launchway does not know.
+    pub fn whole_template(&self) -> Option<&Value> {
+        self.object.as_ref()?.content.pointer("/spec/template")
+    }
+
     /// Pod number `number` of it: `<config>-<version>-<number>`.
     pub fn pod(&self, number: u32) -> Pod {
         let name = PodName::new(format!("{}-{}-{number}", self.config.name, self.version));
         Pod {
-            id: PodId { namespace: self.namespace.clone(), name },
+            id: PodId { namespace: self.destination.namespace.clone(), name },
             owner: PodOwner::Version { config: self.config.clone(), version: self.version },
             template: self.template.clone(),
             repository: self.repository.clone(),

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
-use super::ids::{Namespace, ProjectName, ServiceName, StageName};
+use super::ids::{Destination, ProjectName, ServiceName, StageName};
 use super::object::{Location, Object, ObjectKey};
 use super::pod::EnvVar;
 use super::shipyard::Shipyard;
@@ -45,7 +45,7 @@ pub struct StageContent {
     /// The stage.
     pub name: StageName,
     /// Where its objects live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// The name of its delivery sequence, if there is one.
     pub delivery: Option<String>,
     /// What it declares.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::{DeploymentConfigSpec, HookPoint};
-use super::ids::{CommitId, ConfigKey, Digest, Namespace, PlanId, PodName, RepositoryName, RunId, ServiceKey};
+use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey};
 use super::object::Object;
 use super::outcome::{PodOutcome, Verdict};
 use super::plan::Change;
@@ -112,7 +112,7 @@ pub struct SequenceRun {
     /// What it holds the slot of.
     pub service: ServiceKey,
     /// Where the stage's objects live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// Whose revision.
     pub repository: RepositoryName,
     /// The revision.
@@ -229,7 +229,7 @@ pub struct DeploymentRun {
     /// The service it is delivered with.
     pub service: super::ids::ServiceName,
     /// Where its pods live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// Whose revision.
     pub repository: RepositoryName,
     /// The revision.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
-use super::ids::{CommitId, ConfigKey, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName, WriterName};
+use super::ids::{
+    CommitId, ConfigKey, Destination, Digest, ProjectName, RepositoryName, RunId, ServiceName, WriterName,
+};
 use super::object::{Object, ObjectKey};
 use super::outcome::Verdict;
 use super::plan::Plan;
@@ -101,7 +103,7 @@ pub struct ConfigState {
     /// The service it is delivered with.
     pub service: ServiceName,
     /// Where its pods live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// Which repository declares it.
     pub repository: RepositoryName,
     /// As last declared and accepted.
@@ -289,7 +291,7 @@ pub struct ObjectState {
     /// In which stage.
     pub stage: super::ids::StageName,
     /// Where it lives.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// Which repository declares it.
     pub repository: RepositoryName,
     /// As last declared and accepted.

@@ -27,7 +27,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
             let state = ObjectState {
                 project: project.name.clone(),
                 stage: stage.name.clone(),
-                namespace: stage.namespace.clone(),
+                destination: stage.destination.clone(),
                 repository: repository.clone(),
                 object: Arc::clone(object),
             };
@@ -49,7 +49,7 @@ fn config(
     ConfigState {
         key,
         service: object.service.clone(),
-        namespace: stage.namespace.clone(),
+        destination: stage.destination.clone(),
         repository: repository.clone(),
         object: object.clone(),
         latest_version: 1,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use itertools::{EitherOrBoth, Itertools as _};
 
-use crate::model::ids::{CommitId, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{Project, StageContent, StageObjects};
@@ -210,7 +210,7 @@ fn plan_stage<'a>(
         let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
         services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes });
     }
-    StagePlan { stage: stage.name.clone(), namespace: stage.namespace.clone(), start, sequence, services }
+    StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
 }
 
 /// What an open delivery of other content is going to change, although nothing differs yet: once it has, what is
@@ -287,11 +287,11 @@ fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
 fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> StagePlan {
     let implicit = crate::model::shipyard::Shipyard::implicit();
     let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
-    let namespace = applied.configs.values().next().map(|state| state.namespace.clone());
-    let namespace = namespace.or_else(|| applied.objects.values().next().map(|state| state.namespace.clone()));
+    let destination = applied.configs.values().next().map(|state| state.destination.clone());
+    let destination = destination.or_else(|| applied.objects.values().next().map(|state| state.destination.clone()));
     let empty = StageContent {
         name: name.clone(),
-        namespace: namespace.unwrap_or_else(|| default_namespace(&project.name, name)),
+        destination: destination.unwrap_or_else(|| Destination::local(default_namespace(&project.name, name))),
         delivery: None,
         objects: StageObjects::default(),
         tasks: BTreeMap::new(),

@@ -107,7 +107,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::ids::{CommitId, ConfigKey, Digest, Namespace, RepositoryName, RunId, ServiceName};
+    use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RepositoryName, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::state::{Attempt, Version, Wanted};
 
@@ -136,7 +136,7 @@ mod tests {
         ConfigState {
             key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
             service: ServiceName::new("web"),
-            namespace: Namespace::new("shop-dev"),
+            destination: Destination::local(Namespace::new("shop-dev")),
             repository: RepositoryName::new("shop"),
             object: object.clone(),
             latest_version: 1,

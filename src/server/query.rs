@@ -191,8 +191,8 @@ impl Query {
         let run = self.store.run(&RunId::from(id)).await?;
         let run = run.ok_or_else(|| Problem::not_found(format!("there is no run `{id}`")))?;
         let (namespace, parent) = match &run.value {
-            Run::Sequence(run) => (&run.namespace, None),
-            Run::Deployment(run) => (&run.namespace, self.store.run(&run.parent).await?),
+            Run::Sequence(run) => (&run.destination.namespace, None),
+            Run::Deployment(run) => (&run.destination.namespace, self.store.run(&run.parent).await?),
         };
         let mut detail = RunDetail::new(&run.value, parent.as_ref().map(|parent| &parent.value));
         self.add_output(namespace, &mut detail).await;
@@ -248,7 +248,7 @@ impl Query {
         let runtime = self.runtime()?;
         let state = self.store.config(key).await?;
         let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
-        let mut pods = runtime.observe(&state.value.namespace).await?;
+        let mut pods = runtime.observe(&state.value.destination.namespace).await?;
         pods.retain(|pod| matches!(&pod.owner, PodOwner::Version { config, .. } if config == key));
         Ok(pods)
     }
@@ -308,12 +308,12 @@ impl Query {
         let Some(runtime) = &self.runtime else { return Ok(states.iter().map(ConfigView::from).collect()) };
         let mut seen: BTreeMap<&Namespace, Vec<ObservedPod>> = BTreeMap::new();
         for state in states {
-            if !seen.contains_key(&state.namespace) {
-                seen.insert(&state.namespace, runtime.observe(&state.namespace).await?);
+            if !seen.contains_key(&state.destination.namespace) {
+                seen.insert(&state.destination.namespace, runtime.observe(&state.destination.namespace).await?);
             }
         }
         let view = |state: &ConfigState| {
-            let pods = seen.get(&state.namespace).map_or(&[][..], Vec::as_slice);
+            let pods = seen.get(&state.destination.namespace).map_or(&[][..], Vec::as_slice);
             ConfigView::from(state).with_pods(pods, state)
         };
         Ok(states.iter().map(view).collect())
@@ -323,13 +323,13 @@ impl Query {
     async fn namespaces(&self, selection: &Selection) -> Result<BTreeSet<Namespace>> {
         let stages = Selection { name: None, service: None, ..selection.clone() };
         let mut found: BTreeSet<_> =
-            self.config_states(&stages).await?.into_iter().map(|state| state.namespace).collect();
+            self.config_states(&stages).await?.into_iter().map(|state| state.destination.namespace).collect();
         let project = selection.project.as_deref().map(Into::into);
         let stage = selection.stage.as_deref().map(Into::into);
         let objects = self.store.objects(project.as_ref(), stage.as_ref(), None).await?;
         let objects = objects.into_iter().map(|state| state.value);
         let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
-        found.extend(chosen.map(|state| state.namespace));
+        found.extend(chosen.map(|state| state.destination.namespace));
         Ok(found)
     }
 
@@ -418,7 +418,7 @@ impl Query {
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let mut pods = Vec::new();
         for config in configs {
-            let seen = runtime.observe(&config.namespace).await?;
+            let seen = runtime.observe(&config.destination.namespace).await?;
             let own =
                 |pod: &ObservedPod| matches!(&pod.owner, PodOwner::Version { config: of, .. } if of == &config.key);
             pods.extend(seen.into_iter().filter(own));

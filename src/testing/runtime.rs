@@ -208,7 +208,7 @@ impl Runtime for PretendedRuntime {
     }
 
     async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
-        let pods = self.observe(&set.namespace).await?;
+        let pods = self.observe(&set.destination.namespace).await?;
         let choice = replicas::choose(set, &pods, self.clock.now());
         for pod in &choice.stop {
             self.stop_pod(pod).await?;

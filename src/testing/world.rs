@@ -27,7 +27,7 @@ use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
 use crate::model::ids::{
-    CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Destination, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName, WriterName,
 };
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
@@ -352,7 +352,7 @@ pub fn config_key(stage: &str, name: &str) -> ConfigKey {
 pub fn project(shipyard: Shipyard, objects: &[Object]) -> Project {
     let stage = |name: &StageName| StageContent {
         name: name.clone(),
-        namespace: build::default_namespace(&ProjectName::new("shop"), name),
+        destination: Destination::local(build::default_namespace(&ProjectName::new("shop"), name)),
         delivery: None,
         objects: objects.iter().cloned().map(Arc::new).collect(),
         tasks: BTreeMap::new(),

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use launchway::model::ids::ConfigKey;
+use launchway::model::ids::{ConfigKey, Destination};
 use launchway::model::pod::{ObservedPod, PodPhase, ReplicaSet};
 use launchway::runtime::Runtime;
 use serde_json::{Value, json};
@@ -15,8 +15,9 @@ fn set(spec: Value, replicas: u32) -> ReplicaSet {
     ReplicaSet {
         config: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
         version: 1,
-        namespace: pod.id.namespace,
+        destination: Destination::local(pod.id.namespace),
         template: pod.template,
+        object: None,
         repository: pod.repository,
         commit: pod.commit,
         replicas,
@@ -28,7 +29,7 @@ fn set(spec: Value, replicas: u32) -> ReplicaSet {
 async fn until(world: &World, set: &ReplicaSet, expected: impl Fn(&[ObservedPod]) -> bool) -> Vec<ObservedPod> {
     let since = Instant::now();
     loop {
-        let pods = world.runtime().observe(&set.namespace).await.unwrap();
+        let pods = world.runtime().observe(&set.destination.namespace).await.unwrap();
         if expected(&pods) {
             return pods;
         }
@@ -67,7 +68,7 @@ async fn many_pods_are_not_started_in_one_go() {
         |replicas| set(json!({"containers": [shell("exec sleep 600")], "terminationGracePeriodSeconds": 1}), replicas);
     let again = world.runtime().scale(&set(600), &BTreeMap::new()).await.unwrap();
     assert!(again.is_some(), "the rest is to be asked for again");
-    let started = world.runtime().observe(&set(0).namespace).await.unwrap().len();
+    let started = world.runtime().observe(&set(0).destination.namespace).await.unwrap().len();
     assert!(started < 20, "{started} were started at once");
     world.runtime().scale(&set(0), &BTreeMap::new()).await.unwrap();
     until(&world, &set(0), |pods| pods.iter().all(|pod| pod.ended_at.is_some())).await;
@@ -86,7 +87,7 @@ async fn a_pod_that_cannot_start_is_tried_again_after_a_pause() {
         until(&world, &set, |pods| pods.iter().filter(|pod| pod.ended_at.is_some()).count() == ended).await;
     }
     let again = world.runtime().scale(&set, &BTreeMap::new()).await.unwrap().unwrap();
-    let pods = world.runtime().observe(&set.namespace).await.unwrap();
+    let pods = world.runtime().observe(&set.destination.namespace).await.unwrap();
     let last = pods.iter().filter_map(|pod| pod.ended_at).max().unwrap();
     assert_eq!((pods.len(), again), (2, last + Duration::from_secs(10)));
 }

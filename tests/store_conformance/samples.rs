@@ -7,7 +7,7 @@ use launchway::model::action::Action;
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::deployment_config::DeploymentConfigSpec;
 use launchway::model::event::{Event, Timer};
-use launchway::model::ids::{CommitId, ConfigKey, RunId, ServiceKey};
+use launchway::model::ids::{CommitId, ConfigKey, Destination, RunId, ServiceKey};
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::outcome::Verdict;
 use launchway::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
@@ -53,7 +53,7 @@ pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Arc<Object> {
 pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
     SequenceRun {
         id: id.into(),
-        namespace: "shop-dev".into(),
+        destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         commit: commit_id('1'),
         plan: Some("plan-1".into()),
@@ -87,7 +87,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         id: key.deployment(version),
         config: key.clone(),
         service: key.name.as_str().into(),
-        namespace: "shop-dev".into(),
+        destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         commit: commit_id('1'),
         parent: "s1".into(),
@@ -114,7 +114,7 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
     ConfigState {
         key: key.clone(),
         service: key.name.as_str().into(),
-        namespace: "shop-dev".into(),
+        destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         object: object(Kind::DeploymentConfig, &key.name, digest),
         latest_version: 1,
@@ -135,7 +135,7 @@ pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
     ObjectState {
         project: "shop".into(),
         stage: stage.into(),
-        namespace: "shop-dev".into(),
+        destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         object,
     }
@@ -167,7 +167,7 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
     };
     let stage = StagePlan {
         stage: "dev".into(),
-        namespace: "shop-dev".into(),
+        destination: Destination::local("shop-dev".into()),
         start: StageStart::Push,
         sequence: None,
         services: vec![service],

@@ -78,8 +78,8 @@ fn put_object(
 ) -> Result<(), Undecided> {
     let place = place(&run.service, change);
     let ServiceKey { project, stage, .. } = run.service.clone();
-    let (namespace, repository) = (run.namespace.clone(), run.repository.clone());
-    let state = object.map(|object| ObjectState { project, stage, namespace, repository, object });
+    let (destination, repository) = (run.destination.clone(), run.repository.clone());
+    let state = object.map(|object| ObjectState { project, stage, destination, repository, object });
     records.objects.get(&place)?;
     records.objects.put(&place, state)
 }
@@ -246,7 +246,7 @@ fn config_or_new<'a>(
         let fresh = ConfigState {
             key: key.clone(),
             service: object.service.clone(),
-            namespace: run.namespace.clone(),
+            destination: run.destination.clone(),
             repository: run.repository.clone(),
             object: object.clone(),
             latest_version: 0,
@@ -277,7 +277,7 @@ fn deployment_run(
     DeploymentRun {
         id: config.deployment(version),
         service: parent.service.service.clone(),
-        namespace: parent.namespace.clone(),
+        destination: parent.destination.clone(),
         repository: parent.repository.clone(),
         commit: parent.commit.clone(),
         parent: parent.id.clone(),

@@ -1,6 +1,7 @@
 //! The deployment as a state machine: prepare → pre → (scale down | first pod → mid) → rollout → post → done, and back
 //! to the previous version when it fails.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::deployment::strategy;
@@ -243,7 +244,7 @@ impl Step {
     fn stop_hook(&mut self, verdict: Verdict, message: String) {
         self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
         let name = self.run.hooks.last().map(|hook| hook.pod.clone());
-        let pod = name.map(|name| PodId { namespace: self.run.namespace.clone(), name });
+        let pod = name.map(|name| PodId { namespace: self.run.destination.namespace.clone(), name });
         self.decided.actions.extend(pod.map(|pod| Action::StopPod { pod }));
     }
 
@@ -320,8 +321,9 @@ pub fn replica_set(run: &DeploymentRun, replicas: u32) -> ReplicaSet {
     ReplicaSet {
         config: run.config.clone(),
         version: run.version,
-        namespace: run.namespace.clone(),
+        destination: run.destination.clone(),
         template: run.spec.template.clone(),
+        object: Some(Arc::clone(&run.object)),
         repository: run.repository.clone(),
         commit: run.commit.clone(),
         replicas,

@@ -41,7 +41,7 @@ pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attemp
         ..Default::default()
     };
     Pod {
-        id: PodId { namespace: run.namespace.clone(), name: pod_name(run, point, attempt) },
+        id: PodId { namespace: run.destination.namespace.clone(), name: pod_name(run, point, attempt) },
         owner: PodOwner::Run { run: run.id.clone(), step: point.as_str().into() },
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
@@ -61,7 +61,7 @@ fn merged(container: &[EnvVar], hook: &[EnvVar], run: &DeploymentRun) -> Vec<Env
     let literal = |name: &str, value: String| EnvVar { name: name.into(), value: Some(value), value_from: None };
     let own = [
         literal("OPENSHIFT_DEPLOYMENT_NAME", format!("{}-{}", run.config.name, run.version)),
-        literal("OPENSHIFT_DEPLOYMENT_NAMESPACE", run.namespace.to_string()),
+        literal("OPENSHIFT_DEPLOYMENT_NAMESPACE", run.destination.namespace.to_string()),
     ];
     let replaced = |variable: &&EnvVar| !hook.iter().any(|own| own.name == variable.name);
     container.iter().filter(replaced).chain(hook).cloned().chain(own).collect()

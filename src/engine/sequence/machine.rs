@@ -238,7 +238,7 @@ impl Step {
         }
         if let Some(last) = self.run.tasks[index].tries.last().filter(|last| last.outcome.is_none()) {
             open = true;
-            let pod = PodId { namespace: self.run.namespace.clone(), name: last.pod.clone() };
+            let pod = PodId { namespace: self.run.destination.namespace.clone(), name: last.pod.clone() };
             self.decided.actions.push(Action::StopPod { pod });
         }
         if !open {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
-use crate::model::ids::{CommitId, Digest, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{CommitId, Destination, Digest, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::project::TaskDefinition;
 use crate::model::run::{Run, SequenceRun, SequenceState};
@@ -19,7 +19,7 @@ pub struct Asked {
     /// What it takes the slot of.
     pub service: ServiceKey,
     /// Where the stage's objects live.
-    pub namespace: Namespace,
+    pub destination: Destination,
     /// Whose revision.
     pub repository: RepositoryName,
     /// The revision whose content it deploys.
@@ -50,7 +50,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
     let id = RunId::new(records.fresh_id()?);
     let Asked {
         service,
-        namespace,
+        destination,
         repository,
         commit,
         plan,
@@ -64,7 +64,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
     Ok(SequenceRun {
         id,
         service,
-        namespace,
+        destination,
         repository,
         commit,
         plan,
@@ -109,7 +109,7 @@ pub fn delivery(
     let changes = again.collect::<Result<_, _>>()?;
     let asked = Asked {
         service,
-        namespace: stage.namespace.clone(),
+        destination: stage.destination.clone(),
         repository: plan.repository.clone(),
         commit: plan.commit.clone(),
         plan: Some(plan.id.clone()),

@@ -73,7 +73,8 @@ impl Walk<'_, '_> {
         map.retain(|key, value| {
             let Some(field) = shape.fields.iter().find(|field| field.name == key) else {
                 self.unknown(key, shape);
-                return false;
+                // Another runtime may know what this program does not.
+                return self.strictness == Strictness::Users && !value.is_null();
             };
             if value.is_null() || field.forgotten {
                 return false;

@@ -10,7 +10,7 @@ use crate::manifest::discover::is_under;
 use crate::manifest::object::Declared;
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
-use crate::model::ids::{ServiceName, StageName};
+use crate::model::ids::{Destination, ServiceName, StageName};
 use crate::model::object::{Location, Object};
 use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
 
@@ -57,7 +57,7 @@ fn stage(
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
-        namespace: stage.namespace.clone(),
+        destination: Destination::local(stage.namespace.clone()),
         delivery: stage.delivery.clone(),
         objects,
         tasks,

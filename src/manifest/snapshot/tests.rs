@@ -112,7 +112,7 @@ fn a_repository_without_ceremony_is_a_project_of_one_stage() {
     assert_eq!(project.name.as_str(), "shop");
     assert_eq!(project.stages.len(), 1);
     let stage = &project.stages[0];
-    assert_eq!((stage.name.as_str(), stage.namespace.as_str()), ("default", "shop-default"));
+    assert_eq!((stage.name.as_str(), stage.destination.namespace.as_str()), ("default", "shop-default"));
     assert_eq!(stage.delivery.as_deref(), Some("delivery"));
     assert_eq!(stage.objects.len(), 2);
     assert_eq!(stage.objects.get(&key(Kind::Service, "web")).unwrap().service.as_str(), "web", "by its selector");
@@ -150,7 +150,7 @@ fn stages_have_their_paths_and_settings() {
     let stages: Vec<_> = project
         .stages
         .iter()
-        .map(|stage| (stage.name.as_str(), stage.namespace.as_str(), stage.prune, stage.objects.len()))
+        .map(|stage| (stage.name.as_str(), stage.destination.namespace.as_str(), stage.prune, stage.objects.len()))
         .collect();
     assert_eq!(stages, [("dev", "acme-dev", true, 1), ("production", "live", false, 1)]);
 }

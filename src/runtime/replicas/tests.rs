@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::model::ids::{CommitId, Namespace, PodName, RepositoryName};
+use crate::model::ids::{CommitId, Destination, Namespace, PodName, RepositoryName};
 use crate::model::pod::{PodOwner, PodTemplate};
 
 const NOW: Timestamp = Timestamp(10_000_000);
@@ -14,8 +14,9 @@ fn set(replicas: u32) -> ReplicaSet {
     ReplicaSet {
         config: config(),
         version: 2,
-        namespace: Namespace::new("p-s"),
+        destination: Destination::local(Namespace::new("p-s")),
         template: PodTemplate::default(),
+        object: None,
         repository: RepositoryName::new("repo"),
         commit: CommitId::new("c"),
         replicas,

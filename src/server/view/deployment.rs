@@ -67,7 +67,7 @@ impl From<&ConfigState> for ConfigView {
             stage: state.key.stage.to_string(),
             service: state.service.to_string(),
             name: state.key.name.clone(),
-            namespace: state.namespace.to_string(),
+            namespace: state.destination.namespace.to_string(),
             repository: state.repository.to_string(),
             latest_version: state.latest_version,
             serving: state.serving.as_ref().map(version),

@@ -62,7 +62,12 @@ impl PlanView {
             let services = stage.services.iter();
             services.flat_map(move |service| {
                 let view = |change| {
-                    ChangeView::new(stage.stage.as_str(), stage.namespace.as_str(), service.service.as_str(), change)
+                    ChangeView::new(
+                        stage.stage.as_str(),
+                        stage.destination.namespace.as_str(),
+                        service.service.as_str(),
+                        change,
+                    )
                 };
                 service.changes.iter().map(view)
             })

@@ -162,7 +162,7 @@ fn deployment_changes(run: &DeploymentRun, parent: Option<&Run>) -> Vec<ChangeVi
 fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {
     let view = |change| {
         let service = &run.service;
-        ChangeView::new(service.stage.as_str(), run.namespace.as_str(), service.service.as_str(), change)
+        ChangeView::new(service.stage.as_str(), run.destination.namespace.as_str(), service.service.as_str(), change)
     };
     run.changes.iter().map(view).collect()
 }

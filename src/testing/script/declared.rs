@@ -95,7 +95,7 @@ impl Declared {
     pub(crate) fn project(&self) -> Result<Project> {
         let mut project = world::project(self.shipyard.clone(), &[]);
         for stage in &mut project.stages {
-            stage.namespace = default_namespace(&self.name, &stage.name);
+            stage.destination.namespace = default_namespace(&self.name, &stage.name);
             stage.tasks = self.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect();
             for (key, settings) in self.objects.get(&stage.name).into_iter().flatten() {
                 stage.objects.insert(Arc::new(object(key, settings)?));

@@ -212,6 +212,18 @@ proptest! {
 }
 
 #[test]
+fn a_runtime_is_told_the_whole_template() {
+    let mut run = deployment("Rolling", &json!({}));
+    let mut object = (*run.object).clone();
+    object.content["spec"]["template"]["spec"]["containers"][0]["capabilities"] = json!({"drop": ["ALL"]});
+    run.object = object.into();
+    let set = launchway::engine::deployment::machine::replica_set(&run, 2);
+    let template = set.whole_template().unwrap();
+    assert_eq!(template["spec"]["containers"][0]["capabilities"], json!({"drop": ["ALL"]}));
+    assert_eq!(template["spec"]["containers"][0]["name"], set.template.spec.containers[0].name);
+}
+
+#[test]
 fn a_commit_tells_of_delays_and_not_of_what_pods_say() {
     let delayed = |message: &str| Event::Delayed { message: message.into() };
     let (told, _) = step(&at(DeploymentStep::Prepare, "Rolling", "Abort"), &delayed("no space"), NOW);

@@ -25,7 +25,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
     DeploymentRun {
         id: config.deployment(2),
         service: "web".into(),
-        namespace: launchway::model::ids::Namespace::new("shop-dev"),
+        destination: launchway::model::ids::Destination::local("shop-dev".into()),
         repository: "repo".into(),
         commit: "c".into(),
         parent: "parent".into(),
@@ -71,7 +71,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
     SequenceRun {
         id: id.into(),
         service,
-        namespace: launchway::model::ids::Namespace::new("shop-dev"),
+        destination: launchway::model::ids::Destination::local("shop-dev".into()),
         repository: "repo".into(),
         commit: id.into(),
         plan: Some("plan".into()),

@@ -84,8 +84,8 @@ impl At<'_> {
         let pods = self.around.runtime.pods();
         for run in now(self.store.runs(&RunFilter::default()))? {
             let namespace = match &run.value {
-                Run::Sequence(run) => &run.namespace,
-                Run::Deployment(run) => &run.namespace,
+                Run::Sequence(run) => &run.destination.namespace,
+                Run::Deployment(run) => &run.destination.namespace,
             };
             for (name, started_at) in run_once(&run.value) {
                 let found = pods.iter().find(|pod| pod.id.name == name && &pod.id.namespace == namespace);
