@@ -1,57 +1,28 @@
 //! The local runtime: pods are processes of this machine.
 //!
 //! ```text
-//!  runtime.rs ── start ──▶ <root>/pods/<namespace>/<pod>/pod.json        (record.rs: what was asked for)
+//!  runtime.rs ── start ──▶ <root>/pods/<namespace>/<pod>/pod.json        (pod/record.rs: what was asked for)
 //!      ▲  │                        │
 //!      │  └── spawns ──▶ launchway shim <pod dir>                        (shim/: one a pod, outlives the daemon)
-//!      │                     │     └── launchway container … ─▶ command  (container.rs: limits, user, environment)
+//!      │                     │     └── launchway container … ─▶ command  (pod/container.rs: limits, user, environment)
 //!      │                     ▼
-//!      │                status.json, ready, logs/                        (status.rs, logs.rs: what became of it)
-//!      └── <root>/changes/ ◀─┘                                           (watch.rs: one folder tells all)
+//!      │                status.json, ready, logs/                        (pod/status.rs, pod/logs.rs: what became of it)
+//!      └── <root>/changes/ ◀─┘                                           (shim/watch.rs: one folder tells all)
 //! ```
 
-pub(crate) mod files;
-mod follow;
+pub(crate) mod host;
 pub mod launchable;
-pub mod service;
-
-mod address;
-mod cgroup;
-mod container;
-mod data;
-mod environment;
-mod expand;
-mod launch;
-mod logs;
-mod mount;
-mod paths;
-mod probe;
-mod process;
-mod quantity;
-mod record;
-mod shim;
-mod status;
-mod volume;
-mod wake;
-
-mod allow;
-mod exec;
-pub mod image;
-mod program;
+mod pod;
 mod runtime;
-mod scale;
-pub mod service_table;
-mod shims;
-mod start;
-mod table;
-mod watch;
+pub mod service;
+mod shim;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-pub use self::allow::Allow;
-pub use self::paths::PodDir;
-pub use self::program::Program;
+pub use self::host::allow::Allow;
+pub use self::host::program::Program;
+pub use self::pod::paths::PodDir;
 pub use self::runtime::{LocalOptions, LocalRuntime};
 
 /// `pod-ip` on a pod says that its processes bind `POD_IP` with their declared ports, not `PORT`.
@@ -68,8 +39,8 @@ pub fn shim_entry(arguments: &[OsString]) -> Option<ExitCode> {
     let (verb, rest) = arguments.split_first()?;
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
-        "container" => Some(container::run(rest)),
-        program::BUILD_VERB => Some(program::tell_build()),
+        "container" => Some(pod::container::run(rest)),
+        host::program::BUILD_VERB => Some(host::program::tell_build()),
         _ => service::process_entry(arguments),
     }
 }

@@ -11,28 +11,28 @@ use async_trait::async_trait;
 use notify::RecommendedWatcher;
 use tokio::sync::broadcast;
 
-use super::allow::{Allow, HOST_IMAGE};
-use super::exec;
-use super::files::{self, Durability};
-use super::follow::{self, Follower};
-use super::image::Images;
-use super::logs;
-use super::paths::{self, PodDir, Root};
-use super::program::Program;
-use super::record::PodRecord;
-use super::service_table::ServiceTable;
-use super::shims;
-use super::start::{self, Surroundings};
-use super::status::PodStatus;
-use super::table::{Entry, Table};
-use super::volume;
-use super::wake;
-use super::watch::{self, ShimWatch};
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{Namespace, RepositoryName};
 use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
 use crate::model::time::Timestamp;
+use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
+use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::program::Program;
+use crate::runtime::local::launchable::images::Images;
+use crate::runtime::local::pod::exec;
+use crate::runtime::local::pod::follow::{self, Follower};
+use crate::runtime::local::pod::logs;
+use crate::runtime::local::pod::paths::{self, PodDir, Root};
+use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::start::{self, Surroundings};
+use crate::runtime::local::pod::status::PodStatus;
+use crate::runtime::local::pod::table::{Entry, Table};
+use crate::runtime::local::pod::volume;
+use crate::runtime::local::service::table::ServiceTable;
+use crate::runtime::local::shim::spawn;
+use crate::runtime::local::shim::wake;
+use crate::runtime::local::shim::watch::{self, ShimWatch};
 use crate::runtime::{
     ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references,
 };
@@ -216,7 +216,7 @@ impl Inner {
             Some(shim) => shim,
             None => {
                 entry.shim_started = Some(Instant::now());
-                shims::spawn(self.options.program.path(), &entry.dir)?
+                spawn::spawn(self.options.program.path(), &entry.dir)?
             }
         };
         entry.watched = true;

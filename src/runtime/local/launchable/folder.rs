@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use super::disk;
 use super::image::Key;
 use super::processes;
-use crate::runtime::local::files::{self, Durability};
+use crate::runtime::local::host::files::{self, Durability};
 
 /// The most that a file of the folder's own holds.
 const MAX_FILE: u64 = 1 << 20;

@@ -11,6 +11,7 @@ mod build;
 mod disk;
 mod folder;
 mod image;
+pub mod images;
 mod install;
 mod installer;
 mod limits;

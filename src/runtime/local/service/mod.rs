@@ -18,6 +18,7 @@ mod shim;
 mod signals;
 mod sockets;
 mod spec;
+pub mod table;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -35,8 +36,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace};
-use crate::runtime::local::files::{self, Durability};
-use crate::runtime::local::program::Program;
+use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::program::Program;
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// How long a shim may take to follow a change; it takes a few milliseconds.

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::model::pod::Scalar;
 use crate::runtime::ServiceSpec;
-use crate::runtime::local::files::{self, Durability};
+use crate::runtime::local::host::files::{self, Durability};
 
 /// The most that one of these files may hold; an endpoint list of thousands of pods is far below.
 const MAX_FILE: u64 = 4 << 20;

@@ -20,7 +20,7 @@ use super::ports::follow_ports;
 use super::record::{self, ServiceDir, ServiceRecord, ShimStatus};
 use super::signals::Signals;
 use super::sockets::{self, Sockets};
-use crate::runtime::local::files::{self, Durability};
+use crate::runtime::local::host::files::{self, Durability};
 
 /// This very program, also after its file was replaced: a shim and its proxy are of one version.
 const THIS_PROGRAM: &str = "/proc/self/exe";

@@ -5,8 +5,8 @@ use std::os::fd::OwnedFd;
 use rustix::io::{Errno, read};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use super::super::launch::Launched;
-use super::super::process::ProcessId;
+use crate::runtime::local::host::process::ProcessId;
+use crate::runtime::local::pod::launch::Launched;
 
 /// How much is read at once.
 const CHUNK: usize = 64 << 10;

@@ -7,14 +7,14 @@ use std::time::Duration;
 use rustix::event::{PollFd, PollFlags};
 use rustix::process::Signal;
 
-use super::super::launch::{Launch, OWN_PROGRAM};
-use super::super::paths::PodDir;
-use super::super::probe::connection::{Connection, host_address, request};
-use super::super::record::{PodRecord, port_number};
 use super::child::Child;
 use super::machine::HandlerKey;
 use super::unit::Purpose;
 use crate::model::pod::{Container, Handler, Scalar};
+use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
+use crate::runtime::local::pod::paths::PodDir;
+use crate::runtime::local::pod::record::{PodRecord, port_number};
+use crate::runtime::local::shim::probe::connection::{Connection, host_address, request};
 
 /// How much of a handler's output is kept for messages.
 const TAIL_BYTES: usize = 1024;

@@ -6,9 +6,13 @@
 mod child;
 mod handlers;
 mod machine;
+mod probe;
 mod report;
+pub(crate) mod spawn;
 mod supervisor;
 mod unit;
+pub(crate) mod wake;
+pub(crate) mod watch;
 
 use std::ffi::OsString;
 use std::fs;
@@ -21,17 +25,17 @@ use rustix::process::{getpid, set_child_subreaper, setsid};
 
 use self::report::Report;
 use self::supervisor::{Supervisor, outcome_message};
-use super::cgroup;
-use super::files;
-use super::paths::PodDir;
-use super::process::{Belonging, ProcessId, boot_id, sweep};
-use super::record::PodRecord;
-use super::status::PodStatus;
-use super::volume;
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
+use crate::runtime::local::host::cgroup;
+use crate::runtime::local::host::files;
+use crate::runtime::local::host::process::{Belonging, ProcessId, boot_id, sweep};
+use crate::runtime::local::pod::paths::PodDir;
+use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::status::PodStatus;
+use crate::runtime::local::pod::volume;
 
 /// How long a dead shim's processes may resist before their end is recorded all the same.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(60);

@@ -4,11 +4,11 @@ use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
-use super::super::files::{self, Durability};
-use super::super::paths::PodDir;
-use super::super::record::PodRecord;
-use super::super::status::{ContainerStatus, PodStatus};
 use crate::error::{Context, Result};
+use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::pod::paths::PodDir;
+use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
 
 /// Writes what others read; only what changed.
 #[derive(Debug)]

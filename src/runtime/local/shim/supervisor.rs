@@ -7,14 +7,6 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 
-use super::super::files;
-use super::super::launch::{Launch, OWN_PROGRAM};
-use super::super::logs::LogWriter;
-use super::super::paths::PodDir;
-use super::super::process::{Belonging, kill_all, sweep};
-use super::super::record::PodRecord;
-use super::super::status::{ContainerStatus, PodStatus};
-use super::super::wake::Wake;
 use super::child::{Child, News};
 use super::handlers::Handlers;
 use super::machine::{Effect, Event, HandlerKey, Machine, Stage};
@@ -24,6 +16,14 @@ use crate::clock::Clock;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
+use crate::runtime::local::host::files;
+use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
+use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
+use crate::runtime::local::pod::logs::LogWriter;
+use crate::runtime::local::pod::paths::PodDir;
+use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
+use crate::runtime::local::shim::wake::Wake;
 
 /// How often orphans that were adopted are waited for, if nothing else happens.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);

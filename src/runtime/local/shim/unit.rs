@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::super::probe::schedule::Schedule;
 use crate::model::pod::Container;
+use crate::runtime::local::shim::probe::schedule::Schedule;
 
 /// The pause before the first restart; it doubles with every further one.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);

@@ -131,7 +131,7 @@ impl Drop for Lease {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runtime::local::files;
+    use crate::runtime::local::host::files;
     use std::fs;
 
     fn pod_folder() -> tempfile::TempDir {

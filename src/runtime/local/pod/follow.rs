@@ -24,7 +24,7 @@ const LINE_BYTES: usize = 64 << 10;
 
 /// Goes on reading a container's output where it ended, also in files that were set aside meanwhile.
 #[derive(Debug)]
-pub(super) struct Follower {
+pub(crate) struct Follower {
     path: PathBuf,
     /// What lies before each line: the container's name, where a pod has several.
     name: Option<String>,
@@ -36,7 +36,7 @@ pub(super) struct Follower {
 
 impl Follower {
     /// Begins `limit` bytes before the end of what was printed until now.
-    pub(super) fn new(path: PathBuf, name: Option<String>, limit: u64) -> io::Result<Self> {
+    pub(crate) fn new(path: PathBuf, name: Option<String>, limit: u64) -> io::Result<Self> {
         let (mut files, mut left) = (VecDeque::new(), limit);
         for mut file in open_parts(&path)? {
             let size = file.metadata()?.len();
@@ -51,7 +51,7 @@ impl Follower {
     }
 
     /// The whole lines that came since the last call.
-    pub(super) fn more(&mut self) -> io::Result<Vec<u8>> {
+    pub(crate) fn more(&mut self) -> io::Result<Vec<u8>> {
         self.read()?;
         let whole = match self.line.iter().rposition(|byte| *byte == b'\n') {
             Some(end) => end + 1,
@@ -64,7 +64,7 @@ impl Follower {
     }
 
     /// The beginning of a line that has no end.
-    pub(super) fn rest(&mut self) -> Vec<u8> {
+    pub(crate) fn rest(&mut self) -> Vec<u8> {
         let line = std::mem::take(&mut self.line);
         self.named(line)
     }
@@ -117,7 +117,7 @@ fn inode(file: &File) -> io::Result<u64> {
 }
 
 /// What comes of some containers, until `ended` says that no more will.
-pub(super) fn stream(followers: Vec<Follower>, ended: impl Fn() -> bool + Send + Sync + 'static) -> LogStream {
+pub(crate) fn stream(followers: Vec<Follower>, ended: impl Fn() -> bool + Send + Sync + 'static) -> LogStream {
     let next =
         |(followers, ended)| async move { next(followers, ended).await.or_transient(|| "cannot read logs".into()) };
     try_unfold((followers, Arc::new(ended)), next).try_filter(|came| ready(!came.is_empty())).boxed()

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 
-use super::volume;
 use crate::error::{Failure, Result};
 use crate::model::pod::{Container, Pod, SecurityContext};
+use crate::runtime::local::pod::volume;
 
 /// The image that is the machine itself.
 pub(crate) const HOST_IMAGE: &str = "host";

@@ -2,11 +2,11 @@
 
 use std::path::PathBuf;
 
-use super::launchable::Launchables;
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
 use crate::runtime::ImageUse;
+use crate::runtime::local::launchable::Launchables;
 
 /// Images on this machine. All of it may block for the time of a file operation, not for that of a download.
 pub trait Images: Send + Sync {

@@ -1,15 +1,15 @@
 //! So many pods of a version: which of them start, end and are forgotten.
 
-use super::runtime::Inner;
 use crate::error::Result;
 use crate::model::pod::ReplicaSet;
 use crate::model::time::Timestamp;
 use crate::runtime::Objects;
+use crate::runtime::local::runtime::Inner;
 use crate::runtime::replicas;
 
 impl Inner {
     /// Brings a version to so many pods, a few at a time. Says when to ask again because of those that had to wait.
-    pub(super) fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+    pub(crate) fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
         let now = self.now();
         let pods = self.table().observe(&set.destination.namespace);
         let choice = replicas::choose(set, &pods, now);

@@ -5,8 +5,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::quantity::{div_up, thousandths};
 use crate::model::pod::Resources;
+use crate::runtime::local::pod::quantity::{div_up, thousandths};
 
 /// Where control groups are mounted.
 const ROOT: &str = "/sys/fs/cgroup";

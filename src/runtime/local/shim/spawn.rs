@@ -6,12 +6,12 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::paths::PodDir;
-use super::process::ProcessId;
 use crate::error::{Context, Failure, Result};
+use crate::runtime::local::host::process::ProcessId;
+use crate::runtime::local::pod::paths::PodDir;
 
 /// Starts a shim for a pod. If another one owns the pod, this one ends at once.
-pub(super) fn spawn(program: &Path, dir: &PodDir) -> Result<ProcessId> {
+pub(crate) fn spawn(program: &Path, dir: &PodDir) -> Result<ProcessId> {
     let wrong = || format!("cannot start a shim for `{}`", dir.path().display());
     let log = OpenOptions::new().create(true).append(true).mode(0o600).open(dir.shim_log()).or_transient(wrong)?;
     let mut command = Command::new(program);

@@ -13,7 +13,6 @@ use rustix::process::{
 };
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
-use super::cgroup::{self, Limits};
 use super::environment::{self, Variables};
 use super::expand::expand;
 use super::mount::{self, MountPoint};
@@ -21,6 +20,7 @@ use super::paths::PodDir;
 use super::record::PodRecord;
 use super::volume::{self, Mount};
 use crate::model::pod::{Container, SecurityContext};
+use crate::runtime::local::host::cgroup::{self, Limits};
 
 /// Where the entry point of a launchable is.
 const ENTRY_POINT: &str = "bin/launch";

@@ -20,7 +20,7 @@ const MAX_OUTPUT: u64 = 1 << 20;
 const LIMIT: Duration = Duration::from_secs(600);
 
 /// Runs a command in a container's environment, until it ends or has taken too long.
-pub(super) async fn run(
+pub(crate) async fn run(
     program: &Path,
     dir: &PodDir,
     record: &PodRecord,

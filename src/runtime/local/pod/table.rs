@@ -6,37 +6,37 @@ use std::time::{Duration, Instant};
 
 use super::paths::PodDir;
 use super::record::PodRecord;
-use super::service::PodEndpoint;
 use super::status::PodStatus;
 use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::time::Timestamp;
 use crate::runtime::ImageUse;
+use crate::runtime::local::service::PodEndpoint;
 
 /// The least time between two shims of a pod.
 const SHIM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Pods by identity.
 #[derive(Debug, Default)]
-pub(super) struct Table(BTreeMap<PodId, Entry>);
+pub(crate) struct Table(BTreeMap<PodId, Entry>);
 
 /// A pod.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(crate) struct Entry {
     /// Its folder.
-    pub(super) dir: PodDir,
+    pub(crate) dir: PodDir,
     /// What its shim said last.
-    pub(super) status: Option<PodStatus>,
+    pub(crate) status: Option<PodStatus>,
     /// Whose it is.
-    pub(super) owner: PodOwner,
+    pub(crate) owner: PodOwner,
     /// Whether the end of its shim is being waited for.
-    pub(super) watched: bool,
+    pub(crate) watched: bool,
     /// When a shim was last started for it.
-    pub(super) shim_started: Option<Instant>,
+    pub(crate) shim_started: Option<Instant>,
     /// Whether it was asked to end.
-    pub(super) stop_requested: bool,
+    pub(crate) stop_requested: bool,
     /// When it was asked for.
-    pub(super) created_at: Timestamp,
+    pub(crate) created_at: Timestamp,
     labels: BTreeMap<String, String>,
     address: Ipv4Addr,
     ports: Vec<u16>,
@@ -45,7 +45,7 @@ pub(super) struct Entry {
 
 impl Entry {
     /// A pod as recorded.
-    pub(super) fn new(record: &PodRecord, dir: PodDir, status: Option<PodStatus>) -> Self {
+    pub(crate) fn new(record: &PodRecord, dir: PodDir, status: Option<PodStatus>) -> Self {
         Self {
             stop_requested: dir.stop().exists(),
             dir,
@@ -62,12 +62,12 @@ impl Entry {
     }
 
     /// Whether nothing of it runs any more.
-    pub(super) fn ended(&self) -> bool {
+    pub(crate) fn ended(&self) -> bool {
         self.status.as_ref().is_some_and(PodStatus::ended)
     }
 
     /// Whether it needs a shim now. One that ended at once is not followed by another at once.
-    pub(super) fn lacks_shim(&self) -> bool {
+    pub(crate) fn lacks_shim(&self) -> bool {
         !self.watched && !self.ended() && self.shim_started.is_none_or(|started| started.elapsed() > SHIM_PAUSE)
     }
 
@@ -96,42 +96,42 @@ fn images(record: &PodRecord) -> Vec<ImageUse> {
 
 impl Table {
     /// A pod.
-    pub(super) fn get(&self, id: &PodId) -> Option<&Entry> {
+    pub(crate) fn get(&self, id: &PodId) -> Option<&Entry> {
         self.0.get(id)
     }
 
     /// A pod, to be changed.
-    pub(super) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
+    pub(crate) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
         self.0.get_mut(id)
     }
 
     /// Adds a pod.
-    pub(super) fn insert(&mut self, id: PodId, entry: Entry) {
+    pub(crate) fn insert(&mut self, id: PodId, entry: Entry) {
         self.0.insert(id, entry);
     }
 
     /// Forgets a pod.
-    pub(super) fn remove(&mut self, id: &PodId) {
+    pub(crate) fn remove(&mut self, id: &PodId) {
         self.0.remove(id);
     }
 
     /// All identities.
-    pub(super) fn ids(&self) -> Vec<PodId> {
+    pub(crate) fn ids(&self) -> Vec<PodId> {
         self.0.keys().cloned().collect()
     }
 
     /// The pods that need a shim now.
-    pub(super) fn without_shim(&self) -> Vec<PodId> {
+    pub(crate) fn without_shim(&self) -> Vec<PodId> {
         self.0.iter().filter(|(_, entry)| entry.lacks_shim()).map(|(id, _)| id.clone()).collect()
     }
 
     /// The pods of a namespace, sorted by name.
-    pub(super) fn observe(&self, namespace: &Namespace) -> Vec<ObservedPod> {
+    pub(crate) fn observe(&self, namespace: &Namespace) -> Vec<ObservedPod> {
         self.of(namespace).map(|(id, entry)| entry.observed(id)).collect()
     }
 
     /// The pods of a namespace that services may lead to.
-    pub(super) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
+    pub(crate) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
         let living = self.of(namespace).filter(|(_, entry)| !entry.ended());
         let endpoint = |(id, entry): (&PodId, &Entry)| PodEndpoint {
             name: id.name.to_string(),
@@ -146,22 +146,22 @@ impl Table {
     }
 
     /// The namespaces that have pods.
-    pub(super) fn namespaces(&self) -> BTreeSet<Namespace> {
+    pub(crate) fn namespaces(&self) -> BTreeSet<Namespace> {
         self.0.keys().map(|id| id.namespace.clone()).collect()
     }
 
     /// The addresses that are taken.
-    pub(super) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
+    pub(crate) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
         self.0.values().map(|entry| entry.address).collect()
     }
 
     /// The ports that are taken: a pod that ended has no use for its own.
-    pub(super) fn ports(&self) -> BTreeSet<u16> {
+    pub(crate) fn ports(&self) -> BTreeSet<u16> {
         self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.ports.iter().copied()).collect()
     }
 
     /// The images that are in use.
-    pub(super) fn images(&self) -> Vec<ImageUse> {
+    pub(crate) fn images(&self) -> Vec<ImageUse> {
         self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.images.iter().cloned()).collect()
     }
 

@@ -6,14 +6,14 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use super::launch::OWN_PROGRAM;
+use crate::runtime::local::pod::launch::OWN_PROGRAM;
 
 /// The small program's name; it lies in the same folder as `launchway`.
 const SMALL_PROGRAM: &str = "launchway-shim";
 /// What this build is called.
 const BUILD: &str = env!("LAUNCHWAY_BUILD");
 /// The verb by which a program tells its build.
-pub(super) const BUILD_VERB: &str = "build-name";
+pub(crate) const BUILD_VERB: &str = "build-name";
 
 /// The program that shims run, whatever happens to its file.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// The program at `path`, whose [`super::process_entry`] is this one.
+    /// The program at `path`, whose [`crate::runtime::local::process_entry`] is this one.
     pub fn at(path: PathBuf) -> Self {
         Self { path, _file: None }
     }
@@ -35,7 +35,7 @@ impl Program {
     }
 
     /// What to execute.
-    pub(super) fn path(&self) -> &Path {
+    pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 }
@@ -50,7 +50,7 @@ fn small_program() -> Option<Program> {
 }
 
 /// Runs the verb by which a program tells its build.
-pub(super) fn tell_build() -> ExitCode {
+pub(crate) fn tell_build() -> ExitCode {
     match io::stdout().write_all(BUILD.as_bytes()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(_) => ExitCode::FAILURE,

@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{self, Durability};
 use super::paths::PodDir;
-use super::process::ProcessId;
 use crate::error::{Context, Failure, Result};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
+use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::process::ProcessId;
 
 /// The version of the file that this program writes. A reader takes what it knows of any version.
 const VERSION: u32 = 1;

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use super::data;
 use super::expand::expand;
 use super::paths::PodDir;
-use super::process::{CONTAINER_MARK, POD_MARK};
 use super::quantity;
 use super::record::PodRecord;
 use super::volume;
 use crate::model::object::Kind;
 use crate::model::pod::{Container, EnvFrom, EnvVarSource, KeyRef, ResourceFieldRef, Scalar};
 use crate::runtime::ServiceAddress;
+use crate::runtime::local::host::process::{CONTAINER_MARK, POD_MARK};
 
 /// Variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;

@@ -8,7 +8,6 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
-use super::address::{choose_address, choose_port, number_of};
 use super::paths::{self, PodDir};
 use super::record::{PodRecord, PortMapping, StoredObject};
 use crate::error::{Context, Failure, Result};
@@ -16,22 +15,23 @@ use crate::model::object::ObjectKey;
 use crate::model::pod::{Container, ContainerPort, Pod};
 use crate::model::time::Timestamp;
 use crate::runtime::ServiceAddress;
+use crate::runtime::local::host::address::{choose_address, choose_port, number_of};
 
 /// All that goes into a record besides the pod.
-pub(super) struct Surroundings {
-    pub(super) created_at: Timestamp,
-    pub(super) images: BTreeMap<String, PathBuf>,
-    pub(super) services: Vec<ServiceAddress>,
-    pub(super) search_path: String,
-    pub(super) claims: PathBuf,
-    pub(super) host_paths: Vec<PathBuf>,
-    pub(super) change: PathBuf,
-    pub(super) taken_addresses: BTreeSet<Ipv4Addr>,
-    pub(super) taken_ports: BTreeSet<u16>,
+pub(crate) struct Surroundings {
+    pub(crate) created_at: Timestamp,
+    pub(crate) images: BTreeMap<String, PathBuf>,
+    pub(crate) services: Vec<ServiceAddress>,
+    pub(crate) search_path: String,
+    pub(crate) claims: PathBuf,
+    pub(crate) host_paths: Vec<PathBuf>,
+    pub(crate) change: PathBuf,
+    pub(crate) taken_addresses: BTreeSet<Ipv4Addr>,
+    pub(crate) taken_ports: BTreeSet<u16>,
 }
 
 /// Writes a new pod down, durably: from now on it exists.
-pub(super) fn write_record(
+pub(crate) fn write_record(
     pod: &Pod,
     objects: &BTreeMap<ObjectKey, Value>,
     dir: &PodDir,

@@ -7,13 +7,13 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::files::{self, Durability};
 use super::paths::PodDir;
 use crate::error::{Context, Failure, Result};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::{Container, Pod, Scalar};
 use crate::model::time::Timestamp;
 use crate::runtime::ServiceAddress;
+use crate::runtime::local::host::files::{self, Durability};
 
 /// The version of the file that this program writes and reads.
 const VERSION: u32 = 1;
@@ -95,7 +95,7 @@ impl PodRecord {
 
     /// Whether its processes bind `POD_IP` with their declared ports.
     pub(crate) fn listens_on_pod_ip(&self) -> bool {
-        let listen = self.pod.template.metadata.annotations.get(super::LISTEN_ANNOTATION);
+        let listen = self.pod.template.metadata.annotations.get(crate::runtime::local::LISTEN_ANNOTATION);
         listen.is_some_and(|value| value == "pod-ip")
     }
 

@@ -10,11 +10,11 @@ use notify::{Event, EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
-use super::paths::Root;
-use super::process::ProcessId;
-use super::runtime::Inner;
 use crate::error::{Context, Result};
 use crate::model::pod::PodId;
+use crate::runtime::local::host::process::ProcessId;
+use crate::runtime::local::pod::paths::Root;
+use crate::runtime::local::runtime::Inner;
 
 /// How often pods are read where they cannot be watched.
 const POLLING: Duration = Duration::from_millis(500);
@@ -23,7 +23,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(2);
 
 /// Refreshes every pod that a shim says has changed, for as long as the result lives. A user has few instances of inotify
 /// (`fs.inotify.max_user_instances`), and other programs need some too: where none is left, all pods are read regularly.
-pub(super) fn watch_changes(folder: &Path, runtime: &Weak<Inner>) -> Result<Option<RecommendedWatcher>> {
+pub(crate) fn watch_changes(folder: &Path, runtime: &Weak<Inner>) -> Result<Option<RecommendedWatcher>> {
     let watched = notify::recommended_watcher(Listener(Weak::clone(runtime))).and_then(|mut watcher| {
         watcher.watch(folder, RecursiveMode::NonRecursive)?;
         Ok(watcher)
@@ -65,7 +65,7 @@ impl EventHandler for Listener {
 
 /// Waits for the end of shims, in a thread of its own.
 #[derive(Debug)]
-pub(super) struct ShimWatch {
+pub(crate) struct ShimWatch {
     added: Mutex<Vec<Shim>>,
     wake: OwnedFd,
 }
@@ -80,13 +80,13 @@ struct Shim {
 
 impl ShimWatch {
     /// Watches no shim yet.
-    pub(super) fn new() -> io::Result<Self> {
+    pub(crate) fn new() -> io::Result<Self> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         Ok(Self { added: Mutex::default(), wake })
     }
 
     /// Watches a pod's shim too.
-    pub(super) fn add(&self, pod: PodId, process: ProcessId) {
+    pub(crate) fn add(&self, pod: PodId, process: ProcessId) {
         let open = |pid| pidfd_open(pid, PidfdFlags::empty()).ok();
         let exit = Pid::from_raw(process.pid).and_then(open).filter(|_| process.lives());
         self.added.lock().unwrap_or_else(PoisonError::into_inner).push(Shim { pod, process, exit });
@@ -94,13 +94,13 @@ impl ShimWatch {
     }
 
     /// Makes the thread look around; it ends if its runtime is gone.
-    pub(super) fn wake(&self) {
+    pub(crate) fn wake(&self) {
         // A counter that is full wakes the thread as well.
         rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).ok();
     }
 
     /// Tells the runtime of every shim that ends, as long as there is a runtime.
-    pub(super) fn run(&self, runtime: &Weak<Inner>) {
+    pub(crate) fn run(&self, runtime: &Weak<Inner>) {
         let mut shims: Vec<Shim> = Vec::new();
         loop {
             shims.append(&mut self.added.lock().unwrap_or_else(PoisonError::into_inner));

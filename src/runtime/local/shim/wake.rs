@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use rustix::fs::{CWD, Mode, OFlags, mkfifoat, open};
 use rustix::io::{Errno, read, write};
 
-use super::paths::PodDir;
+use crate::runtime::local::pod::paths::PodDir;
 
 /// The end at which a shim listens.
 #[derive(Debug)]

@@ -31,7 +31,7 @@ impl LogWriter {
 
     /// One that sets a file aside at `part_bytes`.
     #[cfg(test)]
-    pub(super) fn with_parts_of(path: PathBuf, part_bytes: u64) -> Self {
+    pub(crate) fn with_parts_of(path: PathBuf, part_bytes: u64) -> Self {
         Self { part_bytes, ..Self::new(path) }
     }
 
@@ -98,7 +98,7 @@ fn part(path: &Path, number: u32) -> PathBuf {
 }
 
 /// The files that hold a container's output, newest first, each once although one may be set aside meanwhile.
-pub(super) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
+pub(crate) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
     let (mut files, mut known) = (Vec::new(), BTreeSet::new());
     for number in 0..PARTS {
         let file = match File::open(part(path, number)) {
@@ -140,7 +140,7 @@ pub(crate) fn read_all(containers: &[(String, PathBuf)], limit: u64) -> io::Resu
 }
 
 /// Appends output with a name before each line.
-pub(super) fn append_named(all: &mut Vec<u8>, name: &str, output: &[u8]) {
+pub(crate) fn append_named(all: &mut Vec<u8>, name: &str, output: &[u8]) {
     for line in output.split_inclusive(|byte| *byte == b'\n') {
         all.extend_from_slice(name.as_bytes());
         all.push(b' ');

@@ -187,7 +187,7 @@ fn write_file(base: &Path, path: &str, content: &[u8], mode: u32, user: Security
     for folder in target.ancestors().skip(1).take_while(|folder| *folder != base).collect::<Vec<_>>().iter().rev() {
         make_folder(folder, user)?;
     }
-    super::files::remove_if_there(&target)
+    crate::runtime::local::host::files::remove_if_there(&target)
         .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target))
         .and_then(|mut file| file.write_all(content))
         .and_then(|()| fs::set_permissions(&target, fs::Permissions::from_mode(mode)))

@@ -12,7 +12,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::paths::PodDir;
-use super::process::{POD_MARK, ProcessId};
+use crate::runtime::local::host::process::{POD_MARK, ProcessId};
 
 /// The program that is running, also after its file was replaced by a newer one.
 pub(crate) const OWN_PROGRAM: &str = "/proc/self/exe";

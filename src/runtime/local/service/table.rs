@@ -1,8 +1,8 @@
 //! What pods need of services, and what services are told of pods.
 
-use super::service::{PodEndpoint, Services};
 use crate::error::Result;
 use crate::model::ids::Namespace;
+use crate::runtime::local::service::{PodEndpoint, Services};
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// The services of this machine.

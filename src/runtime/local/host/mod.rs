@@ -1,0 +1,8 @@
+//! What pods and services need of the machine.
+
+pub(crate) mod address;
+pub(crate) mod allow;
+pub(crate) mod cgroup;
+pub(crate) mod files;
+pub(crate) mod process;
+pub(crate) mod program;

@@ -1,0 +1,19 @@
+//! A pod: what is written down of it, what its processes find, and what became of it.
+
+pub(crate) mod container;
+pub(crate) mod data;
+pub(crate) mod environment;
+pub(crate) mod exec;
+pub(crate) mod expand;
+pub(crate) mod follow;
+pub(crate) mod launch;
+pub(crate) mod logs;
+pub(crate) mod mount;
+pub(crate) mod paths;
+pub(crate) mod quantity;
+pub(crate) mod record;
+mod scale;
+pub(crate) mod start;
+pub(crate) mod status;
+pub(crate) mod table;
+pub(crate) mod volume;
