@@ -139,6 +139,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             destination: stage.destination.clone(),
             repository: name(),
             object,
+            declared_on: plan.commit.clone(),
             latest_version: 1,
             serving: Some(serving),
             attempted: None,

@@ -12,7 +12,7 @@ use crate::server::api::act::DeliveryRequest;
 
 /// Start a sequence by hand
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  launchway trigger delivery -s production --service web")]
+#[command(after_help = "Example:\n  launchway trigger delivery web -s production")]
 pub(super) struct Arguments {
     #[command(subcommand)]
     what: What,
@@ -21,22 +21,26 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum What {
     /// Start a stage's delivery sequence with what the last revision declares
-    #[command(after_help = "Example:\n  launchway trigger delivery -s production --service web")]
+    #[command(after_help = "Example:\n  launchway trigger delivery web -s production")]
     Delivery {
-        /// Only for this service
-        #[arg(long, value_name = "NAME")]
+        /// For this service, also if nothing differs: a failed test runs again [default: all that differ]
+        #[arg(value_name = "SERVICE")]
         service: Option<String>,
+        /// Start it although the stage before has not passed it; the reason is said on the commit
+        #[arg(long, value_name = "REASON")]
+        force: Option<String>,
     },
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
-    let What::Delivery { service } = &arguments.what;
+    let What::Delivery { service, force } = &arguments.what;
     let Some(stage) = global.stage.clone() else {
         return Err(Complaint::usage(Failure::stalled("no stage is named").hint("name one with `--stage`")));
     };
     let client = Client::to_act(global).await?;
     let project = project(&client, global).await?;
-    let done: Done = client.post("deliveries", &DeliveryRequest { project, stage, service: service.clone() }).await?;
+    let request = DeliveryRequest { project, stage, service: service.clone(), force: force.clone() };
+    let done: Done = client.post("deliveries", &request).await?;
     output.show(&done, |done| format!("{}\n", done.message))?;
     Ok(Exit::Good)
 }

@@ -7,13 +7,13 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::records::Records;
-use crate::engine::sync::{self, Head};
+use crate::engine::sync::{self, Head, Trigger};
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure, Result};
 use crate::executor::applied::{Stages, applied};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
-use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, RepositoryName, RunId};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, Versioned};
 use crate::source::{self, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
@@ -140,18 +140,11 @@ impl Watched {
         Ok((head, applied))
     }
 
-    /// Starts the delivery sequence of a stage with what the applied revision declares, for one service or for all that
-    /// differ; hands back the runs.
+    /// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
     ///
     /// # Errors
-    /// If nothing was applied yet, it cannot be read, or there is no such stage.
-    pub async fn trigger(
-        self: &Arc<Self>,
-        driver: &Driver,
-        stage: &StageName,
-        service: Option<&ServiceName>,
-        by: &str,
-    ) -> Result<Vec<RunId>> {
+    /// If nothing was applied yet or it cannot be read, and as [`sync::trigger`].
+    pub async fn trigger(self: &Arc<Self>, driver: &Driver, asked: Trigger<'_>) -> Result<Vec<RunId>> {
         for _ in 0..TRIES {
             let state = self.state(driver).await?.value;
             let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
@@ -162,9 +155,8 @@ impl Watched {
             let mut records = Records::default();
             let (head, applied) = self.surroundings(driver, read, &mut records).await?;
             let watched = self.as_declared();
-            let decide = |transition: &mut Transition<'_>| {
-                sync::trigger(transition, &watched, &head, &applied, (stage, service), by)
-            };
+            let decide =
+                |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
             if let Some(runs) = driver.try_decide(&mut records, decide).await? {
                 return Ok(runs);
             }

@@ -63,10 +63,11 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
             (_, Some(_)) => format!("rollout #{latest} is in progress; only failed deployments can be retried"),
             (_, None) => format!("rollout #{latest} is complete; only failed deployments can be retried"),
         })
-        .hint("`launchway rollout latest` deploys again")
+        .hint(retry_hint(transition.records, &state)?)
         .into());
     };
     refuse_if_down(transition.records, &state)?;
+    refuse_if_held(transition.records, &service_of(&state))?;
     refuse_if_queued(transition.records, &state)?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
@@ -76,10 +77,32 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     Ok(version)
 }
 
+/// What helps where no deployment failed: its sequence may have, after the deployment.
+fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
+    let service = service_of(state);
+    let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
+    let failed = match last {
+        Some(last) => match records.runs.get(&last.run)? {
+            Some(Run::Sequence(run)) => run.verdict != Some(Verdict::Success),
+            Some(Run::Deployment(_)) | None => false,
+        },
+        None => false,
+    };
+    Ok(if failed {
+        format!(
+            "`launchway trigger delivery {} -s {}` runs its sequence again, which ended badly",
+            service.service, service.stage
+        )
+    } else {
+        "`launchway rollout latest` deploys again".to_owned()
+    })
+}
+
 /// The last delivery that was to bring what was attempted: a later revision may have brought more with it. Else the run
 /// that attempted it.
 fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
-    let last = records.slots.get(&service_of(state))?.and_then(|slot| slot.last_delivery.clone());
+    let slot = records.slots.get(&service_of(state))?;
+    let last = slot.and_then(|slot| slot.last_delivery.as_ref()).map(|delivered| delivered.run.clone());
     let brings = |run: &SequenceRun| {
         let object = &attempt.version.object;
         let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
@@ -130,6 +153,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
             plan,
             cause,
             is_rollback,
+            forced: None,
             sequence,
             content,
             changes,
@@ -145,6 +169,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
 pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
+    refuse_if_held(transition.records, &service_of(&state))?;
     refuse_if_busy(transition.records, &state)?;
     refuse_if_queued(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
@@ -153,8 +178,8 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
             .into());
     }
     refuse_if_waiting(transition.records, &state)?;
-    let commit = declared_on(transition.records, &state)?;
-    let (object, cause) = (state.object.clone(), format!("manual change by {by}"));
+    let (commit, object) = (state.declared_on.clone(), state.object.clone());
+    let cause = format!("manual change by {by}");
     let run = by_hand(transition, &state, commit, object, cause, false)?;
     transition.start(run)?;
     Ok(state.latest_version + 1)
@@ -297,6 +322,15 @@ fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecide
     Ok(())
 }
 
+/// Under a hold, nothing is started by hand either.
+pub(in crate::engine) fn refuse_if_held(records: &Records, service: &ServiceKey) -> Result<(), Undecided> {
+    let holds = records.holds.get(&service.project)?;
+    let covers = |hold: &&Hold| hold.scope.covers(&service.project, &service.stage, &service.service);
+    let Some(hold) = holds.and_then(|holds| holds.holds.iter().find(covers)) else { return Ok(()) };
+    let message = format!("held by {}: {}", hold.by, hold.reason);
+    Err(Failure::stalled(message).hint(format!("`launchway release {}` lifts the hold", hold.id)).into())
+}
+
 fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
     let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none()) else { return Ok(()) };
     let version = attempt.version.number;
@@ -334,14 +368,6 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     Err(Failure::stalled(message).hint(hint).into())
 }
 
-/// The revision that declared what a deployment config is now.
-fn declared_on(records: &Records, state: &ConfigState) -> Result<CommitId, Undecided> {
-    let applied = records.repositories.get(&state.repository)?.and_then(|state| state.applied.clone());
-    let version = state.serving.as_ref().or(state.attempted.as_ref().map(|attempt| &attempt.version));
-    let commit = applied.or(version.map(|version| version.commit.clone()));
-    Ok(commit.ok_or_else(|| Failure::stalled("nothing was applied yet"))?)
-}
-
 /// A sequence run of one deployment task for a single deployment config.
 fn by_hand(
     transition: &mut Transition<'_>,
@@ -373,6 +399,7 @@ fn by_hand(
             plan: None,
             cause,
             is_rollback,
+            forced: None,
             sequence,
             content: object.digest.clone(),
             changes: vec![change],

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::by_hand::refuse_if_held;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
@@ -11,6 +12,7 @@ use crate::error::Failure;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
+use crate::model::run::SequenceRun;
 use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::transaction::Write;
@@ -84,20 +86,66 @@ pub fn decide(
     Ok(result)
 }
 
-/// Starts the delivery sequence of a stage with what an applied revision declares, for one service or for all that
-/// differ; hands back the runs.
+/// What a person wants to be delivered.
+#[derive(Clone, Copy, Debug)]
+pub struct Trigger<'a> {
+    /// In which stage.
+    pub stage: &'a StageName,
+    /// For one service, also if nothing differs, or for all that differ.
+    pub service: Option<&'a ServiceName>,
+    /// Why, although the stage before has not passed it.
+    pub force: Option<&'a str>,
+    /// Who wants it.
+    pub by: &'a str,
+}
+
+/// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
 ///
 /// # Errors
-/// If the revision has no plan, there is no such stage, or something must be read first.
+/// If that is held, under way, or not passed by the stage before, the revision has no plan, there is no such stage or
+/// service, or something must be read first.
 pub fn trigger(
     transition: &mut Transition<'_>,
     watched: &Watched,
     head: &Head,
-    applied: &BTreeMap<StageName, Applied>,
-    (stage, service): (&StageName, Option<&ServiceName>),
-    by: &str,
+    mut applied: BTreeMap<StageName, Applied>,
+    asked: Trigger<'_>,
 ) -> Result<Vec<RunId>, Undecided> {
-    let Some(state) = transition.records.repositories.get(&watched.name)?.cloned() else {
+    let state = ready(transition.records, watched, head)?;
+    let cause = format!("triggered by {}", asked.by);
+    if let (Some(service), Some(project)) = (asked.service, &state.project) {
+        let (project, stage) = (project.clone(), asked.stage.clone());
+        refuse_if_held(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
+        let seen = applied.entry(asked.stage.clone()).or_default();
+        seen.not_passed.insert(service.clone(), cause.clone());
+    }
+    let Ok((project, plan)) = judge(transition, watched, &state, head, &applied)? else {
+        return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
+    };
+    let stage = asked_stage(&project, &plan, asked)?;
+    let mut runs = Vec::new();
+    for part in stage.services.iter().filter(|part| asked.service.is_none_or(|service| service == &part.service)) {
+        let forced = pass_gate(transition.records, &plan, part, asked)?;
+        let (records, now) = (&mut *transition.records, transition.now);
+        let run = match asked.service {
+            Some(_) => queue::delivery(records, now, &plan, stage, part, cause.clone())?,
+            None => queue::due_delivery(records, now, &plan, stage, part, cause.clone())?,
+        };
+        let Some(run) = run else { continue };
+        refuse_if_held(transition.records, &run.service)?;
+        runs.push(run.id.clone());
+        transition.start(SequenceRun { forced, ..run })?;
+    }
+    if runs.is_empty() && asked.service.is_some() {
+        return Err(Failure::stalled("a delivery of what is declared is under way already").into());
+    }
+    transition.write(Write::Plan(Box::new(plan)));
+    Ok(runs)
+}
+
+/// What is remembered of the repository, if a person may start something for this revision.
+fn ready(records: &Records, watched: &Watched, head: &Head) -> Result<RepositoryState, Undecided> {
+    let Some(state) = records.repositories.get(&watched.name)?.cloned() else {
         return Err(Failure::stalled(format!("nothing is known of repository `{}`", watched.name)).into());
     };
     if state.down {
@@ -107,22 +155,42 @@ pub fn trigger(
     if state.applied.as_ref() != Some(&head.commit) {
         return Err(Failure::transient("a newer revision was applied meanwhile").into());
     }
-    let Ok((_, plan)) = judge(transition, watched, &state, head, applied)? else {
-        return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
-    };
-    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project));
-    let part = plan.stage(stage).ok_or_else(missing)?;
-    let mut runs = Vec::new();
-    for chosen in part.services.iter().filter(|part| service.is_none_or(|service| service == &part.service)) {
-        let (records, now) = (&mut *transition.records, transition.now);
-        if let Some(run) = queue::due_delivery(records, now, &plan, part, chosen, format!("triggered by {by}"))? {
-            runs.push(run.id.clone());
-            transition.start(run)?;
+    Ok(state)
+}
+
+fn asked_stage<'a>(project: &Project, plan: &'a Plan, asked: Trigger<'_>) -> Result<&'a StagePlan, Undecided> {
+    let stage = plan.stage(asked.stage);
+    let missing = || Failure::stalled(format!("project `{}` has no stage `{}`", plan.project, asked.stage));
+    let stage = stage.ok_or_else(missing)?;
+    let declared = project.stages.iter().find(|stage| &stage.name == asked.stage);
+    let declares =
+        |service: &ServiceName| declared.is_some_and(|stage| stage.objects.of_service(service).next().is_some());
+    match asked.service.filter(|service| !declares(service) && stage.service(service).is_none()) {
+        Some(service) => Err(Failure::stalled(format!("stage `{}` has no service `{service}`", asked.stage)).into()),
+        None => Ok(stage),
+    }
+}
+
+/// Only what the stage before has passed is started, unless a person takes it upon them; says why and who.
+fn pass_gate(
+    records: &Records,
+    plan: &Plan,
+    part: &ServicePlan,
+    asked: Trigger<'_>,
+) -> Result<Option<String>, Undecided> {
+    let Some(previous) = &part.previous_stage else { return Ok(None) };
+    let service =
+        ServiceKey { project: plan.project.clone(), stage: previous.stage.clone(), service: part.service.clone() };
+    if records.passed.get(&PassedKey { service, content: previous.content.clone() })?.is_some() {
+        return Ok(None);
+    }
+    match asked.force {
+        Some(reason) => Ok(Some(format!("{} although {} has not passed it: {reason}", asked.by, previous.stage))),
+        None => {
+            let message = format!("stage `{}` has not passed what `{}` declares", previous.stage, part.service);
+            Err(Failure::stalled(message).hint("`--force REASON` starts it all the same, and says so").into())
         }
     }
-    let revision = revision(transition, watched, head, RevisionResult::Planned(Box::new(plan)));
-    transition.write(Write::Revision(Box::new(revision)));
-    Ok(runs)
 }
 
 fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result: RevisionResult) -> RevisionState {

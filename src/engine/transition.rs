@@ -163,6 +163,7 @@ impl<'a> Transition<'a> {
 
     fn new_plan(&self) -> Option<&Plan> {
         self.writes.iter().find_map(|write| match write {
+            Write::Plan(plan) => Some(&**plan),
             Write::Revision(revision) => match &revision.result {
                 RevisionResult::Planned(plan) => Some(&**plan),
                 RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
@@ -289,10 +290,12 @@ impl<'a> Transition<'a> {
             Record::Settle { config, by, version, verdict } => {
                 apply::attempt_ended(self.records, &config, &by, version, verdict)?;
             }
-            Record::Passed { service, content, commit } => {
+            Record::Passed { service, content, commit, procedure } => {
                 let key = PassedKey { service, content };
                 self.records.passed.get(&key)?;
-                self.records.passed.put(&key, Some(PassedState { key: key.clone(), commit, at: self.now }))?;
+                self.records
+                    .passed
+                    .put(&key, Some(PassedState { key: key.clone(), commit, at: self.now, procedure }))?;
             }
             Record::Finished { run, verdict } => promotion::promote(self, &run, verdict)?,
         }

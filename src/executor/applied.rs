@@ -4,13 +4,16 @@ use std::collections::BTreeMap;
 
 use crate::engine::records::Records;
 use crate::error::Result;
-use crate::model::ids::{ConfigKey, ProjectName, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Plan};
 use crate::model::project::Project;
 use crate::model::run::{Run, SequenceRun};
+use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
-use crate::plan::build::{Applied, UnderWay, differing};
+use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing, tasks_of};
+use crate::plan::{passed_procedure, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -34,7 +37,49 @@ pub async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Rec
             read_record(store, &project.name, name, key, seen, records).await?;
         }
     }
+    for (stage, sequence) in delivery_sequences(project) {
+        let seen = stages.entry(stage.clone()).or_default();
+        seen.not_passed = not_passed(store, project, &stage, sequence, records).await?;
+    }
     Ok(stages)
+}
+
+/// The services of a stage whose content has neither passed its sequence nor ended otherwise, and why that is news.
+async fn not_passed(
+    store: &dyn ReadStore,
+    project: &Project,
+    stage: &StageName,
+    sequence: &Sequence,
+    records: &mut Records,
+) -> Result<BTreeMap<ServiceName, String>> {
+    let Some(content) = project.stages.iter().find(|content| &content.name == stage) else {
+        return Ok(BTreeMap::new());
+    };
+    if sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK) {
+        return Ok(BTreeMap::new()); // what is deployed has passed
+    }
+    let mut delivered = store.delivered(&project.name, stage).await?;
+    let mut found = BTreeMap::new();
+    for service in content.objects.services() {
+        let tasks = tasks_of(content, sequence, service);
+        let declared = content_of(content, service);
+        let ended = delivered.remove(service);
+        if ended.is_some_and(|it| it.content == declared && it.procedure == procedure(sequence, &tasks)) {
+            continue;
+        }
+        let (project, stage) = (project.name.clone(), stage.clone());
+        let key = ServiceKey { project, stage, service: service.clone() };
+        let key = PassedKey { service: key, content: declared };
+        let passed = store.passed(&key).await?;
+        let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
+        records.passed.read(key, passed);
+        match by {
+            Some(by) if by == passed_procedure(sequence, &tasks) => {}
+            Some(_) => drop(found.insert(service.clone(), format!("`{}` has changed", sequence.name))),
+            None => drop(found.insert(service.clone(), format!("`{}` has not passed with this", sequence.name))),
+        }
+    }
+    Ok(found)
 }
 
 async fn read_record(

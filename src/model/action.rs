@@ -87,6 +87,8 @@ pub enum Record {
         content: super::ids::Digest,
         /// On which revision.
         commit: CommitId,
+        /// By which sequence.
+        procedure: super::ids::Digest,
     },
     /// A sequence ended: stages whose turn it is are started.
     Finished {

@@ -10,6 +10,7 @@ use super::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryN
 use super::object::{Kind, Object, ObjectKey};
 use super::project::{StatusDetail, TaskDefinition};
 use super::shipyard::{Sequence, SequenceTrigger};
+use super::state::spec_of;
 use super::time::Timestamp;
 
 /// What a revision would do.
@@ -71,6 +72,9 @@ pub struct ServicePlan {
     pub previous_stage: Option<PassedContent>,
     /// What to do, most important first; never empty.
     pub changes: Vec<Change>,
+    /// Why the sequence runs although nothing differs: its content has not passed here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runs_again: Option<String>,
     /// How the tasks of the sequence run for this service.
     pub tasks: BTreeMap<String, TaskDefinition>,
 }
@@ -152,6 +156,19 @@ pub struct Difference {
 }
 
 impl Change {
+    /// Whether it declares a template without deploying it: for want of a trigger, a person has to.
+    pub fn is_not_deployed(&self) -> bool {
+        self.key.kind == Kind::DeploymentConfig
+            && match self.decision {
+                Decision::Create => {
+                    let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
+                    !spec.is_some_and(|spec| spec.has_config_change_trigger())
+                }
+                Decision::Update => self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template")),
+                _ => false,
+            }
+    }
+
     /// Whether a person asked for a deployment although nothing differs: it is carried out whatever is applied.
     pub fn is_by_hand(&self) -> bool {
         self.decision == Decision::Deploy && self.reasons.is_empty()
@@ -166,8 +183,10 @@ impl Plan {
 
     /// Whether it changes nothing, whatever it says about why.
     pub fn does_nothing(&self) -> bool {
-        let mut changes = self.stages.iter().flat_map(|stage| &stage.services).flat_map(|service| &service.changes);
-        changes.all(|change| change.decision == Decision::None)
+        let mut services = self.stages.iter().flat_map(|stage| &stage.services);
+        services.all(|service| {
+            service.runs_again.is_none() && service.changes.iter().all(|change| change.decision == Decision::None)
+        })
     }
 
     /// The same plan without what it says of other services.

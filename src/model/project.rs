@@ -137,6 +137,11 @@ impl StageObjects {
         self.by_service.get(service).into_iter().flatten().filter_map(|key| self.by_key.get(key))
     }
 
+    /// The services that declare anything, by name.
+    pub fn services(&self) -> impl Iterator<Item = &ServiceName> {
+        self.by_service.keys()
+    }
+
     /// How many there are.
     pub fn len(&self) -> usize {
         self.by_key.size()

@@ -124,6 +124,9 @@ pub struct SequenceRun {
     /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
     #[serde(default)]
     pub is_rollback: bool,
+    /// Why a person started it although the stage before has not passed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub forced: Option<String>,
     /// 1, and more for each retry on the same revision.
     pub attempt: u32,
     /// The sequence as it was when planned.

@@ -15,8 +15,19 @@ pub struct SlotState {
     pub holder: Option<RunId>,
     /// Who waits, oldest first.
     pub waiting: Vec<RunId>,
-    /// The last delivery that ended, other than by being superseded: what is to be retried if it failed.
-    pub last_delivery: Option<RunId>,
+    /// The last delivery that ended, other than by being superseded.
+    pub last_delivery: Option<Delivered>,
+}
+
+/// A delivery that ended, well or badly.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivered {
+    /// What is to be retried if it failed.
+    pub run: RunId,
+    /// What the service declared.
+    pub content: Digest,
+    /// The sequence, with how its tasks ran: [`crate::plan::procedure`].
+    pub procedure: Digest,
 }
 
 impl SlotState {
@@ -54,4 +65,6 @@ pub struct PassedState {
     pub commit: CommitId,
     /// When, the last time.
     pub at: Timestamp,
+    /// The sequence that it passed, with how its tasks ran but not with the code that they ran.
+    pub procedure: Digest,
 }

@@ -108,6 +108,8 @@ pub struct ConfigState {
     pub repository: RepositoryName,
     /// As last declared and accepted.
     pub object: Arc<Object>,
+    /// The revision that declared it so: what is deployed of it by hand is that one's.
+    pub declared_on: CommitId,
     /// The highest version that was given away; never decremented.
     pub latest_version: u32,
     /// The last complete version: what answers now, or should.
@@ -362,13 +364,14 @@ impl ConfigState {
         self.scaled.unwrap_or(spec.replicas)
     }
 
-    /// Takes over what is declared now, of which `spec` is the typed view.
-    pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec) {
+    /// Takes over what `commit` declares, of which `spec` is the typed view.
+    pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec, commit: &CommitId) {
         if self.spec().is_ok_and(|before| before.replicas != spec.replicas) {
             self.scaled = None;
         }
         self.service = object.service.clone();
         self.object = Arc::clone(object);
+        self.declared_on = commit.clone();
         self.removed = false;
     }
 }

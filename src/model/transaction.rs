@@ -10,6 +10,7 @@ use super::event::Event;
 use super::hold::ProjectHolds;
 use super::ids::{ConfigKey, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName};
 use super::object::ObjectKey;
+use super::plan::Plan;
 use super::run::Run;
 use super::slot::{PassedKey, PassedState, SlotState};
 use super::state::{ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
@@ -145,6 +146,8 @@ pub enum Write {
     RemoveObject(Versioned<ObjectPlace>),
     /// A repository's new state.
     Repository(Box<Versioned<RepositoryState>>),
+    /// A plan that a person asked for; what the revision's own one said stays.
+    Plan(Box<Plan>),
     /// What came of a revision; replaces what was stored for it.
     Revision(Box<RevisionState>),
     /// Who has a slot and who waits for it.

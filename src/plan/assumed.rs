@@ -52,6 +52,7 @@ fn config(
         destination: stage.destination.clone(),
         repository: repository.clone(),
         object: object.clone(),
+        declared_on: commit.clone(),
         latest_version: 1,
         serving: Some(serving),
         attempted: None,

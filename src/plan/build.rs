@@ -9,7 +9,7 @@ use itertools::{EitherOrBoth, Itertools as _};
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Project, StageContent, StageObjects};
+use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
@@ -41,6 +41,9 @@ pub struct Applied {
     pub objects: BTreeMap<ObjectKey, ObjectState>,
     /// What the newest open delivery of each service brings here.
     pub under_way: BTreeMap<ServiceName, UnderWay>,
+    /// Services that have neither passed here with what they declare nor ended otherwise, and why: only asked for where
+    /// a sequence does more than deploy.
+    pub not_passed: BTreeMap<ServiceName, String>,
 }
 
 /// What an open delivery brings to a service in a stage.
@@ -115,7 +118,8 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
 }
 
-fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
+/// The sequence that each stage is delivered by.
+pub fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
     let sequence = |stage: &StageContent| -> Option<&Sequence> {
         let declared: &Stage = project.shipyard.stage(&stage.name)?;
         declared.delivery_sequence(stage.delivery.as_deref())
@@ -197,6 +201,14 @@ fn plan_stage<'a>(
         let found = changes.entry(service.clone()).or_default();
         found.extend(overtaken(stage, service, under_way, found));
     }
+    let mut runs_again: BTreeMap<ServiceName, String> = BTreeMap::new();
+    for (service, why) in &applied.not_passed {
+        let found = changes.entry(service.clone()).or_default();
+        if found.is_empty() {
+            found.extend(stage.objects.of_service(service).map(unchanged));
+            runs_again.insert(service.clone(), why.clone());
+        }
+    }
     let mut services = Vec::new();
     for (service, mut changes) in changes {
         changes.sort_by_key(|change| (order(&change.key.kind), change.key.clone()));
@@ -206,11 +218,17 @@ fn plan_stage<'a>(
         }
         let previous_stage = before(&service)
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
-        let tasks = sequence.iter().flat_map(|sequence| &sequence.tasks);
-        let tasks = tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, &service)?.clone())));
-        services.push(ServicePlan { tasks: tasks.collect(), service, content, previous_stage, changes });
+        let tasks = sequence.iter().flat_map(|sequence| tasks_of(stage, sequence, &service)).collect();
+        let runs_again = runs_again.remove(&service);
+        services.push(ServicePlan { tasks, service, content, previous_stage, changes, runs_again });
     }
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
+}
+
+/// How the tasks of a sequence run for a service.
+pub fn tasks_of(stage: &StageContent, sequence: &Sequence, service: &ServiceName) -> BTreeMap<String, TaskDefinition> {
+    let tasks = sequence.tasks.iter();
+    tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, service)?.clone()))).collect()
 }
 
 /// What an open delivery of other content is going to change, although nothing differs yet: once it has, what is

@@ -139,6 +139,7 @@ mod tests {
             destination: Destination::local(Namespace::new("shop-dev")),
             repository: RepositoryName::new("shop"),
             object: object.clone(),
+            declared_on: CommitId::new("c"),
             latest_version: 1,
             serving,
             attempted,

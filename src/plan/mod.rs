@@ -8,4 +8,7 @@ pub mod build;
 pub mod config_change;
 pub mod diff;
 pub mod order;
+mod procedure;
 pub mod prune;
+
+pub use self::procedure::{passed_procedure, procedure};

@@ -191,6 +191,10 @@ fn sequence_status(run: &SequenceRun, runs: &Runs<'_>) -> Told {
         SequenceState::Ended if run.verdict == Some(Verdict::Success) => succeeded(run),
         SequenceState::Ended => run.message.clone(),
     };
+    let description = match &run.forced {
+        Some(forced) => format!("{description} (forced by {forced})"),
+        None => description,
+    };
     Told { state, description, run: Some(run.id.clone()), attempt: run.attempt }
 }
 

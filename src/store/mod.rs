@@ -7,6 +7,8 @@
 mod record;
 pub mod sqlite;
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::error::Failure;
@@ -20,7 +22,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
@@ -166,6 +168,12 @@ pub trait ReadStore: Send + Sync {
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// Revisions of a repository, newest first.
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
+    /// What was delivered last in a stage, by service.
+    async fn delivered(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+    ) -> Result<BTreeMap<ServiceName, Delivered>, Failure>;
     /// How many sequence runs a revision has had for a service in a stage.
     async fn attempts(
         &self,

@@ -14,7 +14,7 @@ use tokio::sync::broadcast::error::TryRecvError;
 use crate::clock::{Clock, CountingIds, ManualClock};
 use crate::control::reporter::{self, StatusReporter};
 use crate::engine::records::Records;
-use crate::engine::sync::{self, Head, Watched};
+use crate::engine::sync::{self, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
 use crate::executor::applied::applied;
@@ -27,7 +27,8 @@ use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
 use crate::model::ids::{
-    CommitId, ConfigKey, Destination, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Destination, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
@@ -185,6 +186,24 @@ impl World {
                 |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
             if let Some(result) = self.driver.try_decide(&mut records, decide).await? {
                 return Ok(result);
+            }
+        }
+        Err(keeps_changing())
+    }
+
+    /// A person starts a stage's delivery of the newest revision; says which runs.
+    ///
+    /// # Errors
+    /// If that does not fit what is there.
+    pub async fn trigger(&self, project: &Project, asked: Trigger<'_>) -> Result<Vec<RunId>> {
+        let (watched, head) = (watched(), head(project, self.pushed()));
+        for _ in 0..TRIES {
+            let mut records = Records::default();
+            let applied = applied(&*self.driver.store, project, &mut records).await?;
+            let decide =
+                |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
+            if let Some(runs) = self.driver.try_decide(&mut records, decide).await? {
+                return Ok(runs);
             }
         }
         Err(keeps_changing())

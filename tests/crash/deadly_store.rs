@@ -1,5 +1,6 @@
 //! A store that kills its process at the n-th record about the outbox.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -15,7 +16,7 @@ use launchway::model::ids::{
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
 use launchway::model::run::Run;
-use launchway::model::slot::{PassedKey, PassedState, SlotState};
+use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use launchway::model::time::Timestamp;
 use launchway::model::unique_name::{NameOwner, UniqueName};
@@ -101,6 +102,10 @@ impl ReadStore for DeadlyStore {
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Answer<Vec<Versioned<SlotState>>> {
         self.inner.open_slots(project).await
+    }
+
+    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Answer<BTreeMap<ServiceName, Delivered>> {
+        self.inner.delivered(project, stage).await
     }
 
     async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Answer<u32> {

@@ -1,5 +1,6 @@
 //! A store that dies with its daemon at a chosen commit, and hands out due rows in an order that a seed chooses.
 
+use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -14,7 +15,7 @@ use launchway::model::ids::{
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::plan::Plan;
 use launchway::model::run::Run;
-use launchway::model::slot::{PassedKey, PassedState, SlotState};
+use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::{AppliedDigest, ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
 use launchway::model::time::Timestamp;
 use launchway::model::unique_name::{NameOwner, UniqueName};
@@ -130,6 +131,14 @@ impl ReadStore for MortalStore {
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>, Failure> {
         self.alive()?.open_slots(project).await
+    }
+
+    async fn delivered(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+    ) -> Result<BTreeMap<ServiceName, Delivered>, Failure> {
+        self.alive()?.delivered(project, stage).await
     }
 
     async fn attempts(

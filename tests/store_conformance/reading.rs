@@ -237,7 +237,12 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     let store = backend.open().await;
     let key = |stage: &str, content: &str| PassedKey { service: service(stage, "web"), content: content.into() };
     let passed = |version, time| {
-        let value = PassedState { key: key("dev", "sha256:1"), commit: commit_id('1'), at: at(time) };
+        let value = PassedState {
+            key: key("dev", "sha256:1"),
+            commit: commit_id('1'),
+            at: at(time),
+            procedure: "sha256:p".into(),
+        };
         Versioned { version, value }
     };
     commit(&*store, [Write::Passed(Box::new(passed(0, 0))), Write::Passed(Box::new(passed(1, 7)))]).await;

@@ -59,6 +59,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         plan: Some("plan-1".into()),
         cause: "push".into(),
         is_rollback: false,
+        forced: None,
         attempt: 1,
         sequence: Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() },
         content: "sha256:web".into(),
@@ -117,6 +118,7 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
         destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         object: object(Kind::DeploymentConfig, &key.name, digest),
+        declared_on: commit_id('1'),
         latest_version: 1,
         serving: None,
         attempted: None,
@@ -163,6 +165,7 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
         content: "sha256:web".into(),
         previous_stage: None,
         changes: vec![change("web")],
+        runs_again: None,
         tasks: BTreeMap::new(),
     };
     let stage = StagePlan {

@@ -140,7 +140,7 @@ pub(crate) async fn a_record_that_was_only_read_must_not_have_moved(backend: &dy
         Write::Slot(Box::new(Versioned { version: 0, value: SlotState::free(web) })),
         Write::Passed(Box::new(Versioned {
             version: 0,
-            value: PassedState { key: passed, commit: commit_id('1'), at: at(0) },
+            value: PassedState { key: passed, commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() },
         })),
         Write::Holds(Box::new(Versioned {
             version: 0,

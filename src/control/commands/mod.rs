@@ -81,9 +81,12 @@ pub enum Command {
         project: ProjectName,
         /// In which stage.
         stage: StageName,
-        /// For one service, or for all that differ.
+        /// For one service, also if nothing differs, or for all that differ.
         #[serde(default)]
         service: Option<ServiceName>,
+        /// Why, although the stage before has not passed it.
+        #[serde(default)]
+        force: Option<String>,
     },
     /// Stop what a repository runs, and start nothing for it until it is brought up again.
     Down {

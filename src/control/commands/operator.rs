@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
 use crate::control::sync::Allowance;
 use crate::control::watcher::Watcher;
+use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName};
 
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
@@ -62,7 +63,10 @@ impl Commands for Operator {
                 Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
             }
             Command::Release { hold } => self.release(hold).await,
-            Command::TriggerDelivery { project, stage, service } => self.trigger(project, stage, service, by).await,
+            Command::TriggerDelivery { project, stage, service, force } => {
+                let (service, force) = (service.as_ref(), force.as_deref());
+                self.trigger(&project, Trigger { stage: &stage, service, force, by }).await
+            }
             Command::Down { repository } => self.down(&repository, by).await,
         }
     }
@@ -117,18 +121,12 @@ impl Operator {
         Ok(said(format!("hold {hold} released")))
     }
 
-    async fn trigger(
-        &self,
-        project: ProjectName,
-        stage: StageName,
-        service: Option<ServiceName>,
-        by: &str,
-    ) -> Result<Done, Refusal> {
+    async fn trigger(&self, project: &ProjectName, asked: Trigger<'_>) -> Result<Done, Refusal> {
         let repositories = self.driver.store.repositories().await?;
-        let repository = repositories.into_iter().find(|state| state.value.project.as_ref() == Some(&project));
+        let repository = repositories.into_iter().find(|state| state.value.project.as_ref() == Some(project));
         let unknown = || Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")));
         let watcher = self.watcher(&repository.ok_or_else(unknown)?.value.name)?;
-        let runs = watcher.watched.trigger(&self.driver, &stage, service.as_ref(), by).await.map_err(conflict)?;
+        let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage".to_owned(),
             started => format!("started {started}"),

@@ -63,7 +63,7 @@ fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided
 fn declare_config(records: &mut Records, run: &SequenceRun, object: &Arc<Object>) -> Result<(), Undecided> {
     let spec = typed(object)?;
     let state = config_or_new(records, run, object)?;
-    state.declare(object, &spec);
+    state.declare(object, &spec, &run.commit);
     state.attempted = None;
     state.wanted.replicas = state.replicas(&spec);
     state.wanted.min_ready_seconds = spec.min_ready_seconds;
@@ -192,7 +192,7 @@ pub(in crate::engine) fn start_deployment(
     let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), verdict: None });
-    state.declare(&object, &spec);
+    state.declare(&object, &spec, &parent.commit);
     let spec = DeploymentConfigSpec { replicas: state.replicas(&spec), ..spec };
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
     begin(transition, by, fresh)
@@ -249,6 +249,7 @@ fn config_or_new<'a>(
             destination: run.destination.clone(),
             repository: run.repository.clone(),
             object: object.clone(),
+            declared_on: run.commit.clone(),
             latest_version: 0,
             serving: None,
             attempted: None,

@@ -13,6 +13,7 @@ use crate::model::pod::PodId;
 use crate::model::run::{DeploymentRef, SequenceRun, SequenceState, TaskRecord, TaskTry};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::time::Timestamp;
+use crate::plan::passed_procedure;
 
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {
@@ -121,18 +122,18 @@ impl Step {
         }
     }
 
-    /// Everything that could be deployed serves. The task has succeeded only if that is all: what failed before, or
-    /// waits, keeps the service from being what the revision declares.
+    /// Everything that could be deployed serves. The task has succeeded only if that is all: what failed before, waits,
+    /// or must be deployed by hand keeps the service from being what the revision declares.
     fn deployed(&mut self, index: usize, message: String) {
         let lacking = |change: &&Change| match change.decision {
             Decision::Wait => true,
             Decision::None => !change.cause.is_empty(),
-            _ => false,
+            _ => change.is_not_deployed(),
         };
         let Some(change) = self.run.changes.iter().find(lacking) else {
             return self.finish(index, Verdict::Success, message);
         };
-        let verdict = if change.decision == Decision::Wait { Verdict::Cancelled } else { Verdict::Failure };
+        let verdict = if change.decision == Decision::None { Verdict::Failure } else { Verdict::Cancelled };
         let message = format!("{}: {}", change.key.name, change.cause);
         self.finish(index, verdict, message);
     }
@@ -257,6 +258,7 @@ impl Step {
                 service: run.service.clone(),
                 content: run.content.clone(),
                 commit: run.commit.clone(),
+                procedure: passed_procedure(&run.sequence, &run.definitions),
             });
         }
         self.decided.records.push(Record::Finished { run: run.id.clone(), verdict });

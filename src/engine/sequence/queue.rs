@@ -10,8 +10,10 @@ use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::project::TaskDefinition;
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::model::slot::PassedKey;
 use crate::model::time::Timestamp;
 use crate::plan::build::is_nothing;
+use crate::plan::{passed_procedure, procedure};
 
 /// What a new run is told apart by.
 #[derive(Clone, Debug)]
@@ -30,6 +32,8 @@ pub struct Asked {
     pub cause: String,
     /// Whether a person goes back to what ran before.
     pub is_rollback: bool,
+    /// Why a person starts it although the stage before has not passed.
+    pub forced: Option<String>,
     /// The sequence.
     pub sequence: Sequence,
     /// What the service declares, as a digest.
@@ -56,6 +60,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
         plan,
         cause,
         is_rollback,
+        forced,
         sequence,
         content,
         changes,
@@ -70,6 +75,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
         plan,
         cause,
         is_rollback,
+        forced,
         attempt,
         tasks: task_records(&sequence),
         sequence,
@@ -115,6 +121,7 @@ pub fn delivery(
         plan: Some(plan.id.clone()),
         cause,
         is_rollback: false,
+        forced: None,
         sequence,
         content: part.content.clone(),
         changes,
@@ -137,7 +144,22 @@ pub fn due_delivery(
 ) -> Result<Option<SequenceRun>, Undecided> {
     let Some(run) = delivery(records, now, plan, stage, part, cause)? else { return Ok(None) };
     let acts = run.changes.iter().any(|change| does_something(change.decision));
-    Ok(if acts || overtakes(records, &run)? { Some(run) } else { None })
+    Ok(if acts || runs_again(records, part, &run)? || overtakes(records, &run)? { Some(run) } else { None })
+}
+
+/// Whether the sequence runs although nothing differs: what the part was planned for has neither passed nor ended
+/// otherwise since.
+fn runs_again(records: &Records, part: &ServicePlan, run: &SequenceRun) -> Result<bool, Undecided> {
+    if part.runs_again.is_none() {
+        return Ok(false);
+    }
+    let key = PassedKey { service: run.service.clone(), content: run.content.clone() };
+    let passed = records.passed.get(&key)?.map(|passed| passed.procedure.clone());
+    let last = records.slots.get(&run.service)?.and_then(|slot| slot.last_delivery.clone());
+    let ended = last.is_some_and(|last| {
+        last.content == run.content && last.procedure == procedure(&run.sequence, &run.definitions)
+    });
+    Ok(!ended && passed != Some(passed_procedure(&run.sequence, &run.definitions)))
 }
 
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to

@@ -8,7 +8,8 @@ use crate::model::ids::RunId;
 use crate::model::outcome::Verdict;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
-use crate::model::slot::SlotState;
+use crate::model::slot::{Delivered, SlotState};
+use crate::plan::procedure;
 
 /// What a slot becomes, given all runs that had it or waited for it.
 pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
@@ -22,8 +23,13 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
         waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
-        last_delivery: last.map(|run| run.id.clone()).or_else(|| slot.last_delivery.clone()),
+        last_delivery: last.map(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
     }
+}
+
+fn delivered_by(run: &SequenceRun) -> Delivered {
+    let procedure = procedure(&run.sequence, &run.definitions);
+    Delivered { run: run.id.clone(), content: run.content.clone(), procedure }
 }
 
 /// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once

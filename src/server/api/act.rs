@@ -68,9 +68,12 @@ pub struct DeliveryRequest {
     pub project: String,
     /// In which stage.
     pub stage: String,
-    /// For one service, or for all that differ.
+    /// For one service, also if nothing differs, or for all that differ.
     #[serde(default)]
     pub service: Option<String>,
+    /// Why, although the stage before has not passed it.
+    #[serde(default)]
+    pub force: Option<String>,
 }
 
 pub(in crate::server) async fn sync(
@@ -173,6 +176,7 @@ pub(in crate::server) async fn deliver(
         project: request.project.as_str().into(),
         stage: request.stage.as_str().into(),
         service: request.service.as_deref().map(Into::into),
+        force: request.force,
     };
     state.act(command, &actor).await.map(Json)
 }

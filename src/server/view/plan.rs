@@ -69,7 +69,12 @@ impl PlanView {
                         change,
                     )
                 };
-                service.changes.iter().map(view)
+                let again = service.runs_again.as_ref().map(|why| {
+                    let place = (stage.stage.as_str(), stage.destination.namespace.as_str(), service.service.as_str());
+                    let name = stage.sequence.as_ref().map(|sequence| sequence.name.as_str());
+                    ChangeView::runs_again(place, name.unwrap_or_default(), why)
+                });
+                service.changes.iter().map(view).chain(again)
             })
         });
         Self {
@@ -94,6 +99,20 @@ impl ChangeView {
             decision: Decision::Refuse.as_str().to_owned(),
             reasons: Vec::new(),
             cause: reason.to_owned(),
+        }
+    }
+
+    /// A sequence that runs although nothing differs.
+    fn runs_again((stage, namespace, service): (&str, &str, &str), sequence: &str, why: &str) -> Self {
+        Self {
+            stage: stage.to_owned(),
+            namespace: namespace.to_owned(),
+            service: service.to_owned(),
+            kind: "Sequence".to_owned(),
+            name: sequence.to_owned(),
+            decision: Decision::Update.as_str().to_owned(),
+            reasons: Vec::new(),
+            cause: why.to_owned(),
         }
     }
 

@@ -15,6 +15,7 @@ mod schema;
 mod write;
 mod writer;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -41,7 +42,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -258,6 +259,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>> {
         let (project, service) = (project.clone(), service.clone());
         self.read(move |connection| read::newest_plan_of(connection, &project, &service)).await
+    }
+
+    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
+        let (project, stage) = (project.clone(), stage.clone());
+        self.read(move |connection| read::delivered(connection, &project, &stage)).await
     }
 
     async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {

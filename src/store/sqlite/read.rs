@@ -1,5 +1,7 @@
 //! What is read, as SQL.
 
+use std::collections::BTreeMap;
+
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
@@ -15,7 +17,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::SlotState;
+use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
@@ -61,6 +63,23 @@ pub(super) fn open_slots(connection: &Connection, project: Option<&ProjectName>)
     conditions.holds("is_open", Some(true));
     let order = "ORDER BY project, stage, service";
     conditions.select(connection, "SELECT version, record FROM slots", order, versioned)
+}
+
+pub(super) fn delivered(
+    connection: &Connection,
+    project: &ProjectName,
+    stage: &StageName,
+) -> Result<BTreeMap<ServiceName, Delivered>> {
+    let sql = "SELECT service, run, content, procedure FROM slots \
+               WHERE project = ? AND stage = ? AND run IS NOT NULL";
+    let rows = many(connection, sql, [project.as_str(), stage.as_str()], |row| {
+        let text = |column| row.get::<_, String>(column);
+        let (run, content, procedure) = (text(1)?, text(2)?, text(3)?);
+        let delivered =
+            Delivered { run: RunId::new(run), content: Digest::new(content), procedure: Digest::new(procedure) };
+        Ok((ServiceName::new(text(0)?), delivered))
+    })?;
+    Ok(rows.into_iter().collect())
 }
 
 pub(super) fn attempts(

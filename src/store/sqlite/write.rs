@@ -59,6 +59,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Object(object) => put_object(connection, object),
         Write::RemoveObject(place) => remove(connection, &place.value.clone().into(), place.version),
         Write::Repository(repository) => put_repository(connection, repository),
+        Write::Plan(plan) => put_plan(connection, plan),
         Write::Revision(revision) => put_revision(connection, revision),
         Write::Slot(slot) => put_slot(connection, slot),
         Write::Passed(it) => put_plain(connection, it.value.key.clone().into(), &it.value, it.version),
@@ -138,7 +139,14 @@ fn put_repository(connection: &Connection, repository: &Versioned<RepositoryStat
 
 fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), Error> {
     let Versioned { version, value } = slot;
-    let columns: [Column<'_>; 2] = [("is_open", &!value.is_free()), ("record", &encode(value)?)];
+    let last = value.last_delivery.as_ref();
+    let columns: [Column<'_>; 5] = [
+        ("is_open", &!value.is_free()),
+        ("run", &last.map(|last| last.run.as_str())),
+        ("content", &last.map(|last| last.content.as_str())),
+        ("procedure", &last.map(|last| last.procedure.as_str())),
+        ("record", &encode(value)?),
+    ];
     put(connection, &value.service.clone().into(), *version, &columns)
 }
 

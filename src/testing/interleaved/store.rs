@@ -1,5 +1,6 @@
 //! A store at which the turn is given away before every call, so that anything may have happened since the last one.
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use async_trait::async_trait;
@@ -14,7 +15,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -151,6 +152,11 @@ impl ReadStore for SharedStore {
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
         turn().await;
         self.0.plan(id).await
+    }
+
+    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
+        turn().await;
+        self.0.delivered(project, stage).await
     }
 
     async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {

@@ -1,7 +1,7 @@
 //! The daemon's own decision of a sync and of a trigger, over the simulated hosting instead of Git.
 
 use crate::engine::records::Records;
-use crate::engine::sync::{self, Head, Watched};
+use crate::engine::sync::{self, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
 use crate::executor::applied::applied;
@@ -64,7 +64,8 @@ pub(super) async fn trigger(
         let applied = applied(&*driver.store, &commit.project, &mut records).await?;
         let (watched, head) = (watched(name), head(&commit));
         let decide = |transition: &mut Transition<'_>| {
-            sync::trigger(transition, &watched, &head, &applied, (stage, Some(service)), by).map(drop)
+            let asked = Trigger { stage, service: Some(service), force: None, by };
+            sync::trigger(transition, &watched, &head, applied.clone(), asked).map(drop)
         };
         if driver.try_decide(&mut records, decide).await?.is_some() {
             return Ok(());

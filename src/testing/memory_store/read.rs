@@ -1,5 +1,7 @@
 //! What is read.
 
+use std::collections::BTreeMap;
+
 use async_trait::async_trait;
 
 use crate::error::{Failure, Result};
@@ -12,7 +14,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::{PassedKey, PassedState, SlotState};
+use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -55,6 +57,13 @@ impl ReadStore for MemoryStore {
         let tables = self.tables();
         let open = tables.slots.values().filter(|slot| !slot.value.is_free());
         Ok(open.filter(|slot| is(project, &slot.value.service.project)).map(value).collect())
+    }
+
+    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
+        let tables = self.tables();
+        let here = tables.slots.iter().filter(|(key, _)| &key.project == project && &key.stage == stage);
+        let last = here.filter_map(|(key, slot)| Some((key.service.clone(), slot.value.last_delivery.clone()?)));
+        Ok(last.collect())
     }
 
     async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {

@@ -7,6 +7,7 @@ use rpds::RedBlackTreeMapSync as Map;
 
 use crate::model::action::{Action, Lane};
 use crate::model::ids::RunId;
+use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
@@ -55,6 +56,7 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::Repository(repository) => {
             return put(&mut tables.repositories, repository.value.name.clone(), *repository);
         }
+        Write::Plan(plan) => put_plan(tables, &plan),
         Write::Revision(revision) => put_revision(tables, *revision),
         Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), *slot),
         Write::Passed(passed) => return put(&mut tables.passed, passed.value.key.clone(), *passed),
@@ -140,12 +142,16 @@ pub(super) fn is_of(lane: &Lane, row: &OutboxRow) -> bool {
     row.action.as_ref().is_ok_and(|action| action.lane() == *lane)
 }
 
+fn put_plan(tables: &mut Tables, plan: &Plan) {
+    tables.plans.insert_mut(plan.id.clone(), Arc::new(plan.clone()));
+    for part in plan.stages.iter().flat_map(|stage| &stage.services) {
+        tables.newest_plans.insert_mut((plan.project.clone(), part.service.clone()), plan.id.clone());
+    }
+}
+
 fn put_revision(tables: &mut Tables, revision: RevisionState) {
     if let RevisionResult::Planned(plan) = &revision.result {
-        tables.plans.insert_mut(plan.id.clone(), Arc::new((**plan).clone()));
-        for part in plan.stages.iter().flat_map(|stage| &stage.services) {
-            tables.newest_plans.insert_mut((plan.project.clone(), part.service.clone()), plan.id.clone());
-        }
+        put_plan(tables, plan);
     }
     let key = (revision.repository.clone(), revision.commit.clone());
     let number = match tables.revisions.get(&key) {

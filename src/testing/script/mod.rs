@@ -18,6 +18,7 @@
 //! crash, reboot, lose POD                      the daemon, the machine, a pod dies
 //! hold STAGE SERVICE REASON, release           `*` for all
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
+//! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
 //! show pods|configs|runs|holds|plan|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
@@ -30,6 +31,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use crate::control::commands::by_hand;
+use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
 use crate::model::hold::HoldScope;
 use crate::model::ids::{
@@ -108,7 +110,7 @@ impl Play<'_> {
             ["show", what @ ..] => self.show(what).await,
             ["check"] => self.check().await,
             ["crash"] => self.crash(),
-            ["hold" | "release" | "cancel" | "retry" | "latest" | "undo" | "scale" | "down" | "up", ..] => {
+            ["hold" | "release" | "cancel" | "retry" | "latest" | "undo" | "scale" | "trigger" | "down" | "up", ..] => {
                 match self.by_hand(words).await {
                     Ok(line) => self.tell(&format!("  {line}")),
                     Err(failure) => self.tell(&format!("  refused: {}", failure.one_line())),
@@ -228,6 +230,15 @@ impl Play<'_> {
             ["scale", dc, replicas] => {
                 by_hand::scale(&driver, &key(dc)?, number(replicas)?).await?;
                 "scaled".to_owned()
+            }
+            ["trigger", service, force @ ..] => {
+                let (stage, service) =
+                    service.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<service>"))?;
+                let reason = force.join(" ");
+                let force = Some(reason.as_str()).filter(|reason| !reason.is_empty());
+                let (stage, service) = (StageName::new(stage), ServiceName::new(service));
+                let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO };
+                format!("starts {}", self.world.trigger(&self.declared.project()?, asked).await?.len())
             }
             ["down"] => format!("takes {} down", by_hand::down(&driver, &repository, WHO).await?),
             ["up"] => {

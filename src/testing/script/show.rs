@@ -14,6 +14,7 @@ pub(super) fn plan(plan: &Plan) -> Vec<String> {
         for service in &stage.services {
             let place = format!("{}/{}", stage.stage, service.service);
             lines.extend(service.changes.iter().map(|change| format!("{place}: {}", self::change(change))));
+            lines.extend(service.runs_again.iter().map(|why| format!("{place}: runs again ({why})")));
         }
     }
     if lines.is_empty() {

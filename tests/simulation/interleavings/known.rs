@@ -21,18 +21,6 @@ pub(crate) const KNOWN: &[Known] = &[
     Known {
         item: 4,
         invariant: Invariant::StatusesAreFresh,
-        because: "a plan made again for a stage that is started by hand rewrites what `launchway/plan` told",
-        story: "
-            order 0
-            shipyard dev
-            declare web image=a
-            push
-            settle
-            trigger dev web",
-    },
-    Known {
-        item: 4,
-        invariant: Invariant::StatusesAreFresh,
         because: "by-hand runs are always attempt 1, and hide what hooks and tasks became",
         story: "
             order 0
@@ -167,6 +155,36 @@ pub(crate) const KNOWN: &[Known] = &[
 
 /// What did not hold once, each in the order of turns in which that was seen.
 pub(crate) const CURED: &[Known] = &[
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "a plan made again for a stage that is started by hand rewrites what `launchway/plan` told",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            push
+            settle
+            trigger dev web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::CreditIsDue,
+        because: "what a person deploys of a later stage is credited to a head that declares something else",
+        story: "
+            order 4
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=b
+            push
+            turns 19
+            turns 186
+            hold dev web x
+            turns 12
+            declare web image=d
+            push
+            latest production/web",
+    },
     Known {
         item: 1,
         invariant: Invariant::EveryRunEnds,

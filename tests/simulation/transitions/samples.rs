@@ -77,6 +77,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         plan: Some("plan".into()),
         cause: "push".into(),
         is_rollback: false,
+        forced: None,
         attempt: 1,
         tasks: task_records(&sequence),
         sequence,

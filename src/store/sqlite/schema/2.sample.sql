@@ -16,7 +16,7 @@ INSERT INTO plans (id, at, record) VALUES ('sha256:aa', 1795248600000, '{"v":1,"
 INSERT INTO revisions (repository, commit_id, at, plan, record)
   VALUES ('shop', '1111111111111111111111111111111111111111', 1795248600000, 'sha256:aa', '{"v":1,"record":{}}');
 INSERT INTO plan_parts (plan, project, service, record) VALUES ('sha256:aa', 'shop', 'web', '{"v":1,"record":{}}');
-INSERT INTO slots VALUES ('shop', 'dev', 'web', 1, 1, '{"v":1,"record":{}}');
+INSERT INTO slots VALUES ('shop', 'dev', 'web', 1, 1, '01KAG0000000000000000000', 'sha256:dd', 'sha256:ee', '{"v":1,"record":{}}');
 INSERT INTO passed VALUES ('shop', 'dev', 'web', 'sha256:dd', 1, '{"v":1,"record":{}}');
 INSERT INTO holds VALUES ('shop', 1, '{"v":1,"record":{}}');
 INSERT INTO names VALUES ('project', 'shop', 1, '{"v":1,"record":{}}');

@@ -127,6 +127,9 @@ CREATE TABLE slots (
   service TEXT    NOT NULL,
   version INTEGER NOT NULL,
   is_open INTEGER NOT NULL, -- somebody has it or waits for it
+  run       TEXT, -- the last delivery
+  content   TEXT,
+  procedure TEXT,
   record  TEXT    NOT NULL,
   PRIMARY KEY (project, stage, service)
 ) STRICT, WITHOUT ROWID;
