@@ -45,6 +45,11 @@ pub enum Run {
 }
 
 impl DeploymentRun {
+    /// How it ended, or else what holds it back; empty if nothing is to be said.
+    pub fn remark(&self) -> &str {
+        if self.message.is_empty() { &self.problem } else { &self.message }
+    }
+
     /// Whether something that it asked for could not be done yet. In other steps `problem` is what pods say of
     /// themselves, which may change with every second and is no business of the commit's.
     pub fn is_delayed(&self) -> bool {

@@ -355,9 +355,10 @@ impl Query {
             None => None,
         };
         let outbox = self.outbox(&slot).await?;
+        let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
         let holds = self.store.holds().await?;
-        Ok(Facts { repository, holds, slot, outbox, configs, planned, passed, pods })
+        Ok(Facts { repository, holds, slot, deployments, outbox, configs, planned, passed, pods })
     }
 
     /// Who has a slot and who waits for it.
@@ -398,6 +399,20 @@ impl Query {
         let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { return Ok(None) };
         let Some(stage) = plan.stage(&service.stage) else { return Ok(None) };
         Ok(stage.service(&service.service).map(|plan| (plan.clone(), stage.start.clone())))
+    }
+
+    /// The deployments that the slot's runs wait for.
+    async fn open_deployments(&self, slot: &[Run]) -> Result<Vec<Run>> {
+        let mut runs = Vec::new();
+        for run in slot {
+            let Run::Sequence(sequence) = run else { continue };
+            let deployments = sequence.tasks.iter().flat_map(|task| &task.deployments);
+            for started in deployments.filter(|deployment| deployment.verdict.is_none()) {
+                let Some(id) = &started.run else { continue };
+                runs.extend(self.store.run(id).await?.map(|run| run.value));
+            }
+        }
+        Ok(runs)
     }
 
     /// The outbox of the slot's runs and of the deployments that they wait for.

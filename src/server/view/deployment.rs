@@ -152,7 +152,7 @@ impl From<&DeploymentRun> for HistoryRow {
             run: run.id.to_string(),
             created_at: time(run.created_at),
             ended_at: run.ended_at.map(time),
-            message: run.message.clone(),
+            message: run.remark().to_owned(),
         }
     }
 }

@@ -22,6 +22,8 @@ pub struct Facts {
     pub holds: Vec<Hold>,
     /// The open sequence runs of its slot, oldest first.
     pub slot: Vec<Run>,
+    /// The deployments that these wait for.
+    pub deployments: Vec<Run>,
     /// What these and their deployments still ask for.
     pub outbox: Vec<OutboxRow>,
     /// Its deployment configs.
@@ -75,6 +77,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.repository.iter().filter_map(repository_reason));
     reasons.extend(hold_reasons(service, &facts.holds));
     reasons.extend(facts.slot.iter().filter_map(run_reason));
+    reasons.extend(facts.deployments.iter().filter_map(deployment_reason));
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     if facts.slot.is_empty() {
         reasons.extend(plan_reasons(facts));
@@ -116,6 +119,13 @@ fn run_reason(run: &Run) -> Option<Reason> {
         SequenceState::Ended => return None,
     };
     Some(Reason::new("run", message).hint(format!("`launchway describe run/{}` tells its steps", run.id)))
+}
+
+/// What holds a deployment back.
+fn deployment_reason(run: &Run) -> Option<Reason> {
+    let Run::Deployment(run) = run else { return None };
+    let held = !run.remark().is_empty();
+    held.then(|| Reason::new("run", format!("{} version {}: {}", run.config.name, run.version, run.remark())))
 }
 
 /// What does not get on: it failed, waits for something, or was given up.

@@ -99,9 +99,11 @@ impl From<&Run> for RunView {
         let service = run.service();
         let (repository, commit) = run.revision();
         let (kind, name, cause, attempt, message) = match run {
-            Run::Sequence(run) => ("sequence", run.sequence.name.clone(), &run.cause, run.attempt, &run.message),
+            Run::Sequence(run) => {
+                ("sequence", run.sequence.name.clone(), &run.cause, run.attempt, run.message.as_str())
+            }
             Run::Deployment(run) => {
-                ("deployment", format!("{}-{}", run.config.name, run.version), &run.cause, run.attempt, &run.message)
+                ("deployment", format!("{}-{}", run.config.name, run.version), &run.cause, run.attempt, run.remark())
             }
         };
         Self {
@@ -116,7 +118,7 @@ impl From<&Run> for RunView {
             cause: cause.clone(),
             attempt,
             status: run_status(run).to_owned(),
-            message: message.clone(),
+            message: message.to_owned(),
             created_at: time(run.created_at()),
             ended_at: run.ended_at().map(time),
         }

@@ -88,8 +88,7 @@ pub(super) fn run(run: &Run) -> String {
         Run::Deployment(run) => {
             let hooks: Vec<String> = run.hooks.iter().map(|hook| hook.pod.to_string()).collect();
             let about = format!("{}/{}-{}, attempt {}", run.config.stage, run.config.name, run.version, run.attempt);
-            let message = if run.message.is_empty() { &run.problem } else { &run.message };
-            tidy(&format!("{about}, {}: {} {message} [{}]", run.cause, run.phase.as_str(), hooks.join(" ")))
+            tidy(&format!("{about}, {}: {} {} [{}]", run.cause, run.phase.as_str(), run.remark(), hooks.join(" ")))
         }
     }
 }
