@@ -4,7 +4,7 @@
 //!  webhook ─┐
 //!  poll ────┤                      files          objects         changes            actions
 //!  cron ────┼─ trigger ─▶ source ─────▶ manifest ─────▶ plan ─────────▶ engine ─────────────▶ runtime (local)
-//!  notify ──┘  "look       (git2)      (parse,         (diff against   (pure step           ▶ forge   (commit statuses,
+//!  notify ──┘  "sync       (git2)      (parse,         (diff against   (pure step           ▶ forge   (commit statuses,
 //!              again"                  validate)       applied)        functions)                      notes)
 //!                                                                        ▲   │
 //!                                                                        │   ▼
