@@ -10,10 +10,11 @@ use launchway::config::Settings;
 use launchway::control::app::App;
 use launchway::store::ReadStore;
 use launchway::store::sqlite::SqliteReader;
+use launchway::testing::guarded_store::GuardedStore;
 use serde_json::Value;
 
 use crate::VERB;
-use crate::crash::deadly_store::{DeadlyStore, Moment};
+use crate::crash::deadly_store::{Deadly, Moment};
 use crate::support::daemon::{World, eventually, hook, sleeper};
 
 /// Deliveries at the same time: they wait for the disk and for each other's processes more than they compute.
@@ -29,7 +30,8 @@ pub(crate) fn daemon(config: &str, state: &str, record: &str, moment: &str) {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     runtime.block_on(async {
         let deadly = |inner| -> Arc<dyn launchway::store::Store> {
-            Arc::new(DeadlyStore { inner, record, moment, seen: AtomicU32::new(0) })
+            let guard = Deadly { record, moment, seen: AtomicU32::new(0) };
+            Arc::new(GuardedStore { guard, store: inner })
         };
         let _app = App::start_over(&settings, Path::new(state), deadly).await.unwrap();
         std::future::pending::<()>().await;

@@ -20,7 +20,7 @@ use launchway::testing::world::{Surroundings, World, deployment_config, hook, pr
 use serde_json::{Value, json};
 use similar::TextDiff;
 
-use crate::mortal::{Death, MortalStore};
+use crate::mortal::{Death, MortalStore, Mortality};
 
 /// More lives, and more commits, than a story that gets on can have.
 const TOO_MANY: usize = 2_000;
@@ -54,7 +54,7 @@ struct Life {
 impl Life {
     fn begin(folder: &Path, surroundings: Surroundings, death: Option<Death>, seed: u64) -> Self {
         let inner = SqliteStore::open(&folder.join("store.db"), surroundings.clock()).unwrap();
-        let store = Arc::new(MortalStore::new(inner, death, seed));
+        let store = Arc::new(MortalStore { guard: Mortality::new(death, seed), store: Arc::new(inner) });
         Self { world: World::over(store.clone(), surroundings), store }
     }
 }
@@ -77,14 +77,14 @@ async fn story(death: impl Fn(usize) -> Option<Death>, seed: u64) -> (End, usize
     for (number, image) in [(1, "a"), (2, "b")] {
         let shop = shop(image);
         while let Err(failure) = deliver(&mut life.world, &shop, number).await {
-            assert!(life.store.is_dead() && lives < TOO_MANY, "after {lives} lives: {failure:#}");
-            commits += life.store.commits();
+            assert!(life.store.guard.is_dead() && lives < TOO_MANY, "after {lives} lives: {failure:#}");
+            commits += life.store.guard.commits();
             lives += 1;
             drop(life);
             life = begin(lives);
         }
     }
-    commits += life.store.commits();
+    commits += life.store.guard.commits();
     // What is asked at the end must not be died at.
     drop(life);
     let last = Life::begin(folder.path(), surroundings.clone(), None, seed);

@@ -18,11 +18,11 @@ use crate::executor::reconciler::{Reconciler, WorkQueue};
 use crate::model::ids::RepositoryName;
 use crate::runtime::Runtime;
 use crate::store::Store;
+use crate::testing::guarded_store::GuardedStore;
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
 use crate::testing::interleaved::runtime::SharedRuntime;
-use crate::testing::interleaved::scheduler::Spawner;
-use crate::testing::interleaved::store::SharedStore;
+use crate::testing::interleaved::scheduler::{Spawner, Turns};
 use crate::testing::interleaved::sync;
 use crate::testing::memory_store::MemoryDisk;
 use crate::testing::runtime::PretendedRuntime;
@@ -63,8 +63,9 @@ pub struct Daemon {
 impl Daemon {
     /// Starts one: it takes the store over and takes up what that holds.
     pub(super) fn start(around: &Surroundings, spawner: &Spawner, group: u64) -> Self {
-        let store: Arc<dyn Store> = Arc::new(SharedStore(around.disk.open(around.clock.clone())));
-        let driver = Driver::new(store.clone(), around.clock.clone(), around.ids.clone());
+        let store: Arc<dyn Store> = Arc::new(around.disk.open(around.clock.clone()));
+        let store = Arc::new(GuardedStore { guard: Turns, store });
+        let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
         let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
         let daemon = Self { driver, group, hosting, alarms, spawner: spawner.clone() };
         let runtime: Arc<dyn Runtime> = Arc::new(SharedRuntime(around.runtime.clone()));

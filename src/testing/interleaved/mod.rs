@@ -9,7 +9,6 @@ mod people;
 pub mod random;
 mod runtime;
 pub mod scheduler;
-mod store;
 pub mod story;
 mod sync;
 mod world;

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
+use crate::error::Result;
+use crate::testing::guarded_store::Guard;
 use crate::testing::interleaved::random::Random;
 
 /// What a task does.
@@ -24,6 +26,17 @@ pub async fn turn() {
         Poll::Pending
     })
     .await;
+}
+
+/// Gives the turn away before every call of a store, so that anything may have happened since the last one.
+#[derive(Clone, Copy, Debug)]
+pub struct Turns;
+
+impl Guard for Turns {
+    async fn pass(&self) -> Result<()> {
+        turn().await;
+        Ok(())
+    }
 }
 
 /// Which of the tasks that could go on does.

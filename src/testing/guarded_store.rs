@@ -1,11 +1,13 @@
-//! A store at which the turn is given away before every call, so that anything may have happened since the last one.
+//! A store in front of another: something happens before every call. The one place that forwards a store's calls.
 
 use std::collections::BTreeMap;
+use std::future::Future;
 use std::path::Path;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
@@ -23,71 +25,101 @@ use crate::store::{
     AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
     Versioned,
 };
-use crate::testing::interleaved::scheduler::turn;
-use crate::testing::memory_store::MemoryStore;
 
-/// A store whose callers take turns.
-#[derive(Debug)]
-pub(super) struct SharedStore(pub(super) MemoryStore);
+/// What happens at the calls of a store.
+pub trait Guard: Send + Sync {
+    /// Happens before every call; an error is its answer.
+    fn pass(&self) -> impl Future<Output = Result<(), Failure>> + Send;
 
-#[async_trait]
-impl Store for SharedStore {
-    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
-        turn().await;
-        self.0.commit(transaction).await
+    /// Makes a change durable.
+    fn commit(
+        &self,
+        store: &dyn Store,
+        transaction: Transaction,
+    ) -> impl Future<Output = Result<(), CommitError>> + Send {
+        async move {
+            self.pass().await.map_err(CommitError::Failed)?;
+            store.commit(transaction).await
+        }
     }
 
-    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
-        turn().await;
-        self.0.claim(lane, now, limit).await
+    /// In which order claimed rows are handed out.
+    fn arrange(&self, rows: Vec<OutboxRow>) -> Vec<OutboxRow> {
+        rows
     }
+}
 
-    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
-        turn().await;
-        self.0.give_back(id).await
-    }
+/// A store behind a guard.
+pub struct GuardedStore<G> {
+    /// What happens at its calls.
+    pub guard: G,
+    /// What answers them.
+    pub store: Arc<dyn Store>,
+}
 
-    async fn retain(&self, retention: Retention) -> Result<u64> {
-        turn().await;
-        self.0.retain(retention).await
-    }
-
-    async fn backup(&self, to: &Path) -> Result<()> {
-        turn().await;
-        self.0.backup(to).await
+impl<G> std::fmt::Debug for GuardedStore<G> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("GuardedStore").finish_non_exhaustive()
     }
 }
 
 #[async_trait]
-impl ReadStore for SharedStore {
+impl<G: Guard> Store for GuardedStore<G> {
+    async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
+        self.guard.commit(&*self.store, transaction).await
+    }
+
+    async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
+        self.guard.pass().await.map_err(CommitError::Failed)?;
+        Ok(self.guard.arrange(self.store.claim(lane, now, limit).await?))
+    }
+
+    async fn give_back(&self, id: OutboxId) -> Result<(), CommitError> {
+        self.guard.pass().await.map_err(CommitError::Failed)?;
+        self.store.give_back(id).await
+    }
+
+    async fn retain(&self, retention: Retention) -> Result<u64> {
+        self.guard.pass().await?;
+        self.store.retain(retention).await
+    }
+
+    async fn backup(&self, to: &Path) -> Result<()> {
+        self.guard.pass().await?;
+        self.store.backup(to).await
+    }
+}
+
+#[async_trait]
+impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
-        turn().await;
-        self.0.run(id).await
+        self.guard.pass().await?;
+        self.store.run(id).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
-        turn().await;
-        self.0.runs(filter).await
+        self.guard.pass().await?;
+        self.store.runs(filter).await
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
-        turn().await;
-        self.0.slot(service).await
+        self.guard.pass().await?;
+        self.store.slot(service).await
     }
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
-        turn().await;
-        self.0.open_slots(project).await
+        self.guard.pass().await?;
+        self.store.open_slots(project).await
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
-        turn().await;
-        self.0.events(run, after, limit).await
+        self.guard.pass().await?;
+        self.store.events(run, after, limit).await
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-        turn().await;
-        self.0.config(key).await
+        self.guard.pass().await?;
+        self.store.config(key).await
     }
 
     async fn configs(
@@ -95,8 +127,8 @@ impl ReadStore for SharedStore {
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
     ) -> Result<Vec<Versioned<ConfigState>>> {
-        turn().await;
-        self.0.configs(project, stage).await
+        self.guard.pass().await?;
+        self.store.configs(project, stage).await
     }
 
     async fn objects(
@@ -105,8 +137,8 @@ impl ReadStore for SharedStore {
         stage: Option<&StageName>,
         kind: Option<&Kind>,
     ) -> Result<Vec<Versioned<ObjectState>>> {
-        turn().await;
-        self.0.objects(project, stage, kind).await
+        self.guard.pass().await?;
+        self.store.objects(project, stage, kind).await
     }
 
     async fn object(
@@ -115,107 +147,107 @@ impl ReadStore for SharedStore {
         stage: &StageName,
         key: &ObjectKey,
     ) -> Result<Option<Versioned<ObjectState>>> {
-        turn().await;
-        self.0.object(project, stage, key).await
+        self.guard.pass().await?;
+        self.store.object(project, stage, key).await
     }
 
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
-        turn().await;
-        self.0.applied(project, stage).await
+        self.guard.pass().await?;
+        self.store.applied(project, stage).await
     }
 
     async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>> {
-        turn().await;
-        self.0.applied_stages(project).await
+        self.guard.pass().await?;
+        self.store.applied_stages(project).await
     }
 
     async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
-        turn().await;
-        self.0.repository(name).await
+        self.guard.pass().await?;
+        self.store.repository(name).await
     }
 
     async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
-        turn().await;
-        self.0.repositories().await
+        self.guard.pass().await?;
+        self.store.repositories().await
     }
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
-        turn().await;
-        self.0.revision(repository, commit).await
+        self.guard.pass().await?;
+        self.store.revision(repository, commit).await
     }
 
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
-        turn().await;
-        self.0.revisions(repository, limit).await
+        self.guard.pass().await?;
+        self.store.revisions(repository, limit).await
     }
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
-        turn().await;
-        self.0.plan(id).await
+        self.guard.pass().await?;
+        self.store.plan(id).await
     }
 
     async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
-        turn().await;
-        self.0.delivered(project, stage).await
+        self.guard.pass().await?;
+        self.store.delivered(project, stage).await
     }
 
     async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
-        turn().await;
-        self.0.attempts(repository, commit, service).await
+        self.guard.pass().await?;
+        self.store.attempts(repository, commit, service).await
     }
 
     async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {
-        turn().await;
-        self.0.plan_of(id, service).await
+        self.guard.pass().await?;
+        self.store.plan_of(id, service).await
     }
 
     async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>> {
-        turn().await;
-        self.0.newest_plan_of(project, service).await
+        self.guard.pass().await?;
+        self.store.newest_plan_of(project, service).await
     }
 
     async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>> {
-        turn().await;
-        self.0.passed(key).await
+        self.guard.pass().await?;
+        self.store.passed(key).await
     }
 
     async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>> {
-        turn().await;
-        self.0.holds_of(project).await
+        self.guard.pass().await?;
+        self.store.holds_of(project).await
     }
 
     async fn holds(&self) -> Result<Vec<Hold>> {
-        turn().await;
-        self.0.holds().await
+        self.guard.pass().await?;
+        self.store.holds().await
     }
 
     async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {
-        turn().await;
-        self.0.name_owner(name).await
+        self.guard.pass().await?;
+        self.store.name_owner(name).await
     }
 
     async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
-        turn().await;
-        self.0.posted(repository, writer, commit).await
+        self.guard.pass().await?;
+        self.store.posted(repository, writer, commit).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
-        turn().await;
-        self.0.was_delivered(repository, id).await
+        self.guard.pass().await?;
+        self.store.was_delivered(repository, id).await
     }
 
     async fn last_event(&self) -> Result<u64> {
-        turn().await;
-        self.0.last_event().await
+        self.guard.pass().await?;
+        self.store.last_event().await
     }
 
     async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
-        turn().await;
-        self.0.next_due(lane, now).await
+        self.guard.pass().await?;
+        self.store.next_due(lane, now).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {
-        turn().await;
-        self.0.outbox(run).await
+        self.guard.pass().await?;
+        self.store.outbox(run).await
     }
 }
