@@ -151,24 +151,6 @@ pub(crate) const KNOWN: &[Known] = &[
             settle
             lose-store",
     },
-    Known {
-        item: 4,
-        invariant: Invariant::CreditIsDue,
-        because: "`latest` deploys what a stage had last, and credits it to a newer commit that the stage waits for",
-        story: "
-            order 2
-            shipyard dev:deployment,test production
-            task test retries=1
-            declare web image=b
-            push
-            settle
-            hold dev web x
-            settle
-            declare web image=a
-            push
-            settle
-            latest production/web",
-    },
 ];
 
 /// What did not hold once, each in the order of turns in which that was seen.
@@ -358,5 +340,23 @@ pub(crate) const CURED: &[Known] = &[
             push
             settle
             undo dev/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::CreditIsDue,
+        because: "`latest` deploys what a stage had last, and credits it to a newer commit that the stage waits for",
+        story: "
+            order 2
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=b
+            push
+            settle
+            hold dev web x
+            settle
+            declare web image=a
+            push
+            settle
+            latest production/web",
     },
 ];
