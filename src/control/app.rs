@@ -1,10 +1,11 @@
 //! The composition root: a daemon, put together from its settings.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
 use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::net::TcpListener;
 use tokio::sync::broadcast;
@@ -45,6 +46,9 @@ const ANNOUNCEMENTS: usize = 1024;
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long an address may be in use before that is told, and how often it is tried.
+const BIND_PATIENCE: Duration = Duration::from_secs(1);
+const BIND_PAUSE: Duration = Duration::from_millis(20);
 
 /// A running daemon.
 pub struct App {
@@ -167,12 +171,23 @@ impl App {
     }
 }
 
+/// Listens. A process that a daemon was starting when it was killed may have its socket for another moment.
 async fn bind(address: SocketAddr) -> Result<TcpListener> {
-    TcpListener::bind(address).await.map_err(|error| {
-        Failure::stalled(format!("cannot listen on {address}"))
-            .because(error)
-            .hint("another program may use it: choose another with `listen`, or port 0 for any free one")
-    })
+    let since = Instant::now();
+    loop {
+        match TcpListener::bind(address).await {
+            Err(error) if error.kind() == ErrorKind::AddrInUse && since.elapsed() < BIND_PATIENCE => {
+                tokio::time::sleep(BIND_PAUSE).await;
+            }
+            bound => {
+                return bound.map_err(|error| {
+                    Failure::stalled(format!("cannot listen on {address}"))
+                        .because(error)
+                        .hint("another program may use it: choose another with `listen`, or port 0 for any free one")
+                });
+            }
+        }
+    }
 }
 
 fn assemble(
