@@ -88,7 +88,6 @@ impl Drop for Sync<'_> {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
-    use std::sync::atomic::{AtomicU32, Ordering};
 
     use futures::FutureExt;
     use tokio::task::JoinSet;
@@ -135,27 +134,19 @@ mod tests {
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-    async fn a_thousand_waiters_share_few_syncs_and_none_is_forgotten() {
+    async fn a_thousand_that_wait_while_a_sync_is_under_way_share_the_next_one() {
         let requests = Arc::new(Debounce::new());
-        let syncs = Arc::new(AtomicU32::new(0));
-        let serving = {
-            let (requests, syncs) = (Arc::clone(&requests), Arc::clone(&syncs));
-            tokio::spawn(async move {
-                loop {
-                    let sync = requests.next().await;
-                    syncs.fetch_add(1, Ordering::SeqCst);
-                    tokio::task::yield_now().await;
-                    drop(sync);
-                }
-            })
-        };
+        requests.request();
+        let under_way = requests.next().await;
         let mut waiting = JoinSet::new();
         for _ in 0..1_000 {
             let requests = Arc::clone(&requests);
             waiting.spawn(async move { requests.request_and_wait().await });
         }
+        requests.reach(|count| count.requested == 1_001).await;
+        drop(under_way);
+        drop(requests.next().await);
         waiting.join_all().await;
-        serving.abort();
-        assert!((1..=1_000).contains(&syncs.load(Ordering::SeqCst)));
+        assert!(requests.next().now_or_never().is_none(), "one sync served them all");
     }
 }

@@ -21,6 +21,8 @@ use tokio_util::task::TaskTracker;
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two requests of a visitor, so that the machine has time for others too.
 const PAUSE: Duration = Duration::from_millis(10);
+/// How many answers of each kind a chapter must have seen to tell anything; it lasts for seconds.
+const FEWEST: u64 = 20;
 
 /// What a service of the shop tells of itself at `/version`.
 #[derive(Clone, Debug, Deserialize)]
@@ -46,13 +48,15 @@ pub(super) struct Visits {
 }
 
 impl Visits {
-    /// The evidence that nothing failed, or what did.
+    /// The evidence that nothing failed, or what did. Where hardly anybody asked, there is none.
     pub(super) fn unbroken(&self) -> Result<String, String> {
         let Self { kept, new, failures, .. } = self;
         let all = kept + new + failures.len() as u64;
+        let asked = format!("{all} requests, {kept} over kept connections and {new} over new ones");
         match failures.first() {
-            None => Ok(format!("{all} requests, {kept} over kept connections and {new} over new ones: 0 failed")),
             Some(first) => Err(format!("{} of {all} requests failed, the first with: {first}", failures.len())),
+            None if *kept.min(new) < FEWEST => Err(format!("{asked}: too few to tell")),
+            None => Ok(format!("{asked}: 0 failed")),
         }
     }
 }
@@ -197,4 +201,20 @@ pub(super) async fn get(url: &str) -> Result<Bytes, String> {
 
 fn lock(visits: &Mutex<Visits>) -> std::sync::MutexGuard<'_, Visits> {
     visits.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_failure_among_hardly_any_requests_is_no_evidence() {
+        let visits = |kept, new| Visits { kept, new, ..Visits::default() };
+        for (kept, new) in [(0, 0), (1_000, 0), (0, 1_000), (FEWEST - 1, 1_000)] {
+            assert!(visits(kept, new).unbroken().is_err_and(|why| why.contains("too few")), "{kept} and {new}");
+        }
+        assert!(visits(FEWEST, FEWEST).unbroken().is_ok());
+        let one_failed = Visits { failures: vec!["refused".into()], ..visits(1_000, 1_000) };
+        assert!(one_failed.unbroken().is_err_and(|why| why.contains("1 of 2001")));
+    }
 }
