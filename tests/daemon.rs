@@ -11,10 +11,13 @@ mod support {
 }
 
 mod daemon_edges {
+    mod at_once;
     mod bad_input;
     mod full_disk;
+    mod many;
     mod rules;
     mod survival;
     mod thread;
     mod triggers;
+    mod verbs;
 }

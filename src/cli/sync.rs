@@ -18,7 +18,7 @@ const FIRST_LOOK: Duration = Duration::from_secs(10);
 /// Look at a repository now
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow \"$(git rev-parse HEAD)\""
+    after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --up\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow \"$(git rev-parse HEAD)\""
 )]
 pub(super) struct Arguments {
     /// The repository [default: the only one]
@@ -27,6 +27,9 @@ pub(super) struct Arguments {
     /// Let this revision delete more than the rule allows
     #[arg(long, value_name = "REV")]
     allow_prune: Option<String>,
+    /// Bring back what `launchway down` stopped
+    #[arg(long)]
+    up: bool,
     /// Let this revision replace history
     #[arg(long, value_name = "REV")]
     accept_rewrite: Option<String>,
@@ -47,6 +50,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         repository: Some(repository.name.clone()),
         allow_prune: allow_prune.clone(),
         accept_rewrite: accept_rewrite.clone(),
+        up: arguments.up,
     };
     let look = client.post::<Done>("sync", &request);
     let Some(commit) = &arguments.follow else {

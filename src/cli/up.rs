@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
@@ -14,14 +13,19 @@ use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
 use crate::control::commands::by_hand;
 use crate::control::reporter;
-use crate::error::{Failure, Result};
+use crate::error::Failure;
+use crate::model::action::Action;
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::state::RevisionState;
+use crate::server::query::Selection;
 use crate::source::{Limits, RemoteUrl, Repository};
-use crate::store::{ReadStore, RunFilter};
+use crate::store::{OutboxRow, RunFilter};
 
 /// How many uncommitted files are named.
 const FILES_NAMED: usize = 5;
+/// How often `--once` asks whether everything is there.
+const PERIOD: Duration = Duration::from_millis(200);
 
 /// Watch one repository and deploy what is pushed to it, on this machine
 #[derive(Debug, Args)]
@@ -52,7 +56,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = RepositoryName::new(remote.short_name());
     let settings = settings(arguments, &url, name.clone());
     let app = App::start(&settings, &global.state_folder()?).await?;
-    by_hand::up(&app.driver, &name).await?;
+    if by_hand::up(&app.driver, &name).await? {
+        output.line(format!("{name} was down, and is up again"))?;
+    }
     output.line(format!("watching {remote}, serving {}", app.url))?;
     if let Some(path) = remote.local_path() {
         name_uncommitted(path, output)?;
@@ -110,7 +116,9 @@ async fn watch(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome
     let stop = daemon::stop_signal()?;
     tokio::pin!(stop);
     loop {
-        progress.tell(app, name, output).await?;
+        if let Some(newest) = app.driver.store.revisions(name, 1).await?.into_iter().next() {
+            progress.tell(app, &newest, output).await?;
+        }
         tokio::select! {
             () = &mut stop => break,
             _ = changes.recv() => {}
@@ -120,28 +128,43 @@ async fn watch(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome
     Ok(Exit::Good)
 }
 
-/// Tells progress until nothing more will happen to the head by itself.
+/// Tells progress until nothing more will happen by itself to the head that the branch has at the start.
 async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome {
     let mut progress = Progress::default();
     let mut changes = app.driver.changes();
     let stop = daemon::stop_signal()?;
     tokio::pin!(stop);
+    let head = tokio::select! {
+        () = &mut stop => return Ok(Exit::Failed),
+        head = head(app, name) => head?,
+    };
     loop {
-        let statuses = progress.tell(app, name, output).await?;
-        if let Some(statuses) = statuses
-            && is_at_rest(app, name).await?
-        {
+        // Asked first: what is told then is the end, if it was at rest before.
+        let at_rest = is_at_rest(app, &head).await?;
+        let statuses = progress.tell(app, &head, output).await?;
+        if at_rest {
             return Ok(if has_failed(&statuses) { Exit::Failed } else { Exit::Good });
-        }
-        if let Some(problem) = problem(app, name).await? {
-            return Err(Complaint::from(Failure::stalled(problem)));
         }
         tokio::select! {
             () = &mut stop => return Ok(Exit::Failed),
-            // The last statuses are written a moment after the run ended.
-            _ = tokio::time::timeout(Duration::from_millis(500), changes.recv()) => {}
+            // Pods come and go without the store knowing.
+            _ = tokio::time::timeout(PERIOD, changes.recv()) => {}
         }
     }
+}
+
+/// The head that the branch has now. What is remembered may be an earlier one, so it is synced first.
+async fn head(app: &App, name: &RepositoryName) -> Outcome<RevisionState> {
+    let unwatched = || Failure::stalled(format!("no repository `{name}` is watched here"));
+    app.watchers.get(name).ok_or_else(unwatched)?.requests.request_and_wait().await;
+    let store = &app.driver.store;
+    let state = store.repository(name).await?.map(|state| state.value);
+    if let Some(problem) = state.as_ref().and_then(|state| state.problem.clone()) {
+        return Err(Failure::stalled(problem).into());
+    }
+    let unseen = || Failure::transient(format!("the head of `{name}` could not be read"));
+    let seen = state.and_then(|state| state.seen).ok_or_else(unseen)?;
+    Ok(store.revision(name, seen.as_str()).await?.ok_or_else(unseen)?)
 }
 
 fn has_failed(statuses: &[CommitStatus]) -> bool {
@@ -150,18 +173,34 @@ fn has_failed(statuses: &[CommitStatus]) -> bool {
         .any(|status| matches!(status.state, StatusState::Failure | StatusState::Error | StatusState::Cancelled))
 }
 
-/// Whether all runs ended and nothing waits to be performed, but for what waits for a person.
-async fn is_at_rest(app: &App, name: &RepositoryName) -> Result<bool> {
-    let store: &Arc<_> = &app.driver.store;
-    let filter = RunFilter { repository: Some(name.clone()), open: Some(true), limit: 1, ..RunFilter::default() };
-    Ok(store.runs(&filter).await?.is_empty() && !store.outbox(None).await?.iter().any(|row| row.due.is_some()))
+/// Whether all runs of a revision have ended and were reported, and the pods are there that its repository should have.
+async fn is_at_rest(app: &App, revision: &RevisionState) -> Outcome<bool> {
+    let store = &app.driver.store;
+    let (name, commit) = (&revision.repository, &revision.commit);
+    let open = RunFilter {
+        repository: Some(name.clone()),
+        commit: Some(commit.clone()),
+        open: Some(true),
+        limit: 1,
+        ..RunFilter::default()
+    };
+    if !store.runs(&open).await?.is_empty() {
+        return Ok(false);
+    }
+    let tells_of_it = |row: &OutboxRow| match &row.action {
+        Ok(Action::Report { repository, commit: of, .. }) => repository == name && of == commit,
+        _ => false,
+    };
+    // Without a time it waits for a person, as where statuses are refused.
+    if store.outbox(None).await?.iter().any(|row| row.due.is_some() && tells_of_it(row)) {
+        return Ok(false);
+    }
+    let selection = Selection { repository: Some(name.to_string()), ..Selection::default() };
+    let configs = app.query.configs(&selection).await.map_err(|problem| Failure::transient(problem.detail))?;
+    Ok(configs.items.iter().all(|config| config.current >= Some(config.desired)))
 }
 
-async fn problem(app: &App, name: &RepositoryName) -> Result<Option<String>> {
-    Ok(app.driver.store.repository(name).await?.and_then(|state| state.value.problem))
-}
-
-/// What was told of the newest revision, by context.
+/// What was told of a revision, by context.
 #[derive(Default)]
 struct Progress {
     commit: Option<CommitId>,
@@ -169,31 +208,20 @@ struct Progress {
 }
 
 impl Progress {
-    /// Prints what is new; hands back the statuses of the newest revision, if it was looked at.
-    async fn tell(
-        &mut self,
-        app: &App,
-        name: &RepositoryName,
-        output: &mut Output,
-    ) -> Outcome<Option<Vec<CommitStatus>>> {
-        let store: &Arc<_> = &app.driver.store;
-        let Some(revision) = store.revisions(name, 1).await?.into_iter().next() else { return Ok(None) };
+    /// Prints what is new; hands back all statuses of the revision.
+    async fn tell(&mut self, app: &App, revision: &RevisionState, output: &mut Output) -> Outcome<Vec<CommitStatus>> {
         if self.commit.as_ref() != Some(&revision.commit) {
             *self = Self { commit: Some(revision.commit.clone()), told: BTreeMap::new() };
             output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
         }
-        let statuses = reporter::statuses(&**store as &dyn ReadStore, name, &revision.commit).await?;
+        let statuses = reporter::statuses(&*app.driver.store, &revision.repository, &revision.commit).await?;
         for status in &statuses {
             if self.told.get(&status.context) != Some(status) {
-                output.line(format!(
-                    "  {} {} {}",
-                    colored(status.state.as_str()),
-                    status.context,
-                    status.description
-                ))?;
-                self.told.insert(status.context.clone(), status.clone());
+                let CommitStatus { state, context, description, .. } = status;
+                output.line(format!("  {} {context} {description}", colored(state.as_str())))?;
+                self.told.insert(context.clone(), status.clone());
             }
         }
-        Ok(Some(statuses))
+        Ok(statuses)
     }
 }

@@ -52,6 +52,7 @@ pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
 /// If the latest version did not fail.
 pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
     }
@@ -66,7 +67,6 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
         .hint(retry_hint(transition.records, &state)?)
         .into());
     };
-    refuse_if_down(transition.records, &state)?;
     refuse_if_held(transition.records, &service_of(&state))?;
     refuse_if_queued(transition.records, &state)?;
     let version = attempt.version.number;
@@ -239,7 +239,8 @@ fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, U
 /// # Errors
 /// If there is no such deployment config.
 pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32) -> Result<(), Undecided> {
-    config_state(transition.records, config)?;
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
     if let Some(state) = transition.records.configs.get_mut(config)? {
         state.scaled = Some(replicas);
         state.wanted.replicas = replicas;
@@ -297,7 +298,7 @@ pub fn take_down(
     configs.iter().try_for_each(|config| apply::quiesce(transition.records, config))
 }
 
-/// Brings back what a repository ran before it was taken down.
+/// Brings back what a repository ran before it was taken down; says whether it was.
 ///
 /// # Errors
 /// If something must be read first.
@@ -305,21 +306,27 @@ pub fn bring_up(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
     configs: &[ConfigKey],
-) -> Result<(), Undecided> {
+) -> Result<bool, Undecided> {
     let Some(state) = transition.records.repositories.get_mut(repository)?.filter(|state| state.down) else {
-        return Ok(());
+        return Ok(false);
     };
     state.down = false;
     state.seen = None;
-    configs.iter().try_for_each(|config| apply::resume(transition.records, config))
+    configs.iter().try_for_each(|config| apply::resume(transition.records, config))?;
+    Ok(true)
 }
 
 fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    if records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down) {
-        let message = format!("repository `{}` is down", state.repository);
-        return Err(Failure::stalled(message).hint("`launchway up` brings it back").into());
+    match records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down) {
+        true => Err(is_down(&state.repository).into()),
+        false => Ok(()),
     }
-    Ok(())
+}
+
+/// Nothing can be done to what a repository that was taken down declares, and how it comes back.
+pub fn is_down(repository: &RepositoryName) -> Failure {
+    Failure::stalled(format!("repository `{repository}` is down"))
+        .hint(format!("`launchway sync {repository} --up` brings it back; without a daemon, `launchway up`"))
 }
 
 /// Under a hold, nothing is started by hand either.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::by_hand::refuse_if_held;
+use crate::engine::by_hand::{is_down, refuse_if_held};
 use crate::engine::records::{Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
@@ -149,8 +149,7 @@ fn ready(records: &Records, watched: &Watched, head: &Head) -> Result<Repository
         return Err(Failure::stalled(format!("nothing is known of repository `{}`", watched.name)).into());
     };
     if state.down {
-        let message = format!("repository `{}` is down", watched.name);
-        return Err(Failure::stalled(message).hint("`launchway up` brings it back").into());
+        return Err(is_down(&watched.name).into());
     }
     if state.applied.as_ref() != Some(&head.commit) {
         return Err(Failure::transient("a newer revision was applied meanwhile").into());

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread;
+use std::time::{Duration, Instant};
 
 use launchway::clock::SystemClock;
 use launchway::store::sqlite::SqliteStore;
@@ -14,6 +15,8 @@ use serde_json::{Value, json};
 
 use crate::support::daemon::{World, config, eventually, hook, send, sleeper};
 
+/// What served must answer again long before any progress timeout; machines that run tests are busy.
+const SECONDS: Duration = Duration::from_secs(30);
 const SERVICE: &str = "\
 apiVersion: v1
 kind: Service
@@ -144,11 +147,7 @@ fn after_a_reboot_what_served_serves_again_without_network_and_hooks() {
     world.start();
     world.deploy(&[("web.yaml", &sleeper("web", &strategy, "1"))], "success");
     let before = world.pod_in("shop-default/web-1-0", "ready");
-    world.kill();
-    world.kill_processes();
-    for folder in world.pod_folders().into_values() {
-        pretend_earlier_boot(&folder.join("status.json"));
-    }
+    reboot(&world);
     std::fs::rename(world.git.bare(), world.git.path("gone.git")).unwrap();
     world.start();
     eventually("the last complete version serves", || {
@@ -158,6 +157,82 @@ fn after_a_reboot_what_served_serves_again_without_network_and_hooks() {
     assert_eq!(world.lines("hooks"), ["pre"]);
     assert!(!world.processes().contains(&pid(before)));
     assert_eq!(world.processes().len(), 2);
+}
+
+/// A server that is ready once the file `go` is there; it serves a folder with a file that names its version.
+fn careful_server(world: &World, strategy: &str, version: &str) -> String {
+    let (folder, go) = (world.git.path(version), world.git.path("go"));
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("version"), version).unwrap();
+    let script = format!("cd {} && exec python3 -m http.server --bind 127.0.0.1 $PORT", folder.display());
+    let check = match version {
+        "one" => "true".to_owned(),
+        _ => format!("test -f {}", go.display()),
+    };
+    let container = format!(
+        "{{name: main, image: host, ports: [{{containerPort: 8080}}], command: [sh, -c, '{script}'], \
+         readinessProbe: {{exec: {{command: [sh, -c, '{check}']}}, periodSeconds: 1}}}}"
+    );
+    config("web", strategy, &container)
+}
+
+fn has_process(world: &World, pod: &str) -> bool {
+    world.pod(pod)["containers"][0]["process"]["pid"].is_number()
+}
+
+/// The end of the machine and its next start, without the daemon's.
+fn reboot(world: &World) {
+    world.kill();
+    world.kill_processes();
+    for folder in world.pod_folders().into_values() {
+        pretend_earlier_boot(&folder.join("status.json"));
+    }
+}
+
+#[test]
+fn a_reboot_in_the_middle_of_a_rollout_is_no_outage() {
+    let world = World::new(&[]);
+    let rolling = "type: Rolling, rollingParams: {maxUnavailable: 0, maxSurge: 1}";
+    world.start();
+    world.deploy(&[("web.yaml", &careful_server(&world, rolling, "one")), ("service.yaml", SERVICE)], "success");
+    let address = service_address(&world);
+    eventually("version one answers", || says(&address, "one"));
+    let commit = world.git.push_files(&[("web.yaml", &careful_server(&world, rolling, "two"))]);
+    eventually("the second version's process", || has_process(&world, "shop-default/web-2-0"));
+    assert!(says(&address, "one"));
+    for _ in 0..2 {
+        reboot(&world);
+        assert!(!says(&address, "one"));
+        let since = Instant::now();
+        world.start();
+        eventually("what served answers again", || says(&address, "one"));
+        assert!(since.elapsed() < SECONDS, "{:?}", since.elapsed());
+    }
+    std::fs::write(world.git.path("go"), "").unwrap();
+    world.status(&commit, "launchway/default", "success");
+    eventually("version two answers", || says(&address, "two"));
+    eventually("one pod, with its service", || world.processes().len() == 4);
+}
+
+#[test]
+fn after_a_reboot_a_recreated_service_goes_on_to_the_version_that_took_its_place() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(
+        &[("web.yaml", &careful_server(&world, "type: Recreate", "one")), ("service.yaml", SERVICE)],
+        "success",
+    );
+    let address = service_address(&world);
+    eventually("version one answers", || says(&address, "one"));
+    let commit = world.git.push_files(&[("web.yaml", &careful_server(&world, "type: Recreate", "two"))]);
+    eventually("the second version's process", || has_process(&world, "shop-default/web-2-0"));
+    reboot(&world);
+    std::fs::write(world.git.path("go"), "").unwrap();
+    let since = Instant::now();
+    world.start();
+    eventually("the new version answers", || says(&address, "two"));
+    assert!(since.elapsed() < SECONDS, "{:?}", since.elapsed());
+    world.status(&commit, "launchway/default", "success");
 }
 
 fn pretend_earlier_boot(status: &Path) {
@@ -181,12 +256,21 @@ fn service_address(world: &World) -> String {
 
 /// Whether HTTP is answered with success.
 fn answers(address: &str) -> bool {
-    let Ok(mut stream) = TcpStream::connect(address) else { return false };
-    stream.set_read_timeout(Some(std::time::Duration::from_secs(10))).unwrap();
+    asked(address, "/").is_some()
+}
+
+/// Whether a careful server of this version answers.
+fn says(address: &str, version: &str) -> bool {
+    asked(address, "/version").is_some_and(|answer| answer.ends_with(version))
+}
+
+fn asked(address: &str, path: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(address).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(10))).ok()?;
     let mut answer = String::new();
-    stream.write_all(b"GET / HTTP/1.0\r\nhost: web\r\n\r\n").is_ok()
-        && stream.read_to_string(&mut answer).is_ok()
-        && answer.split(' ').nth(1) == Some("200")
+    stream.write_all(format!("GET {path} HTTP/1.0\r\nhost: web\r\n\r\n").as_bytes()).ok()?;
+    stream.read_to_string(&mut answer).ok()?;
+    (answer.split(' ').nth(1) == Some("200")).then_some(answer)
 }
 
 /// The proxy's process: the child of the shim that holds the service's socket.

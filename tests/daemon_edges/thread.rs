@@ -93,6 +93,63 @@ fn a_repository_goes_down_without_a_daemon_and_comes_up_again() {
 }
 
 #[test]
+fn under_a_daemon_a_repository_that_is_down_takes_nothing_until_sync_brings_it_back() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    assert!(world.tell(&["down"]).contains("launchway sync shop --up"));
+    eventually("no process of a pod", || world.processes().is_empty());
+    let asked: [&[&str]; 5] = [
+        &["rollout", "latest", "dc/web"],
+        &["rollout", "retry", "dc/web"],
+        &["rollout", "undo", "dc/web"],
+        &["scale", "dc/web", "--replicas", "2"],
+        &["trigger", "delivery", "-s", "default"],
+    ];
+    for arguments in asked {
+        let refused = world.run(arguments);
+        let told = complaint(&refused);
+        assert_eq!(refused.status.code(), Some(1), "{arguments:?}: {told}");
+        assert!(told.contains("`shop` is down") && told.contains("launchway sync shop --up"), "{arguments:?}: {told}");
+    }
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    let synced = world.tell(&["sync"]);
+    assert!(synced.contains("down") && synced.contains(&commit[..7]) && synced.contains("--up"), "{synced}");
+    assert!(world.tell(&["why", "web"]).contains("launchway sync shop --up"));
+    assert!(world.processes().is_empty(), "nothing comes back by itself");
+    assert!(world.tell(&["sync", "shop", "--up"]).contains("up again"));
+    world.status(&commit, "launchway/default", "success");
+    eventually("a shim and its process", || world.processes().len() == 2);
+    assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["commit"], commit);
+}
+
+#[test]
+fn any_repository_of_the_state_folder_can_be_taken_down() {
+    let world = World::new(&[]);
+    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    world.git.git_in(world.git.root(), &["clone", "--quiet", "--bare", "origin.git", "other.git"]);
+    let (one, other) = (world.git.bare().display().to_string(), world.git.path("other.git").display().to_string());
+    let watched = |name: &str, url: &str| repository(name, url, &[]);
+    world.configure(&(watched("shop", &one) + &watched("other", &other)));
+    world.start();
+    eventually("a pod of each", || world.processes().len() == 4);
+    world.stop();
+    world.configure(&watched("shop", &one));
+    world.start();
+    let unclear = world.run(&["down"]);
+    assert_eq!(unclear.status.code(), Some(2), "{}", complaint(&unclear));
+    assert!(world.tell(&["down", "other"]).contains("launchway up"));
+    assert_eq!(world.processes().len(), 2, "only its own");
+    let unknown = world.run(&["down", "nowhere"]);
+    assert_eq!(unknown.status.code(), Some(1), "{}", complaint(&unknown));
+    let unwatched = world.run(&["sync", "other", "--up"]);
+    assert!(complaint(&unwatched).contains("watched: shop"), "{}", complaint(&unwatched));
+    world.stop();
+    world.tell(&["down", "shop"]);
+    assert!(world.processes().is_empty());
+}
+
+#[test]
 fn up_once_says_how_the_head_ended() {
     let world = World::new(&[]);
     let failing = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "echo no room; exit 3"));
@@ -104,6 +161,25 @@ fn up_once_says_how_the_head_ended() {
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"], Value::Null);
     let missing = world.run(&["up", "nowhere.git", "--once"]);
     assert!(matches!(missing.status.code(), Some(2 | 3)), "{}", complaint(&missing));
+}
+
+#[test]
+fn up_once_waits_for_the_head_that_it_was_started_on() {
+    let world = World::new(&[]);
+    let failing = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "exit 3"));
+    for (round, (strategy, code)) in
+        [("type: Recreate", 0), (&failing, 1), ("type: Recreate", 0)].into_iter().enumerate()
+    {
+        let commit = world.git.push_files(&[("web.yaml", &sleeper("web", strategy, &round.to_string()))]);
+        let up = world.run(&["up", "origin.git", "--once"]);
+        let told = complaint(&up);
+        assert_eq!(up.status.code(), Some(code), "{told}");
+        assert!(told.contains(&commit[..7]), "{told}");
+        let config = world.json(&["get", "deployments"])["items"][0].clone();
+        assert_eq!(config["status"], if code == 0 { "Complete" } else { "Failed" }, "{config:#}");
+        let statuses = world.notes(&commit);
+        assert_eq!(statuses["launchway/default"].0, if code == 0 { "success" } else { "failure" }, "{statuses:#?}");
+    }
 }
 
 #[test]

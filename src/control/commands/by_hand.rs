@@ -75,11 +75,11 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
     Ok(configs.len())
 }
 
-/// Brings back what a repository ran before it was taken down.
+/// Brings back what a repository ran before it was taken down; says whether it was.
 ///
 /// # Errors
 /// If the store fails.
-pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<()> {
+pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<bool> {
     let configs = configs_of(driver, repository).await?;
     driver.decide(|transition| by_hand::bring_up(transition, repository, &configs)).await
 }

@@ -32,6 +32,9 @@ pub enum Command {
         /// This revision may replace history; at least four digits.
         #[serde(default)]
         accept_rewrite: Option<String>,
+        /// Bring back what was taken down.
+        #[serde(default)]
+        up: bool,
     },
     /// Deploy a config as last declared, also if nothing changed.
     Latest {

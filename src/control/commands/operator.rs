@@ -27,8 +27,10 @@ impl Commands for Operator {
     async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
         tracing::info!(?command, by, "asked by hand");
         match command {
-            Command::Sync { repository, allow_prune, accept_rewrite } => {
-                self.sync(&repository, allow_prune, accept_rewrite).await
+            Command::Sync { repository, allow_prune, accept_rewrite, up } => {
+                let allow =
+                    Allowance { rewrite: accept_rewrite.map(CommitId::new), prune: allow_prune.map(CommitId::new) };
+                self.sync(&repository, &allow, up).await
             }
             Command::Latest { config } => {
                 self.known(&config).await?;
@@ -55,7 +57,7 @@ impl Commands for Operator {
             }
             Command::Scale { config, replicas } => {
                 self.known(&config).await?;
-                by_hand::scale(&self.driver, &config, replicas).await?;
+                by_hand::scale(&self.driver, &config, replicas).await.map_err(conflict)?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
             Command::Hold { scope, reason } => {
@@ -74,7 +76,11 @@ impl Commands for Operator {
 
 impl Operator {
     fn watcher(&self, repository: &RepositoryName) -> Result<&Watcher, Refusal> {
-        let unknown = || Failure::stalled(format!("no repository `{repository}` is watched here"));
+        let unknown = || {
+            let watched = self.watchers.keys().map(RepositoryName::as_str).collect::<Vec<_>>().join(", ");
+            Failure::stalled(format!("no repository `{repository}` is watched here"))
+                .hint(format!("watched: {watched}"))
+        };
         self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
     }
 
@@ -86,25 +92,27 @@ impl Operator {
         found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
     }
 
-    async fn sync(
-        &self,
-        repository: &RepositoryName,
-        prune: Option<String>,
-        rewrite: Option<String>,
-    ) -> Result<Done, Refusal> {
+    async fn sync(&self, repository: &RepositoryName, allow: &Allowance, up: bool) -> Result<Done, Refusal> {
         let watcher = self.watcher(repository)?;
-        let allow = Allowance { rewrite: rewrite.map(CommitId::new), prune: prune.map(CommitId::new) };
-        if allow != Allowance::default() {
-            watcher.watched.allow(&self.driver, &allow).await.map_err(conflict)?;
+        if *allow != Allowance::default() {
+            watcher.watched.allow(&self.driver, allow).await.map_err(conflict)?;
         }
+        let came_up = up && by_hand::up(&self.driver, repository).await?;
         watcher.requests.request_and_wait().await;
         let state = self.driver.store.repository(repository).await?.map(|state| state.value);
-        let problem = state.as_ref().and_then(|state| state.problem.clone());
-        if let Some(problem) = problem {
+        let Some(state) = state else { return Ok(said("synced".into())) };
+        if let Some(problem) = state.problem {
             return Err(Refusal::Failed(Failure::transient(problem)));
         }
-        let seen = state.and_then(|state| state.seen);
-        Ok(said(seen.map_or("synced".into(), |seen| format!("{repository} is at {}", seen.short()))))
+        let at = state.seen.map_or_else(String::new, |seen| format!(" at {}", seen.short()));
+        Ok(said(match (state.down, came_up) {
+            (true, _) => format!("{repository} is down{at}: `launchway sync {repository} --up` brings it back"),
+            (false, true) => format!("{repository} is up again{at}"),
+            (false, false) => match at.is_empty() {
+                true => "synced".to_owned(),
+                false => format!("{repository} is{at}"),
+            },
+        }))
     }
 
     async fn release(&self, hold: HoldId) -> Result<Done, Refusal> {
@@ -134,10 +142,18 @@ impl Operator {
         Ok(Done { message, runs })
     }
 
+    /// Of any repository of the state folder, also of one that is not watched any more.
     async fn down(&self, repository: &RepositoryName, by: &str) -> Result<Done, Refusal> {
-        self.watcher(repository)?;
+        if self.driver.store.repository(repository).await?.is_none() {
+            let unknown = Failure::stalled(format!("nothing is known of repository `{repository}`"));
+            return Err(Refusal::Unknown(unknown.hint("`launchway get repositories` lists what is known")));
+        }
         let stopped = by_hand::down(&self.driver, repository, by).await?;
-        Ok(said(format!("{repository} is down: {stopped} deployment configs stop; `launchway up` brings it back")))
+        let back = match self.watchers.contains_key(repository) {
+            true => format!("`launchway sync {repository} --up`"),
+            false => "`launchway up`".to_owned(),
+        };
+        Ok(said(format!("{repository} is down: {stopped} deployment configs stop; {back} brings it back")))
     }
 }
 

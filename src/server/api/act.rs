@@ -16,7 +16,7 @@ use crate::server::state::{Actor, ServerState};
 type Segment3 = Segments<(String, String, String)>;
 type Acted = Answer<Json<Done>>;
 
-/// What `sync` may allow.
+/// What `sync` may allow, and whether it brings back what was taken down.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(default, rename_all = "camelCase", deny_unknown_fields)]
 pub struct SyncRequest {
@@ -26,6 +26,8 @@ pub struct SyncRequest {
     pub allow_prune: Option<String>,
     /// This revision may replace history.
     pub accept_rewrite: Option<String>,
+    /// Bring back what was taken down.
+    pub up: bool,
 }
 
 /// To which version `undo` goes.
@@ -81,12 +83,12 @@ pub(in crate::server) async fn sync(
     Extension(actor): Extension<Actor>,
     Body(request): Body<SyncRequest>,
 ) -> Acted {
-    let SyncRequest { repository, allow_prune, accept_rewrite } = request;
+    let SyncRequest { repository, allow_prune, accept_rewrite, up } = request;
     let names = state.query.repository_names(repository.as_deref()).await?;
     let mut all = Done::default();
     for repository in names {
         let (allow_prune, accept_rewrite) = (allow_prune.clone(), accept_rewrite.clone());
-        let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite }, &actor).await?;
+        let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite, up }, &actor).await?;
         all.message =
             [all.message, done.message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         all.runs.extend(done.runs);

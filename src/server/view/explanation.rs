@@ -90,7 +90,8 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
 fn repository_reason(state: &RepositoryState) -> Option<Reason> {
     if state.down {
         let reason = Reason::new("repository", format!("repository `{}` was taken down", state.name));
-        return Some(reason.hint("bring it up again with `launchway up`, or `launchway sync` where a daemon runs"));
+        let hint = format!("`launchway sync {} --up` brings it back; without a daemon, `launchway up`", state.name);
+        return Some(reason.hint(hint));
     }
     let problem = state.problem.as_ref()?;
     Some(Reason::new("repository", format!("repository `{}`: {problem}", state.name)))

@@ -1,0 +1,176 @@
+//! What people type, each in its usual use and refused once.
+
+use serde_json::Value;
+
+use crate::support::daemon::{World, complaint, eventually, hook, sleeper};
+
+const BY_HAND: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}
+  - {name: spare, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+";
+
+fn web(version: &str) -> String {
+    sleeper("web", "type: Recreate", version)
+}
+
+/// A daemon that has deployed the first version of `web`.
+fn deployed() -> World {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    world
+}
+
+/// Asserts that a command is refused with this exit code, and says all of this.
+fn assert_refused(world: &World, arguments: &[&str], code: i32, said: &[&str]) {
+    let refused = world.run(arguments);
+    let told = complaint(&refused);
+    assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {told}");
+    assert!(said.iter().all(|words| told.contains(words)), "{arguments:?}: {told}");
+}
+
+fn only_config(world: &World) -> Value {
+    world.json(&["get", "deployments", "web"])["items"][0].clone()
+}
+
+fn only_hold(world: &World) -> Value {
+    let holds = world.json(&["get", "holds"])["items"].as_array().unwrap().clone();
+    assert_eq!(holds.len(), 1, "{holds:#?}");
+    holds[0].clone()
+}
+
+#[test]
+fn under_a_hold_a_push_waits_until_it_is_released() {
+    let world = deployed();
+    let told = world.tell(&["hold", "dc/web", "--reason", "audit until noon"]);
+    let hold = only_hold(&world);
+    let id = hold["id"].as_str().unwrap();
+    assert!(told.contains(id) && hold["reason"] == "audit until noon", "{told}: {hold:#}");
+    let commit = world.git.push_files(&[("web.yaml", &web("2"))]);
+    let waits = || world.notes(&commit).values().any(|(_, description)| description.contains("audit until noon"));
+    eventually("the commit says that it waits", waits);
+    assert!(world.tell(&["why", "web"]).contains(&format!("launchway release {id}")));
+    assert_eq!(only_config(&world)["serving"]["version"], 1);
+    assert!(world.tell(&["release", id]).contains("released"));
+    world.status(&commit, "launchway/default", "success");
+    assert_eq!(only_config(&world)["serving"]["version"], 2);
+    assert_refused(&world, &["release", id], 1, &["there is no hold", id]);
+    assert_refused(&world, &["hold", "dc/cart", "--reason", "audit"], 1, &["no deployment config `cart`"]);
+}
+
+#[test]
+fn a_stage_that_is_started_by_hand_is_triggered() {
+    let world = World::new(&[]);
+    world.start();
+    let commit = world.git.push_files(&[("shipyard.yaml", BY_HAND), ("web.yaml", &web("1"))]);
+    world.status(&commit, "launchway/production", "success");
+    let stages = || world.json(&["get", "deployments"])["items"].as_array().map_or(0, Vec::len);
+    assert_eq!(stages(), 2, "not in the spare stage");
+    world.tell(&["trigger", "delivery", "-s", "spare"]);
+    eventually("a deployment in the spare stage", || {
+        world.json(&["get", "deployments", "web", "-s", "spare"])["items"][0]["serving"]["commit"] == commit
+    });
+    assert_refused(&world, &["trigger", "delivery", "-s", "nowhere"], 1, &["no stage `nowhere`"]);
+    assert_refused(&world, &["trigger", "delivery"], 2, &["--stage"]);
+}
+
+#[test]
+fn everything_about_one_thing_is_described() {
+    let world = deployed();
+    let commit = world.git.head();
+    let config = world.tell(&["describe", "dc/web"]);
+    let pods = "1 wanted, 1 there, 1 ready";
+    assert!(config.contains(&format!("version 1 of {}", &commit[..7])) && config.contains(pods), "{config}");
+    let run = world.tell(&["describe", "run/shop/default/web-1"]);
+    assert!(run.contains("web-1") && run.contains(&commit) && run.contains("success"), "{run}");
+    let revision = world.tell(&["describe", &format!("revision/{}", &commit[..7])]);
+    assert!(revision.contains(&commit) && revision.contains("DeploymentConfig/web"), "{revision}");
+    assert_refused(&world, &["describe", "dc/cart"], 1, &["no deployment config `cart`"]);
+    assert_refused(&world, &["describe", "run/shop/default/web-9"], 1, &["no run `shop/default/web-9`"]);
+    assert_refused(&world, &["describe", "pod/web-1-0"], 2, &["launchway get pods"]);
+}
+
+#[test]
+fn what_runs_were_told_is_listed_oldest_first() {
+    let world = deployed();
+    let all = world.json(&["events"])["items"].as_array().unwrap().clone();
+    let numbers: Vec<i64> = all.iter().filter_map(|event| event["number"].as_i64()).collect();
+    assert!(!numbers.is_empty() && numbers.is_sorted(), "{all:#?}");
+    let of_run = world.json(&["events", "run/shop/default/web-1"])["items"].as_array().unwrap().clone();
+    let of_config = world.json(&["events", "dc/web"])["items"].as_array().unwrap().clone();
+    assert!(of_run.iter().any(|event| event["event"] == "served"), "{of_run:#?}");
+    assert!(of_run.iter().all(|event| event["run"] == "shop/default/web-1"), "{of_run:#?}");
+    assert_eq!(of_run, of_config, "of a deployment config, those of its latest version");
+    let later = world.json(&["events", "--after", &numbers[0].to_string()])["items"].as_array().unwrap().clone();
+    assert_eq!(later, all[1..]);
+    assert_refused(&world, &["events", "run/shop/default/web-9"], 1, &["no run `shop/default/web-9`"]);
+    assert_refused(&world, &["events", "pod/web-1-0"], 2, &["launchway get runs"]);
+}
+
+#[test]
+fn a_command_runs_beside_the_processes_of_a_pod() {
+    let world = deployed();
+    eventually("a pod that is ready", || only_config(&world)["ready"] == 1);
+    assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V in $POD_NAME"]), "1 in web-1-0\n");
+    assert_refused(&world, &["exec", "dc/web", "--", "sh", "-c", "echo no >&2; exit 7"], 1, &["exit code 7", "no"]);
+    assert_refused(&world, &["exec", "dc/web", "--pod", "web-9-9", "--", "true"], 1, &["no pod"]);
+    world.tell(&["scale", "dc/web", "--replicas", "0"]);
+    eventually("no process of a pod", || world.processes().is_empty());
+    assert_refused(&world, &["exec", "dc/web", "--", "true"], 1, &["no pod"]);
+}
+
+#[test]
+fn a_rollout_that_is_cancelled_leaves_what_served() {
+    let world = deployed();
+    assert_refused(&world, &["rollout", "cancel", "dc/web"], 1, &["no rollout is in progress", "#1 complete"]);
+    let waits = hook("pre", "Abort", "while :; do sleep 0.05; done");
+    let strategy = format!("type: Recreate, recreateParams: {{{waits}}}");
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "2"))]);
+    eventually("the hook runs", || world.pod_folders().contains_key("shop-default/web-2-hook-pre"));
+    assert!(world.tell(&["rollout", "status", "dc/web", "--no-watch"]).contains("Waiting for rollout to finish"));
+    assert!(world.tell(&["rollout", "cancel", "dc/web"]).contains("cancelling"));
+    assert_refused(&world, &["rollout", "status", "dc/web"], 1, &["web-2", "was cancelled"]);
+    world.status(&commit, "launchway/default", "cancelled");
+    let config = only_config(&world);
+    assert_eq!((&config["serving"]["version"], &config["status"]), (&1.into(), &"Cancelled".into()), "{config:#}");
+    eventually("only the first version runs", || world.processes().len() == 2);
+}
+
+#[test]
+fn a_rollback_restores_an_earlier_version_and_holds_it() {
+    let world = deployed();
+    assert_refused(&world, &["rollout", "undo", "dc/web"], 1, &["no previous deployment"]);
+    world.deploy(&[("web.yaml", &web("2"))], "success");
+    assert_refused(&world, &["rollout", "undo", "dc/web", "--to-revision", "9"], 1, &["specified revision"]);
+    assert!(world.tell(&["rollout", "undo", "dc/web"]).contains("version 1"));
+    let told = world.tell(&["rollout", "status", "dc/web"]);
+    assert!(told.contains("web-3") && told.contains("successfully rolled out"), "{told}");
+    eventually("a pod that is ready", || only_config(&world)["ready"] == 1);
+    assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V"]), "1\n");
+    let commit = world.git.push_files(&[("web.yaml", &web("4"))]);
+    eventually("the push waits", || {
+        world.notes(&commit).values().any(|(_, description)| description.contains("rolled back to version 1"))
+    });
+    world.tell(&["release", only_hold(&world)["id"].as_str().unwrap()]);
+    world.status(&commit, "launchway/default", "success");
+    assert_eq!(only_config(&world)["serving"]["version"], 4);
+}
+
+#[test]
+fn the_end_of_a_rollout_is_waited_for_and_told() {
+    let world = deployed();
+    let told = world.tell(&["rollout", "status", "dc/web"]);
+    assert!(told.contains("replication controller \"web-1\" successfully rolled out"), "{told}");
+    let fails = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "exit 3"));
+    world.deploy(&[("web.yaml", &sleeper("web", &fails, "2"))], "failure");
+    assert_refused(&world, &["rollout", "status", "dc/web"], 1, &["\"web-2\" has failed progressing"]);
+    assert_refused(&world, &["rollout", "status", "dc/cart"], 1, &["no deployment config `cart`"]);
+}
