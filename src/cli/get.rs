@@ -179,7 +179,8 @@ fn problems(repository: &RepositoryView) -> String {
 fn holds(list: &List<HoldView>) -> String {
     let mut table = Table::new(["HOLD", "SCOPE", "BY", "AGE", "REASON"]);
     for hold in &list.items {
-        table.row([hold.id.clone(), hold.scope.clone(), hold.by.clone(), age(&hold.since), hold.reason.clone()]);
+        let age = hold.since.as_deref().map(age).unwrap_or_default();
+        table.row([hold.id.clone(), hold.scope.clone(), hold.by.clone(), age, hold.reason.clone()]);
     }
     table.render("Nothing is held.")
 }

@@ -68,7 +68,8 @@ pub(super) async fn release(arguments: &Release, global: &Global, output: &mut O
     let client = Client::to_act(global).await?;
     let ids = if arguments.all {
         let holds: List<HoldView> = client.get("holds", &[]).await?;
-        holds.items.into_iter().map(|hold| hold.id).collect()
+        // What a file pauses is the file's to lift.
+        holds.items.into_iter().filter(|hold| hold.kind == "hold").map(|hold| hold.id).collect()
     } else {
         arguments.holds.clone()
     };

@@ -86,7 +86,7 @@ pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<R
 }
 
 /// The only one; where there are several, the user is told how to choose.
-fn only<T>(mut found: Vec<T>, what: &str, choice: impl Fn(&T) -> String) -> Outcome<T> {
+pub(super) fn only<T>(mut found: Vec<T>, what: &str, choice: impl Fn(&T) -> String) -> Outcome<T> {
     if found.len() > 1 {
         let choices = found.iter().map(choice).collect::<Vec<_>>().join("\n  ");
         let failure = Failure::stalled(format!("there is more than one {what}"));

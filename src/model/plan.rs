@@ -106,6 +106,16 @@ pub struct Change {
     pub retry: Option<u32>,
 }
 
+/// The cause of what waits because its file says `paused`.
+pub const PAUSED: &str = "paused";
+
+impl Change {
+    /// Whether it waits because its file says `paused`.
+    pub fn is_paused(&self) -> bool {
+        self.decision == Decision::Wait && self.cause == PAUSED
+    }
+}
+
 /// What is done with an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

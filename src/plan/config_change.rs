@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::Object;
 use crate::model::outcome::Verdict;
-use crate::model::plan::{Change, Decision, Difference};
+use crate::model::plan::{Change, Decision, Difference, PAUSED};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
 
@@ -93,7 +93,7 @@ fn judge(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Differen
 fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
     let blank = spec.template.spec.containers.iter().find(|container| container.image.trim().is_empty());
     if spec.paused {
-        return Some("paused".into());
+        return Some(PAUSED.into());
     }
     blank.map(|container| format!("container `{}` has no image yet", container.name))
 }

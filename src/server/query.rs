@@ -222,7 +222,32 @@ impl Query {
 
     /// All holds.
     pub async fn holds(&self) -> Answer<List<HoldView>> {
-        Ok(self.store.holds().await?.iter().map(HoldView::from).collect())
+        let holds = self.store.holds().await?;
+        Ok(holds.iter().map(HoldView::from).chain(self.paused().await?).collect())
+    }
+
+    /// What the files of the last revisions pause: as it is applied, or as it waits to be.
+    async fn paused(&self) -> Result<BTreeSet<HoldView>> {
+        let mut found = BTreeSet::new();
+        for config in self.store.configs(None, None).await?.into_iter().map(|config| config.value) {
+            if !config.removed && config.spec().is_ok_and(|spec| spec.paused) {
+                let ConfigKey { project, stage, .. } = config.key.clone();
+                let service = ServiceKey { project, stage, service: config.service.clone() };
+                found.insert(HoldView::paused(&service, &config.object));
+            }
+        }
+        for repository in self.repository_names(None).await? {
+            let last = self.store.revisions(&repository, 1).await?.into_iter().next();
+            let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { continue };
+            for (stage, part) in plan.stages.iter().flat_map(|stage| stage.services.iter().map(move |it| (stage, it))) {
+                let (project, stage, service) = (plan.project.clone(), stage.stage.clone(), part.service.clone());
+                let service = ServiceKey { project, stage, service };
+                let paused = part.changes.iter().filter(|change| change.is_paused());
+                let objects = paused.filter_map(|change| change.object.as_ref());
+                found.extend(objects.map(|object| HoldView::paused(&service, object)));
+            }
+        }
+        Ok(found)
     }
 
     /// The pods of the chosen stages.
@@ -268,7 +293,8 @@ impl Query {
     /// Why a service is not what was pushed.
     pub async fn why(&self, service: &ServiceKey) -> Answer<Explanation> {
         let facts = self.facts(service).await?;
-        if facts.configs.is_empty() && facts.slot.is_empty() && facts.planned.is_none() {
+        let is_known = !facts.configs.is_empty() || !facts.slot.is_empty() || facts.planned.is_some();
+        if !is_known {
             return Err(Problem::not_found(format!("nothing is known about service `{service}`")));
         }
         Ok(explain(service, &facts))
@@ -337,7 +363,7 @@ impl Query {
         let states = self.store.configs(Some(&service.project), Some(&service.stage)).await?;
         let of_service = |state: &ConfigState| state.service == service.service;
         let configs: Vec<_> = states.into_iter().map(|state| state.value).filter(of_service).collect();
-        let slot = self.open_runs(service).await?;
+        let (slot, last_delivery) = self.runs_of_slot(service).await?;
         let repository = self.declaring(service, &configs, &slot).await?;
         let planned = match &repository {
             Some(repository) => self.planned(repository, service).await?,
@@ -350,26 +376,32 @@ impl Query {
             }
             None => true,
         };
-        let repository = match repository {
-            Some(name) => self.store.repository(&name).await?.map(|state| state.value),
-            None => None,
+        let (repository, head) = match repository {
+            Some(name) => {
+                let head = self.store.revisions(&name, 1).await?.into_iter().next();
+                (self.store.repository(&name).await?.map(|state| state.value), head)
+            }
+            None => (None, None),
         };
         let outbox = self.outbox(&slot).await?;
         let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
         let holds = self.store.holds().await?;
-        Ok(Facts { repository, holds, slot, deployments, outbox, configs, planned, passed, pods })
+        Ok(Facts { repository, head, holds, slot, deployments, last_delivery, outbox, configs, planned, passed, pods })
     }
 
-    /// Who has a slot and who waits for it.
-    async fn open_runs(&self, service: &ServiceKey) -> Result<Vec<Run>> {
+    /// Who has a slot and who waits for it, and the delivery that ended last.
+    async fn runs_of_slot(&self, service: &ServiceKey) -> Result<(Vec<Run>, Option<Run>)> {
+        let Some(slot) = self.store.slot(service).await?.map(|slot| slot.value) else { return Ok((Vec::new(), None)) };
         let mut runs = Vec::new();
-        if let Some(slot) = self.store.slot(service).await? {
-            for id in slot.value.open() {
-                runs.extend(self.store.run(id).await?.map(|run| run.value));
-            }
+        for id in slot.open() {
+            runs.extend(self.store.run(id).await?.map(|run| run.value));
         }
-        Ok(runs)
+        let last = match &slot.last_delivery {
+            Some(delivered) => self.store.run(&delivered.run).await?.map(|run| run.value),
+            None => None,
+        };
+        Ok((runs, last))
     }
 
     /// The repository that declares a service: as its configs, its runs, or its project say.

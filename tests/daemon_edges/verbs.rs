@@ -174,3 +174,39 @@ fn the_end_of_a_rollout_is_waited_for_and_told() {
     assert_refused(&world, &["rollout", "status", "dc/web"], 1, &["\"web-2\" has failed progressing"]);
     assert_refused(&world, &["rollout", "status", "dc/cart"], 1, &["no deployment config `cart`"]);
 }
+
+#[test]
+fn why_answers_for_everything_that_is_in_the_way_and_names_what_to_do() {
+    let world = World::new(&[]);
+    world.start();
+    let broken = world.git.push_files(&[("web.yaml", "kind: DeploymentConfig\napiVersion: v1\nspec: [\n")]);
+    world.status(&broken, "launchway/plan", "error");
+    assert_refused(&world, &["why", "web"], 1, &[&broken[..7], "web.yaml", "launchway validate"]);
+
+    let fails = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "exit 3"));
+    let commit = world.git.push_files(&[("shipyard.yaml", BY_HAND), ("web.yaml", &sleeper("web", &fails, "1"))]);
+    world.status(&commit, "launchway/dev", "failure");
+    let says = |stage: &str, words: &[&str]| {
+        let told = world.tell(&["why", "web", "-s", stage]);
+        assert!(words.iter().all(|word| told.contains(word)), "{stage}: {told}");
+    };
+    says("dev", &["version 1 of web failed, nothing serves", "launchway rollout retry dc/web -s dev"]);
+    says("production", &["stage `dev` has not passed", "launchway why dc/web -s dev"]);
+    says("spare", &["started by hand", "launchway trigger delivery -s spare"]);
+
+    let commit = world.git.push_files(&[("web.yaml", &web("2"))]);
+    world.status(&commit, "launchway/production", "success");
+    says("production", &["waits for nothing"]);
+    let broken = world.git.push_files(&[("web.yaml", "kind: DeploymentConfig\napiVersion: v1\nspec: [\n")]);
+    world.status(&broken, "launchway/plan", "error");
+    says("production", &[&broken[..7], "cannot be read", "web.yaml", "launchway validate"]);
+
+    let paused = web("3").replace("replicas: 1", "replicas: 1\n  paused: true");
+    let commit = world.git.push_files(&[("web.yaml", &paused)]);
+    world.status(&commit, "launchway/plan", "success");
+    says("dev", &["paused", "set `paused: false`"]);
+    let holds = world.json(&["get", "holds"])["items"].as_array().unwrap().clone();
+    let in_dev = |hold: &&Value| hold["scope"] == "shop/dev/web" && hold["kind"] == "paused" && hold["id"] == "dc/web";
+    assert_eq!(holds.iter().filter(in_dev).count(), 1, "{holds:#?}");
+    assert!(world.tell(&["get", "holds"]).contains("web.yaml"));
+}

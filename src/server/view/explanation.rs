@@ -6,11 +6,12 @@ use serde::{Deserialize, Serialize};
 use super::time;
 use crate::model::hold::Hold;
 use crate::model::ids::ServiceKey;
+use crate::model::object::Kind;
 use crate::model::outcome::Verdict;
-use crate::model::plan::{Decision, ServicePlan, StageStart};
+use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::run::{Run, SequenceState};
-use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
 
 /// What is known about a service, read at one time.
@@ -18,12 +19,16 @@ use crate::store::OutboxRow;
 pub struct Facts {
     /// The repository that declares it.
     pub repository: Option<RepositoryState>,
+    /// The last revision that was read.
+    pub head: Option<RevisionState>,
     /// All holds.
     pub holds: Vec<Hold>,
     /// The open sequence runs of its slot, oldest first.
     pub slot: Vec<Run>,
     /// The deployments that these wait for.
     pub deployments: Vec<Run>,
+    /// The delivery that ended last.
+    pub last_delivery: Option<Run>,
     /// What these and their deployments still ask for.
     pub outbox: Vec<OutboxRow>,
     /// Its deployment configs.
@@ -52,7 +57,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
-    /// `repository`, `hold`, `run`, `retry`, `stage`, `plan`, `drift` or `pod`.
+    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift` or `pod`.
     pub kind: String,
     /// What it is.
     pub message: String,
@@ -75,14 +80,19 @@ impl Reason {
 pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     let mut reasons = Vec::new();
     reasons.extend(facts.repository.iter().filter_map(repository_reason));
+    reasons.extend(facts.head.iter().filter_map(revision_reason));
     reasons.extend(hold_reasons(service, &facts.holds));
     reasons.extend(facts.slot.iter().filter_map(run_reason));
     reasons.extend(facts.deployments.iter().filter_map(deployment_reason));
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     if facts.slot.is_empty() {
-        reasons.extend(plan_reasons(facts));
+        reasons.extend(plan_reasons(service, facts));
     }
-    reasons.extend(facts.configs.iter().filter_map(drift_reason));
+    let drift: Vec<Reason> = facts.configs.iter().filter_map(drift_reason).collect();
+    if drift.is_empty() && facts.slot.is_empty() {
+        reasons.extend(facts.last_delivery.iter().filter_map(delivery_reason));
+    }
+    reasons.extend(drift);
     reasons.extend(facts.pods.iter().filter_map(pod_reason));
     Explanation { service: service.to_string(), waiting: !reasons.is_empty(), reasons }
 }
@@ -95,6 +105,27 @@ fn repository_reason(state: &RepositoryState) -> Option<Reason> {
     }
     let problem = state.problem.as_ref()?;
     Some(Reason::new("repository", format!("repository `{}`: {problem}", state.name)))
+}
+
+/// A revision that is not deployed: what runs is what was pushed before it.
+fn revision_reason(head: &RevisionState) -> Option<Reason> {
+    let commit = head.commit.short();
+    match &head.result {
+        RevisionResult::Planned(_) => None,
+        RevisionResult::Broken { problems } => {
+            let first = problems.first().map(String::as_str).unwrap_or_default();
+            let more = match problems.len() {
+                0 | 1 => String::new(),
+                several => format!(" (and {} more)", several - 1),
+            };
+            let reason = Reason::new("revision", format!("{commit} cannot be read: {first}{more}"));
+            Some(reason.hint("push a fix; `launchway validate` checks files before a push"))
+        }
+        RevisionResult::Refused { reason } => {
+            let reason = Reason::new("revision", format!("{commit} is refused: {reason}"));
+            Some(reason.hint(format!("`launchway status {commit}` shows what is written on it")))
+        }
+    }
 }
 
 fn hold_reasons<'a>(service: &'a ServiceKey, holds: &'a [Hold]) -> impl Iterator<Item = Reason> + 'a {
@@ -141,23 +172,64 @@ fn outbox_reason(row: &OutboxRow) -> Option<Reason> {
     Some(Reason::new("retry", message))
 }
 
-fn plan_reasons(facts: &Facts) -> Vec<Reason> {
+fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
     let Some((plan, start)) = &facts.planned else { return Vec::new() };
     let waiting = plan.changes.iter().filter(|change| change.decision == Decision::Wait);
-    let mut reasons: Vec<_> =
-        waiting.map(|change| Reason::new("plan", format!("{} waits: {}", change.key, change.cause))).collect();
+    let mut reasons: Vec<_> = waiting.map(waiting_reason).collect();
+    let stage = &service.stage;
     match &plan.previous_stage {
         Some(previous) if !facts.passed => {
             let message = format!("stage `{}` has not passed what is to come here", previous.stage);
-            reasons.push(Reason::new("stage", message));
+            let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
+            reasons.push(Reason::new("stage", message).hint(hint));
         }
-        _ if *start == StageStart::ByHand => {
-            let hint = "`launchway trigger delivery` starts it";
+        _ if *start == StageStart::ByHand && plan.changes.iter().any(|change| is_to_come(change, &facts.configs)) => {
+            let hint = format!("`launchway trigger delivery -s {stage}` starts it");
             reasons.push(Reason::new("stage", "this stage is started by hand").hint(hint));
         }
         _ => {}
     }
     reasons
+}
+
+fn waiting_reason(change: &Change) -> Reason {
+    let reason = Reason::new("plan", format!("{} waits: {}", change.key, change.cause));
+    match change.is_paused() {
+        true => reason.hint("set `paused: false` and push"),
+        false => reason,
+    }
+}
+
+/// What `why` is asked about to hear of the service.
+fn asked_by(plan: &ServicePlan) -> String {
+    let config = plan.changes.iter().find(|change| change.key.kind == Kind::DeploymentConfig);
+    config.map_or_else(|| plan.service.to_string(), |change| format!("dc/{}", change.key.name))
+}
+
+/// Whether a change that was planned has not been made since.
+fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
+    if matches!(change.decision, Decision::None | Decision::Wait | Decision::Refuse) {
+        return false;
+    }
+    let Some(object) = change.object.as_ref().filter(|object| object.key.kind == Kind::DeploymentConfig) else {
+        return true;
+    };
+    let serving = configs.iter().filter(|config| config.object.key == object.key);
+    !serving.filter_map(|config| config.serving.as_ref()).any(|version| version.object.digest == object.digest)
+}
+
+/// A delivery that failed although every deployment of it went well, as by a test.
+fn delivery_reason(run: &Run) -> Option<Reason> {
+    let Run::Sequence(run) = run else { return None };
+    let word = match run.verdict? {
+        Verdict::Failure | Verdict::Error => "failed",
+        Verdict::Cancelled => "was cancelled",
+        Verdict::Success | Verdict::Superseded => return None,
+    };
+    let message = format!("{} of {} {word}: {}", run.sequence.name, run.commit.short(), run.message);
+    let ServiceKey { stage, service, .. } = &run.service;
+    let hint = format!("push a fix, or run it again with `launchway trigger delivery {service} -s {stage}`");
+    Some(Reason::new("drift", message).hint(hint))
 }
 
 fn drift_reason(config: &ConfigState) -> Option<Reason> {
@@ -173,7 +245,8 @@ fn drift_reason(config: &ConfigState) -> Option<Reason> {
     };
     let name = &config.key.name;
     let message = format!("version {} of {name} {word}, {serving}", attempt.version.number);
-    let hint = format!("push a fix, or try the same again with `launchway rollout retry dc/{name}`");
+    let hint =
+        format!("push a fix, or try the same again with `launchway rollout retry dc/{name} -s {}`", config.key.stage);
     Some(Reason::new("drift", message).hint(hint))
 }
 
@@ -184,9 +257,13 @@ fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
     use crate::model::hold::HoldScope;
-    use crate::model::ids::HoldId;
+    use crate::model::ids::{CommitId, Digest, HoldId};
+    use crate::model::object::ObjectKey;
+    use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::time::Timestamp;
 
     fn web() -> ServiceKey {
@@ -212,6 +289,81 @@ mod tests {
         assert_eq!(reasons.len(), 1);
         assert!(reasons[0].message.contains("ann") && reasons[0].message.contains("sale"), "{reasons:?}");
         assert!(reasons[0].hint.as_ref().is_some_and(|hint| hint.contains("release h1")));
+    }
+
+    fn revision(result: RevisionResult) -> RevisionState {
+        let (commit, at) = (CommitId::new("1a2b3c4d5e6f"), Timestamp(0));
+        RevisionState { repository: "shop".into(), commit, subject: "Change".into(), at, result }
+    }
+
+    fn planned(change: Change, start: StageStart) -> (ServicePlan, StageStart) {
+        let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1") };
+        let previous_stage = matches!(start, StageStart::After(_)).then_some(previous);
+        let (content, tasks) = (Digest::new("d2"), BTreeMap::new());
+        let (changes, runs_again) = (vec![change], None);
+        (ServicePlan { service: "web".into(), content, previous_stage, changes, runs_again, tasks }, start)
+    }
+
+    fn change(decision: Decision, cause: &str) -> Change {
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
+        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: None, retry: None }
+    }
+
+    /// Every way in which a service is not what was pushed is named, with what to do.
+    #[test]
+    fn each_obstacle_is_named_with_what_to_do() {
+        let down = RepositoryState { down: true, ..RepositoryState::new("shop".into(), "/srv/shop.git", "main") };
+        let broken = RevisionResult::Broken { problems: vec!["web.yaml:3: no name".into(), "web.yaml:9: no".into()] };
+        let refused = RevisionResult::Refused { reason: "history was rewritten".into() };
+        let after = || StageStart::After(vec![]);
+        let table: [(&str, Facts, &str, &str); 7] = [
+            ("down", Facts { repository: Some(down), ..Facts::default() }, "was taken down", "sync shop --up"),
+            (
+                "broken",
+                Facts { head: Some(revision(broken)), ..Facts::default() },
+                "1a2b3c4 cannot be read: web.yaml:3: no name (and 1 more)",
+                "launchway validate",
+            ),
+            (
+                "refused",
+                Facts { head: Some(revision(refused)), ..Facts::default() },
+                "1a2b3c4 is refused: history was rewritten",
+                "launchway status 1a2b3c4",
+            ),
+            ("held", Facts { holds: vec![hold("web")], ..Facts::default() }, "held by ann", "launchway release h1"),
+            (
+                "paused",
+                Facts { planned: Some(planned(change(Decision::Wait, PAUSED), StageStart::Push)), ..Facts::default() },
+                "waits: paused",
+                "paused: false",
+            ),
+            (
+                "stopped by dev",
+                Facts {
+                    planned: Some(planned(change(Decision::Create, "first deployment"), after())),
+                    ..Facts::default()
+                },
+                "stage `dev` has not passed",
+                "launchway why dc/web -s dev",
+            ),
+            (
+                "never deployed, by hand",
+                Facts {
+                    planned: Some(planned(change(Decision::Create, "first deployment"), StageStart::ByHand)),
+                    passed: true,
+                    ..Facts::default()
+                },
+                "started by hand",
+                "launchway trigger delivery -s dev",
+            ),
+        ];
+        for (case, facts, message, hint) in table {
+            let explanation = explain(&web(), &facts);
+            assert_eq!(explanation.reasons.len(), 1, "{case}: {explanation:#?}");
+            let reason = &explanation.reasons[0];
+            assert!(explanation.waiting && reason.message.contains(message), "{case}: {reason:#?}");
+            assert!(reason.hint.as_ref().is_some_and(|said| said.contains(hint)), "{case}: {reason:#?}");
+        }
     }
 
     #[test]

@@ -5,6 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::model::hold::Hold;
+use crate::model::ids::ServiceKey;
+use crate::model::object::Object;
 use crate::model::state::RepositoryState;
 
 /// A watched repository.
@@ -61,29 +63,46 @@ fn status(state: &RepositoryState) -> &'static str {
 }
 
 /// Why something may not change.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct HoldView {
-    /// Its identity, which `release` takes.
+    /// Its identity, which `release` takes; `dc/NAME` for what a file pauses.
     pub id: String,
+    /// `hold` for a person's, `paused` for what a file says.
+    pub kind: String,
     /// The project, with stage and service if it covers less.
     pub scope: String,
     /// Why.
     pub reason: String,
-    /// Who placed it.
+    /// Who placed it, or the file that says it.
     pub by: String,
-    /// Since when.
-    pub since: String,
+    /// Since when, if that is known.
+    pub since: Option<String>,
+}
+
+impl HoldView {
+    /// What a deployment config's own file keeps from changing.
+    pub fn paused(service: &ServiceKey, object: &Object) -> Self {
+        Self {
+            id: format!("dc/{}", object.key.name),
+            kind: "paused".to_owned(),
+            scope: service.to_string(),
+            reason: "its file says `paused: true`".to_owned(),
+            by: object.location.file.clone(),
+            since: None,
+        }
+    }
 }
 
 impl From<&Hold> for HoldView {
     fn from(hold: &Hold) -> Self {
         Self {
             id: hold.id.to_string(),
+            kind: "hold".to_owned(),
             scope: hold.scope.to_string(),
             reason: hold.reason.clone(),
             by: hold.by.clone(),
-            since: time(hold.since),
+            since: Some(time(hold.since)),
         }
     }
 }
