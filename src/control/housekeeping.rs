@@ -89,3 +89,64 @@ impl Housekeeping {
 fn ago(now: Timestamp, time: Duration) -> Timestamp {
     Timestamp(now.0.saturating_sub(i64::try_from(time.as_millis()).unwrap_or(i64::MAX)))
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::pod::ObservedPod;
+    use crate::model::shipyard::Shipyard;
+    use crate::testing::runtime::Behaviour;
+    use crate::testing::world::{World, deployment_config, hook, project};
+
+    const DAY: Duration = Duration::from_secs(24 * 3600);
+
+    /// `web` with a hook, in as many versions as images are given.
+    async fn deployed(world: &mut World, images: &[&str]) {
+        let strategy = json!({"strategy": {"type": "Recreate", "recreateParams": {"pre": hook("Abort")}}});
+        for image in images {
+            let web = deployment_config("web", image, 1, strategy.clone());
+            world.push(&project(Shipyard::implicit(), &[web])).await.unwrap();
+            world.settle().await.unwrap();
+        }
+    }
+
+    /// The pods that are there, without replicas that have ended: those are the reconciler's.
+    fn names(world: &World) -> Vec<String> {
+        let ended = |pod: &&ObservedPod| matches!(pod.phase, PodPhase::Ended { .. });
+        let replica = |pod: &&ObservedPod| matches!(pod.owner, PodOwner::Version { .. });
+        let pods = world.runtime.pods();
+        pods.iter().filter(|pod| !(ended(pod) && replica(pod))).map(|pod| pod.id.name.to_string()).collect()
+    }
+
+    fn housekeeping(world: &World) -> Housekeeping {
+        Housekeeping { driver: world.driver.clone(), runtime: world.runtime.clone() }
+    }
+
+    #[tokio::test]
+    async fn only_old_pods_of_what_has_ended_are_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        deployed(&mut world, &["a"]).await;
+        assert_eq!(names(&world), ["web-1-0", "web-1-hook-pre"]);
+        world.pass(KEEP_OUTPUT - DAY).await.unwrap();
+        deployed(&mut world, &["b"]).await;
+        housekeeping(&world).clean().await.unwrap();
+        assert!(names(&world).contains(&"web-1-hook-pre".to_owned()), "{:?}", names(&world));
+        world.pass(2 * DAY).await.unwrap();
+        housekeeping(&world).clean().await.unwrap();
+        assert_eq!(names(&world), ["web-2-0", "web-2-hook-pre"], "what serves stays, and the output of this week");
+    }
+
+    #[tokio::test]
+    async fn images_that_serve_or_that_a_rollback_may_want_are_kept() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        world.runtime.behave("shop-default/web-3-hook-pre", Behaviour::fails(1));
+        deployed(&mut world, &["a", "b", "c"]).await;
+        let kept = housekeeping(&world).images_in_use().await.unwrap();
+        let kept: Vec<&str> = kept.iter().map(|image| image.image.as_str()).collect();
+        assert_eq!(kept, ["a", "b"], "and not what failed");
+    }
+}
