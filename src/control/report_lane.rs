@@ -132,7 +132,8 @@ impl ReportLane {
         let (repository, writer) = (&self.asked.repository, &self.asked.writer);
         loop {
             let posted = self.driver.store.posted(repository, writer, commit).await?;
-            let rendering = rendering(&*self.driver.store, repository, commit, &posted).await?;
+            let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
+            let rendering = rendering(&*self.driver.store, repository, commit, &known).await?;
             let number = rendering.number;
             let news = ledger::news(&posted, rendering);
             if news.is_empty() {

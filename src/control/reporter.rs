@@ -1,6 +1,7 @@
 //! Brings what is written on commits up to date with what is remembered about them: a lane for each writer of each
 //! repository, so that one that is slow, or refuses, holds up nothing but itself.
 
+use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Semaphore;
@@ -10,12 +11,13 @@ use crate::control::report_lane::ReportLane;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::forge::StatusWriter;
-use crate::model::commit_status::{CommitStatus, Posted};
+use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::run::Run;
+use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
 use crate::report::ledger::Rendering;
-use crate::report::status;
+use crate::report::status::{self, Facts};
 use crate::store::{ReadStore, RunFilter};
 
 /// How many writers write at once. Writing Git notes blocks a thread of a pool that others need too.
@@ -93,22 +95,32 @@ pub async fn statuses(
     repository: &RepositoryName,
     commit: &CommitId,
 ) -> Result<Vec<CommitStatus>> {
-    Ok(rendering(store, repository, commit, &[]).await?.statuses)
+    Ok(rendering(store, repository, commit, &BTreeSet::new()).await?.statuses)
 }
 
-/// The statuses of a revision as they are now, for readers of `posted`.
-pub(super) async fn rendering(
+/// The statuses of a revision as they are now, for whoever knows some contexts.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn rendering(
     store: &dyn ReadStore,
     repository: &RepositoryName,
     commit: &CommitId,
-    _posted: &[Posted],
+    known: &BTreeSet<String>,
 ) -> Result<Rendering> {
     let number = store.last_event().await?; // before all else: what is read then is at least as new
     let Some(revision) = store.revision(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
-    let (repository, commit) = (Some(repository.clone()), Some(commit.clone()));
-    let runs = store.runs(&RunFilter { repository, commit, ..RunFilter::default() }).await?;
-    let runs: Vec<Run> = runs.into_iter().map(|run| run.value).collect();
-    Ok(Rendering { number, statuses: status::render(&revision, &runs) })
+    let filter =
+        RunFilter { repository: Some(repository.clone()), commit: Some(commit.clone()), ..RunFilter::default() };
+    let runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+    let overtaken = match (&revision.result, status::not_started(&revision, &runs)) {
+        (RevisionResult::Planned(plan), waiting) if !waiting.is_empty() => {
+            store.overtaken(&plan.project, repository, commit, &waiting).await?
+        }
+        _ => status::Overtaken::new(),
+    };
+    let facts = Facts { revision: &revision, runs: &runs, overtaken: &overtaken, known };
+    Ok(Rendering { number, statuses: status::render(&facts) })
 }
 
 #[cfg(test)]

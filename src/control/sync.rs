@@ -4,18 +4,19 @@
 //! a new head is applied, or refused with a status that says why. Nothing is taken from who asked.
 
 use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger};
 use crate::engine::transition::Transition;
-use crate::error::{Context, Failure, Result};
+use crate::error::{Class, Context, Failure, Result};
 use crate::executor::applied::{Stages, applied};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::ids::{CommitId, RepositoryName, RunId};
 use crate::model::project::Project;
-use crate::model::state::{RepositoryState, Versioned};
+use crate::model::state::{RepositoryState, RevisionResult, Versioned};
 use crate::source::{self, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 
 /// A repository that is watched.
@@ -34,6 +35,8 @@ pub struct Watched {
     pub rewrite_allowed: bool,
     /// What was read last, so that a new revision costs what it changes.
     snapshot: Mutex<Option<(CommitId, manifest::Snapshot)>>,
+    /// Whether a sync was begun since the daemon started.
+    synced: AtomicBool,
 }
 
 impl std::fmt::Debug for Watched {
@@ -77,7 +80,16 @@ impl Watched {
         options: manifest::Options,
         rewrite_allowed: bool,
     ) -> Self {
-        Self { name, remote, mirror, limits, options, rewrite_allowed, snapshot: Mutex::default() }
+        Self {
+            name,
+            remote,
+            mirror,
+            limits,
+            options,
+            rewrite_allowed,
+            snapshot: Mutex::default(),
+            synced: AtomicBool::new(false),
+        }
     }
 
     /// Syncs once.
@@ -85,8 +97,9 @@ impl Watched {
     /// # Errors
     /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
     pub async fn sync(self: &Arc<Self>, driver: &Driver) -> Result<Synced> {
+        let first = !self.synced.swap(true, Ordering::SeqCst);
         for _ in 0..TRIES {
-            if let Some(found) = self.try_sync(driver).await? {
+            if let Some(found) = self.try_sync(driver, first).await? {
                 return Ok(found);
             }
         }
@@ -94,10 +107,14 @@ impl Watched {
     }
 
     /// Nothing, if what was decided on has moved meanwhile.
-    async fn try_sync(self: &Arc<Self>, driver: &Driver) -> Result<Option<Synced>> {
+    async fn try_sync(self: &Arc<Self>, driver: &Driver, first: bool) -> Result<Option<Synced>> {
         let stored = self.state(driver).await?;
         let watched = self.clone();
-        let (seen, applied) = (stored.value.seen.clone(), stored.value.applied.clone());
+        let mut seen = stored.value.seen.clone();
+        if first && self.was_broken(driver, seen.as_ref()).await? {
+            seen = None;
+        }
+        let applied = stored.value.applied.clone();
         let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
         let Some(read) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
             if !stored.value.status_problems.is_empty() {
@@ -115,6 +132,13 @@ impl Watched {
         };
         let committed = driver.try_decide(&mut records, decide).await?;
         Ok(committed.map(|()| Synced::Revision(head.commit.clone())))
+    }
+
+    /// Whether a head could not be read: this daemon may be allowed to read more than the one before.
+    async fn was_broken(&self, driver: &Driver, head: Option<&CommitId>) -> Result<bool> {
+        let Some(head) = head else { return Ok(false) };
+        let known = driver.store.revision(&self.name, head.as_str()).await?;
+        Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Broken { .. })))
     }
 
     /// What its configuration says of it.
@@ -239,15 +263,19 @@ impl Watched {
             _ => true,
         };
         let info = repository.commit_info(&commit)?;
-        let snapshot = self.snapshot_at(&repository, &commit)?;
-        let outcome = snapshot.project().clone();
-        *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit.clone(), snapshot));
-        let declared = match outcome.project {
-            Some(project) => Ok(project),
-            None => Err(outcome.problems.iter().map(ToString::to_string).collect()),
+        let (declared, problems) = match self.snapshot_at(&repository, &commit) {
+            Ok(snapshot) => {
+                let outcome = snapshot.project().clone();
+                *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit.clone(), snapshot));
+                let told = || outcome.problems.iter().map(ToString::to_string).collect();
+                (outcome.project.ok_or_else(told), outcome.problems)
+            }
+            // Beyond what may be read of it: its commit says so.
+            Err(failure) if failure.class() == Class::Stalled => (Err(vec![failure.one_line()]), Vec::new()),
+            Err(failure) => return Err(failure),
         };
         let head = Head { commit, subject: info.subject, descends, declared };
-        Ok(Read { head, problems: outcome.problems })
+        Ok(Read { head, problems })
     }
 
     fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {

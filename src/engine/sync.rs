@@ -19,6 +19,7 @@ use crate::model::transaction::Write;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::plan::build::{self, Applied, Revision};
 use crate::plan::order;
+use crate::plan::summary::summary;
 
 /// A repository that is watched, as its configuration says.
 #[derive(Clone, Debug)]
@@ -80,8 +81,8 @@ pub fn decide(
         _ => false,
     };
     let revision = revision(transition, watched, head, result.clone());
-    let told_before = told_before(&revision, known).filter(|_| !starts_something).cloned();
-    transition.write(Write::Revision(Box::new(told_before.unwrap_or(revision))));
+    let revision = revised(known, revision, starts_something);
+    transition.write(Write::Revision(Box::new(revision)));
     transition.report(watched.name.clone(), head.commit.clone());
     Ok(result)
 }
@@ -199,6 +200,8 @@ fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result:
         subject: head.subject.clone(),
         at: transition.now,
         result,
+        summary: None,
+        again: 0,
     }
 }
 
@@ -326,16 +329,22 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
     Ok(records.passed.get(&PassedKey { service, content: previous.content.clone() })?.is_some())
 }
 
-/// What stays on a commit that is synced again and finds nothing more to do: it did what its first plan says.
-fn told_before<'a>(revision: &RevisionState, known: Option<&'a RevisionState>) -> Option<&'a RevisionState> {
+/// What is remembered of a commit that may have been read before. It did what its first plan says: if nothing more is to
+/// be done, all of that stays, else what its readers were told.
+pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_something: bool) -> RevisionState {
     let does_nothing = |state: &RevisionState| match &state.result {
         RevisionResult::Planned(plan) => Some(plan.does_nothing()),
+        RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
+    };
+    let Some(known) = known else { return revision };
+    if !starts_something && does_nothing(&revision) == Some(true) && does_nothing(known) == Some(false) {
+        return known.clone();
+    }
+    let first = || match &known.result {
+        RevisionResult::Planned(plan) if !plan.does_nothing() => Some(summary(plan)),
         _ => None,
     };
-    if does_nothing(revision) != Some(true) {
-        return None;
-    }
-    known.filter(|known| does_nothing(known) == Some(false))
+    RevisionState { summary: known.summary.clone().or_else(first), again: known.again + 1, ..revision }
 }
 
 /// Whether a person's word for a commit, of at least four digits, means this one.

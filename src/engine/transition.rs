@@ -9,7 +9,9 @@ use crate::engine::{self, deployment::apply};
 use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
+use crate::model::ids::{
+    CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+};
 use crate::model::outcome::Verdict;
 use crate::model::plan::Plan;
 use crate::model::run::{Run, RunKind, SequenceRun};
@@ -48,6 +50,8 @@ pub struct Touched {
     pub ended: Vec<(RunKind, Verdict)>,
     /// Revisions whose statuses may have changed.
     pub reports: BTreeSet<(RepositoryName, CommitId)>,
+    /// Stages in which a sequence run began or ended: older revisions may wait there in vain.
+    pub delivered: BTreeSet<(RepositoryName, StageName)>,
 }
 
 /// A transition being worked out.
@@ -320,6 +324,9 @@ impl Outcome {
                     // A run changes for the last time when it ends.
                     touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
                     let (repository, commit) = run.value.revision();
+                    if kind == RunKind::Sequence && (run.version == 0 || verdict.is_some()) {
+                        touched.delivered.insert((repository.clone(), run.value.service().stage));
+                    }
                     touched.reports.insert((repository.clone(), commit.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),

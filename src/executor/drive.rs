@@ -13,9 +13,10 @@ use crate::error::{Failure, Result};
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{ProjectName, RunId};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
 use crate::model::run::Run;
 use crate::model::transaction::RecordKey;
+use crate::report::status::stage_context;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
 use crate::telemetry::Metrics;
 
@@ -135,7 +136,8 @@ impl Driver {
         records: &mut Records,
         decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
     ) -> Result<Option<T>> {
-        let (answer, mut transaction, touched) = self.work_out(records, decision).await?;
+        let (answer, mut transaction, mut touched) = self.work_out(records, decision).await?;
+        touched.reports.extend(self.overtaken(&touched).await?);
         transaction.writes.extend(self.writers.ask(&touched.reports, self.clock.now()));
         if transaction.writes.is_empty() {
             return Ok(Some(answer));
@@ -207,6 +209,17 @@ impl Driver {
             Need::Record(key) => read_record(store, key, records).await?,
         }
         Ok(())
+    }
+
+    /// Revisions that wait in a stage that another has now taken. Their statuses say so, unless they are only now being
+    /// written: that is why the end of a run asks again.
+    async fn overtaken(&self, touched: &Touched) -> Result<Vec<(RepositoryName, CommitId)>> {
+        let mut found = Vec::new();
+        for (repository, stage) in &touched.delivered {
+            let open = self.store.open_statuses(repository, &stage_context(stage)).await?;
+            found.extend(open.into_iter().map(|commit| (repository.clone(), commit)));
+        }
+        Ok(found)
     }
 
     fn count(&self, touched: &Touched) {

@@ -34,6 +34,15 @@ pub struct Plan {
     pub statuses: StatusDetail,
 }
 
+/// What readers of a commit are told of its plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PlanSummary {
+    /// How many objects are decided how, in the stages in which anything is, in their order.
+    pub stages: Vec<(StageName, BTreeMap<Decision, u32>)>,
+    /// How many statuses below the stages it leads to.
+    pub details: usize,
+}
+
 /// What changes in one stage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StagePlan {
@@ -70,6 +79,8 @@ pub struct ServicePlan {
     pub content: Digest,
     /// What of the service's content the previous stage must have passed, if there is one.
     pub previous_stage: Option<PassedContent>,
+    /// How many deployment configs the service declares in this stage.
+    pub configs: u32,
     /// What to do, most important first; never empty.
     pub changes: Vec<Change>,
     /// Why the sequence runs although nothing differs: its content has not passed here.
@@ -177,6 +188,19 @@ impl Change {
                 Decision::Update => self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template")),
                 _ => false,
             }
+    }
+
+    /// Whether it gives its deployment config a new version.
+    pub fn starts_deployment(&self) -> bool {
+        let starts_by_itself = || {
+            let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
+            spec.is_some_and(|spec| spec.has_config_change_trigger() && !spec.paused)
+        };
+        match self.decision {
+            Decision::Deploy => true,
+            Decision::Create => self.key.kind == Kind::DeploymentConfig && starts_by_itself(),
+            _ => false,
+        }
     }
 
     /// Whether a person asked for a deployment although nothing differs: it is carried out whatever is applied.

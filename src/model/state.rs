@@ -11,7 +11,7 @@ use super::ids::{
 };
 use super::object::{Object, ObjectKey};
 use super::outcome::Verdict;
-use super::plan::Plan;
+use super::plan::{Plan, PlanSummary};
 use super::time::Timestamp;
 
 /// A value with the version it was read at; 0 is a value that was never stored.
@@ -313,6 +313,11 @@ pub struct RevisionState {
     pub at: Timestamp,
     /// What came of it.
     pub result: RevisionResult,
+    /// What its commit is told of its plan, if that is not the one in `result`: the first that did something.
+    pub summary: Option<PlanSummary>,
+    /// How often it was read before; each time is a new attempt at it.
+    #[serde(default)]
+    pub again: u32,
 }
 
 /// What came of reading a revision.

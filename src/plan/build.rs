@@ -220,7 +220,9 @@ fn plan_stage<'a>(
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
         let tasks = sequence.iter().flat_map(|sequence| tasks_of(stage, sequence, &service)).collect();
         let runs_again = runs_again.remove(&service);
-        services.push(ServicePlan { tasks, service, content, previous_stage, changes, runs_again });
+        let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
+        let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
+        services.push(ServicePlan { configs, tasks, service, content, previous_stage, changes, runs_again });
     }
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
 }

@@ -10,5 +10,6 @@ pub mod diff;
 pub mod order;
 mod procedure;
 pub mod prune;
+pub mod summary;
 
 pub use self::procedure::{passed_procedure, procedure};

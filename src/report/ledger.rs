@@ -1,5 +1,7 @@
 //! What a writer has written on a commit, and what it has to write now. Pure.
 
+use std::collections::BTreeMap;
+
 use crate::model::commit_status::{CommitStatus, Posted};
 
 /// The statuses of a revision, as they were at one time.
@@ -16,8 +18,9 @@ pub struct Rendering {
 /// no news either.
 pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
     let Rendering { number, statuses } = rendering;
+    let known: BTreeMap<&str, &Posted> = posted.iter().map(|known| (known.status.context.as_str(), known)).collect();
     let is_news = |status: &CommitStatus| {
-        let Some(known) = posted.iter().find(|known| known.status.context == status.context) else { return true };
+        let Some(known) = known.get(status.context.as_str()) else { return true };
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
         let takes_back = before.state.is_final() && !status.state.is_final() && !reopens;

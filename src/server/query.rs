@@ -9,6 +9,7 @@ use super::view::{
     RevisionView, RunDetail, RunView, ServiceView, explain,
 };
 use crate::control::commands::Refusal;
+use crate::control::reporter;
 use crate::error::{Class, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{ServicePlan, StageStart};
@@ -16,7 +17,6 @@ use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
 use crate::model::slot::PassedKey;
 use crate::model::state::{ConfigState, RevisionResult};
-use crate::report::status;
 use crate::runtime::Runtime;
 use crate::store::{ReadStore, RunFilter};
 
@@ -133,10 +133,8 @@ impl Query {
         let state = state.ok_or_else(|| {
             Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
         })?;
-        let filter =
-            RunFilter { repository: Some(repository), commit: Some(state.commit.clone()), ..RunFilter::default() };
-        let runs: Vec<Run> = self.store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
-        Ok(RevisionView::new(&state, &status::render(&state, &runs)))
+        let statuses = reporter::statuses(&*self.store, &repository, &state.commit).await?;
+        Ok(RevisionView::new(&state, &statuses))
     }
 
     /// One plan.

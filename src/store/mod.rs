@@ -202,6 +202,17 @@ pub trait ReadStore: Send + Sync {
         writer: &WriterName,
         commit: &CommitId,
     ) -> Result<Vec<Posted>, Failure>;
+    /// The commits on which a context is pending or running for some writer.
+    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>, Failure>;
+    /// Of services in stages, those that had a sequence run on a newer revision of the repository than this one, each
+    /// with the first such revision.
+    async fn overtaken(
+        &self,
+        project: &ProjectName,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        services: &[(StageName, ServiceName)],
+    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
     /// The number of the newest event. Whatever is read after it is at least as new.

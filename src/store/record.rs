@@ -14,7 +14,7 @@ use crate::model::event::Event;
 use crate::model::hold::ProjectHolds;
 use crate::model::ids::{CommitId, PlanId, RepositoryName, ServiceName, StageName};
 use crate::model::object::Kind;
-use crate::model::plan::{Plan, ServicePlan};
+use crate::model::plan::{Plan, PlanSummary, ServicePlan};
 use crate::model::run::Run;
 use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
@@ -161,6 +161,8 @@ pub(super) struct RevisionRecord {
     subject: String,
     at: Timestamp,
     result: ResultRecord,
+    summary: Option<PlanSummary>,
+    again: u32,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -185,6 +187,8 @@ impl RevisionRecord {
             subject: state.subject.clone(),
             at: state.at,
             result,
+            summary: state.summary.clone(),
+            again: state.again,
         };
         (record, plan)
     }
@@ -208,6 +212,8 @@ impl RevisionRecord {
             subject: self.subject,
             at: self.at,
             result,
+            summary: self.summary,
+            again: self.again,
         })
     }
 }

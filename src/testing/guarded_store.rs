@@ -231,6 +231,22 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.posted(repository, writer, commit).await
     }
 
+    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>> {
+        self.guard.pass().await?;
+        self.store.open_statuses(repository, context).await
+    }
+
+    async fn overtaken(
+        &self,
+        project: &ProjectName,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        services: &[(StageName, ServiceName)],
+    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
+        self.guard.pass().await?;
+        self.store.overtaken(project, repository, commit, services).await
+    }
+
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         self.guard.pass().await?;
         self.store.was_delivered(repository, id).await

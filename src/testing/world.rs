@@ -323,6 +323,34 @@ impl World {
         Ok(statuses.iter().map(told).collect())
     }
 
+    /// Where the newest that was written on a commit is not what it would say to whoever asks for the first time:
+    /// nowhere, once everything was reported.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn untrue_statuses(&self) -> Result<Vec<String>> {
+        let (repository, written) = (RepositoryName::new(REPOSITORY), self.written());
+        let mut untrue = Vec::new();
+        for push in 1..=self.pushed() {
+            for status in reporter::statuses(&*self.driver.store, &repository, &commit(push)).await? {
+                let is_same = |known: &&CommitStatus| known.commit == status.commit && known.context == status.context;
+                let known = written.iter().rev().find(is_same);
+                if !known.is_some_and(|known| known.reads_like(&status)) && !self.is_of_another(&status).await? {
+                    untrue.push(format!("{known:?} instead of {status:?}"));
+                }
+            }
+        }
+        Ok(untrue)
+    }
+
+    /// Whether a status is about a deployment that a later commit has attempted again, under the same name.
+    async fn is_of_another(&self, status: &CommitStatus) -> Result<bool> {
+        let run = status.path.as_deref().and_then(|path| path.strip_prefix("/runs/"));
+        let Some(run) = run else { return Ok(false) };
+        let run = self.driver.store.run(&RunId::new(run)).await?;
+        Ok(run.is_some_and(|run| run.value.revision().1 != &status.commit))
+    }
+
     /// Every status that was written, in order.
     pub fn written(&self) -> Vec<CommitStatus> {
         self.surroundings.recorded.0.lock().unwrap_or_else(PoisonError::into_inner).clone()

@@ -118,3 +118,21 @@ fn what_is_paused_together_with_a_change_is_not_passed_over_for_what_was_before(
     world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))], "success");
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 2);
 }
+
+#[test]
+fn a_head_beyond_the_limits_says_so_until_it_may_be_read() {
+    let world = World::new(&["limits: {entries: 3}"]);
+    world.start();
+    let small = world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let pod = world.pod_in("shop-default/web-1-0", "ready");
+    let files = ["a.txt", "b.txt", "c.txt", "d.txt"].map(|path| (path, "x\n"));
+    let large = world.git.push_files(&files);
+    let why = world.status(&large, "launchway/plan", "error");
+    assert!(why.contains("more than 3 entries"), "{why}");
+    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod, "what runs goes on");
+    assert_eq!(world.notes(&small)["launchway/default"].0, "success");
+    world.stop();
+    world.configure(&repository("shop", &world.git.bare().display().to_string(), &["limits: {entries: 100}"]));
+    world.start();
+    world.status(&large, "launchway/plan", "success");
+}

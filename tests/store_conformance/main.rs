@@ -112,6 +112,7 @@ conformance! {
             an_attempt_that_did_not_complete_leaves_a_config_unsettled
             revisions_are_found_by_prefix_and_come_with_their_plans
             passed_content_holds_statuses_and_deliveries_are_remembered
+            what_waits_in_vain_is_found
             retention_spares_what_is_still_needed
             a_backup_holds_everything_that_was_committed
         }

@@ -164,6 +164,7 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
         service: "web".into(),
         content: "sha256:web".into(),
         previous_stage: None,
+        configs: 1,
         changes: vec![change("web")],
         runs_again: None,
         tasks: BTreeMap::new(),
@@ -194,6 +195,8 @@ pub(crate) fn planned(plan: Plan) -> RevisionState {
         subject: plan.subject.clone(),
         at: plan.at,
         result: RevisionResult::Planned(Box::new(plan)),
+        summary: None,
+        again: 0,
     }
 }
 

@@ -124,6 +124,8 @@ impl Desk {
                 subject: "typo".into(),
                 at: Timestamp(i64::from(number)),
                 result: RevisionResult::Broken { problems: vec!["app.yaml:1:1: error".into()] },
+                summary: None,
+                again: 0,
             };
             inputs.push(Input::Write(Box::new(Write::Revision(Box::new(revision)))));
             inputs.push(Input::Report(repository.into(), commit(number)));

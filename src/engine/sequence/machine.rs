@@ -58,19 +58,6 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
     (step.run, step.decided)
 }
 
-/// Whether a change gives its deployment config a new version.
-pub fn starts_deployment(change: &Change) -> bool {
-    let starts_by_itself = || {
-        let spec = change.object.as_ref().and_then(|object| crate::model::state::spec_of(object).ok());
-        spec.is_some_and(|spec| spec.has_config_change_trigger() && !spec.paused)
-    };
-    match change.decision {
-        Decision::Deploy => true,
-        Decision::Create => change.key.kind == crate::model::object::Kind::DeploymentConfig && starts_by_itself(),
-        _ => false,
-    }
-}
-
 impl Step {
     fn admitted(&mut self) {
         self.run.started_at = Some(self.now);
@@ -107,7 +94,7 @@ impl Step {
         let mut deployments = Vec::new();
         for change in &self.run.changes {
             let change_box = Box::new(change.clone());
-            if starts_deployment(change) {
+            if change.starts_deployment() {
                 let config = change.key.name.clone();
                 deployments.push(DeploymentRef { config, run: None, verdict: None, message: String::new() });
                 self.decided.records.push(Record::StartDeployment { by: by.clone(), change: change_box });

@@ -293,7 +293,15 @@ mod tests {
 
     fn revision(result: RevisionResult) -> RevisionState {
         let (commit, at) = (CommitId::new("1a2b3c4d5e6f"), Timestamp(0));
-        RevisionState { repository: "shop".into(), commit, subject: "Change".into(), at, result }
+        RevisionState {
+            repository: "shop".into(),
+            commit,
+            subject: "Change".into(),
+            at,
+            result,
+            summary: None,
+            again: 0,
+        }
     }
 
     fn planned(change: Change, start: StageStart) -> (ServicePlan, StageStart) {
@@ -301,7 +309,7 @@ mod tests {
         let previous_stage = matches!(start, StageStart::After(_)).then_some(previous);
         let (content, tasks) = (Digest::new("d2"), BTreeMap::new());
         let (changes, runs_again) = (vec![change], None);
-        (ServicePlan { service: "web".into(), content, previous_stage, changes, runs_again, tasks }, start)
+        (ServicePlan { service: "web".into(), content, previous_stage, configs: 1, changes, runs_again, tasks }, start)
     }
 
     fn change(decision: Decision, cause: &str) -> Change {

@@ -292,6 +292,23 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::posted(connection, &repository, &writer, &commit)).await
     }
 
+    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>> {
+        let (repository, context) = (repository.clone(), context.to_owned());
+        self.read(move |connection| read::open_statuses(connection, &repository, &context)).await
+    }
+
+    async fn overtaken(
+        &self,
+        project: &ProjectName,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        services: &[(StageName, ServiceName)],
+    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
+        let (project, repository, commit, services) =
+            (project.clone(), repository.clone(), commit.clone(), services.to_vec());
+        self.read(move |connection| read::overtaken(connection, &project, &repository, &commit, services)).await
+    }
+
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         let (repository, id) = (repository.clone(), id.to_owned());
         self.read(move |connection| read::was_delivered(connection, &repository, &id)).await

@@ -78,6 +78,7 @@ pub async fn play(story: &str, folder: &Path) -> Result<String> {
         play.deeds();
     }
     play.plans_nothing_again().await?;
+    play.told_the_truth().await?;
     play.survives_a_crash().await?;
     Ok(play.out)
 }
@@ -294,6 +295,13 @@ impl Play<'_> {
             return Err(Failure::stalled("a crash at the end led to more"));
         }
         Ok(())
+    }
+
+    async fn told_the_truth(&self) -> Result<()> {
+        match self.world.untrue_statuses().await?.first() {
+            Some(untrue) => Err(Failure::stalled(format!("a commit says something else: {untrue}"))),
+            None => Ok(()),
+        }
     }
 
     async fn plans_nothing_again(&mut self) -> Result<()> {

@@ -20,72 +20,19 @@ pub(crate) struct Known {
 pub(crate) const KNOWN: &[Known] = &[
     Known {
         item: 4,
-        invariant: Invariant::StatusesAreFresh,
-        because: "by-hand runs are always attempt 1, and hide what hooks and tasks became",
-        story: "
-            order 0
-            shipyard dev:deployment,test
-            task test retries=1
-            declare web image=a
-            push
-            settle
-            latest dev/web",
-    },
-    Known {
-        item: 4,
-        invariant: Invariant::StatusesAreFresh,
-        because: "a retry of one of two configs renames the contexts of its hooks",
+        invariant: Invariant::StatusesEnd,
+        because: "what was pushed while its repository was down stays pending if no later commit runs anything there",
         story: "
             order 0
             shipyard dev
             declare web image=a
-            declare back image=a service=web pre=Abort
-            fail shop-dev/back-1-hook
-            push
-            settle
-            heal shop-dev
-            retry dev/back",
-    },
-    Known {
-        item: 4,
-        invariant: Invariant::StatusesAreFresh,
-        because: "beyond 20 contexts a failure stays red after its retry succeeded",
-        story: "
-            order 0
-            statuses auto
-            shipyard dev:deployment,test
-            task test
-            declare web image=a pre=Abort
-            declare a image=a
-            declare b image=a
-            declare c image=a
-            declare d image=a
-            declare e image=a
-            declare f image=a
-            declare g image=a
-            declare h image=a
-            declare i image=a
-            fail shop-dev/web-1-hook
-            push
-            settle
-            heal shop-dev
-            retry dev/web",
-    },
-    Known {
-        item: 4,
-        invariant: Invariant::StatusesEnd,
-        because: "a commit whose stage waits stays pending after a newer one went through",
-        story: "
-            order 1
-            shipyard dev production
-            declare web image=a
             push
             settle
             down
-            declare web image=b
+            declare api image=b
             push
             settle
-            declare web image=c
+            remove api
             push",
     },
     Known {
@@ -358,5 +305,75 @@ pub(crate) const CURED: &[Known] = &[
             push
             settle
             latest production/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "by-hand runs are always attempt 1, and hide what hooks and tasks became",
+        story: "
+            order 0
+            shipyard dev:deployment,test
+            task test retries=1
+            declare web image=a
+            push
+            settle
+            latest dev/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "a retry of one of two configs renames the contexts of its hooks",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a
+            declare back image=a service=web pre=Abort
+            fail shop-dev/back-1-hook
+            push
+            settle
+            heal shop-dev
+            retry dev/back",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "beyond 20 contexts a failure stays red after its retry succeeded",
+        story: "
+            order 0
+            statuses auto
+            shipyard dev:deployment,test
+            task test
+            declare web image=a pre=Abort
+            declare a image=a
+            declare b image=a
+            declare c image=a
+            declare d image=a
+            declare e image=a
+            declare f image=a
+            declare g image=a
+            declare h image=a
+            declare i image=a
+            fail shop-dev/web-1-hook
+            push
+            settle
+            heal shop-dev
+            retry dev/web",
+    },
+    Known {
+        item: 4,
+        invariant: Invariant::StatusesEnd,
+        because: "a commit whose stage waits stays pending after a newer one went through",
+        story: "
+            order 1
+            shipyard dev production
+            declare web image=a
+            push
+            settle
+            down
+            declare web image=b
+            push
+            settle
+            declare web image=c
+            push",
     },
 ];

@@ -15,12 +15,14 @@ use crate::testing::interleaved::people::now;
 /// More than any story pushes.
 const REVISIONS: u32 = 1_000;
 
-/// A host shows what a rendering says that knows of nothing which was written before.
+/// A host shows what a rendering says that knows of nothing which was written before; and what it shows beside that is up
+/// to date.
 pub(super) fn fresh(store: &dyn Store, around: &Surroundings) -> Held {
     for revision in revisions(store, around)? {
         let RevisionState { repository, commit, .. } = &revision;
-        let rendered = by_context(now(reporter::statuses(store, repository, commit))?);
         let shown = by_context(around.hosting.statuses(repository, commit));
+        let known = shown.keys().cloned().collect();
+        let rendered = by_context(now(reporter::rendering(store, repository, commit, &known))?.statuses);
         let contexts = rendered.keys().chain(shown.keys());
         for context in contexts {
             let (says, shows) = (rendered.get(context).map(told), shown.get(context).map(told));
@@ -68,7 +70,7 @@ fn by_context(statuses: Vec<CommitStatus>) -> BTreeMap<String, CommitStatus> {
 }
 
 fn told(status: &CommitStatus) -> String {
-    format!("{} (attempt {}): {}", status.state, status.attempt, status.description)
+    format!("{}: {}", status.state, status.description)
 }
 
 fn short(commit: &CommitId) -> &str {

@@ -1,0 +1,39 @@
+//! What a plan comes to, in a few numbers.
+
+use std::collections::BTreeMap;
+
+use crate::model::deployment_config::HookPoint;
+use crate::model::plan::{Decision, Plan, PlanSummary, ServicePlan, StagePlan};
+use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::model::state::spec_of;
+
+/// What readers of a plan's commit are told of it.
+pub fn summary(plan: &Plan) -> PlanSummary {
+    let of_stage = |stage: &StagePlan| {
+        let mut counts: BTreeMap<Decision, u32> = BTreeMap::new();
+        for change in stage.services.iter().flat_map(|service| &service.changes) {
+            *counts.entry(change.decision).or_default() += 1;
+        }
+        counts.remove(&Decision::None);
+        (stage.stage.clone(), counts)
+    };
+    let stages = plan.stages.iter().map(of_stage).filter(|(_, counts)| !counts.is_empty()).collect();
+    PlanSummary { stages, details: details(plan) }
+}
+
+/// How many statuses below the stages a plan leads to: services, their tasks, and the hooks of their deployments.
+fn details(plan: &Plan) -> usize {
+    let hooks = |service: &ServicePlan| -> usize {
+        let deployments = service.changes.iter().filter(|change| change.starts_deployment());
+        let specs = deployments.filter_map(|change| spec_of(change.object.as_ref()?).ok());
+        let points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post];
+        specs.map(|spec| points.iter().filter(|point| spec.strategy.hook(**point).is_some()).count()).sum()
+    };
+    let tasks = |stage: &StagePlan| {
+        let tasks = stage.sequence.iter().flat_map(|sequence| &sequence.tasks);
+        tasks.filter(|task| task.name != DEPLOYMENT_TASK).count()
+    };
+    let of_stage =
+        |stage: &StagePlan| -> usize { stage.services.iter().map(|service| 1 + tasks(stage) + hooks(service)).sum() };
+    plan.stages.iter().map(of_stage).sum()
+}

@@ -1,0 +1,115 @@
+//! What is known of a revision's delivery, by stage and service.
+
+use std::collections::BTreeMap;
+
+use crate::model::ids::{CommitId, RunId, ServiceName, StageName};
+use crate::model::plan::{Plan, ServicePlan};
+use crate::model::run::{DeploymentRun, Run, SequenceRun};
+use crate::plan::order;
+use crate::report::status::Overtaken;
+
+/// A service in a stage.
+type Place<'a> = (&'a StageName, &'a ServiceName);
+
+/// A revision's plan and the runs on it, by what they are.
+pub(super) struct Delivery<'a> {
+    pub(super) plan: &'a Plan,
+    /// How often it was made before.
+    again: u32,
+    /// For each service the newest run, because it counts, and how many there were.
+    sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
+    deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
+    /// Newer revisions that had a run where this one has none.
+    overtaken: &'a Overtaken,
+}
+
+impl<'a> Delivery<'a> {
+    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], overtaken: &'a Overtaken) -> Self {
+        let mut found = Self { plan, again, sequences: BTreeMap::new(), deployments: BTreeMap::new(), overtaken };
+        for run in runs {
+            match run {
+                Run::Sequence(run) => {
+                    let place = (&run.service.stage, &run.service.service);
+                    let (newest, count) = found.sequences.entry(place).or_insert((run, 0));
+                    *count += 1;
+                    if newest.id < run.id {
+                        *newest = run; // ids grow
+                    }
+                }
+                Run::Deployment(run) => {
+                    found.deployments.insert(&run.id, run);
+                }
+            }
+        }
+        found
+    }
+
+    /// The run that counts for a service.
+    pub(super) fn newest(&self, stage: &StageName, service: &ServiceName) -> Option<&'a SequenceRun> {
+        self.sequences.get(&(stage, service)).map(|(run, _)| *run)
+    }
+
+    /// The services of a stage that had a run.
+    pub(super) fn with_run(&self, stage: &StageName) -> impl Iterator<Item = &'a ServiceName> {
+        self.sequences.keys().filter(move |(name, _)| *name == stage).map(|(_, service)| *service)
+    }
+
+    /// The run of a deployment that a task waits for.
+    pub(super) fn deployment(&self, run: Option<&RunId>) -> Option<&'a DeploymentRun> {
+        self.deployments.get(run?).copied()
+    }
+
+    /// A service's part of the plan for a stage.
+    pub(super) fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&'a ServicePlan> {
+        self.plan.stage(stage)?.service(service)
+    }
+
+    /// The newer revision that was delivered in the place of a part of this one that has not started.
+    pub(super) fn overtaken_by(&self, stage: &StageName, service: &ServiceName) -> Option<&'a CommitId> {
+        self.overtaken.get(&(stage.clone(), service.clone()))
+    }
+
+    /// The stages before one in which a service is delivered first, nearest first.
+    pub(super) fn before(&self, stage: &StageName, service: &ServiceName) -> Vec<&'a StageName> {
+        let mut found: Vec<&StageName> = Vec::new();
+        let mut next = self.part(stage, service);
+        while let Some(previous) = next.and_then(|part| part.previous_stage.as_ref()) {
+            if found.contains(&&previous.stage) {
+                break; // a circle
+            }
+            found.push(&previous.stage);
+            next = self.part(&previous.stage, service);
+        }
+        found
+    }
+
+    /// How often a service's delivery to a stage was attempted, here and in the stages before it. It only grows, also if
+    /// the plan is made again: what an attempt in an earlier stage changes may change what is said here.
+    pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
+        let runs = self.up_to(stage).into_iter().filter_map(|stage| self.sequences.get(&(stage, service)));
+        self.again + runs.map(attempts).sum::<u32>()
+    }
+
+    /// The same of all services together.
+    pub(super) fn attempts(&self, stage: &StageName) -> u32 {
+        let stages = self.up_to(stage);
+        let runs = self.sequences.iter().filter(|((stage, _), _)| stages.contains(stage));
+        self.again + runs.map(|(_, runs)| attempts(runs)).sum::<u32>()
+    }
+
+    /// A stage and those that come before it.
+    fn up_to<'b>(&'b self, stage: &'b StageName) -> Vec<&'b StageName> {
+        let mut stages = vec![stage];
+        let mut next = self.plan.stage(stage);
+        while let Some(before) = next.and_then(|stage| order::predecessor(&stage.start)) {
+            next = self.plan.stage(&before).filter(|found| !stages.contains(&&found.stage));
+            stages.extend(next.map(|found| &found.stage));
+        }
+        stages
+    }
+}
+
+/// The newest of some runs knows of attempts that are no longer remembered.
+fn attempts((newest, count): &(&SequenceRun, u32)) -> u32 {
+    newest.attempt.max(*count)
+}

@@ -1,0 +1,165 @@
+//! What became of a service in a stage, and of the stage as a whole.
+
+use std::collections::BTreeSet;
+
+use crate::model::commit_status::StatusState;
+use crate::model::ids::{ServiceName, StageName};
+use crate::model::outcome::Verdict;
+use crate::model::plan::{Decision, ServicePlan, StagePlan, StageStart};
+use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
+use crate::report::delivery::Delivery;
+use crate::report::line::{Line, state_of};
+
+/// The services of a stage, by name: those that the plan changes and those that had a run.
+pub(super) fn lines(delivery: &Delivery<'_>, stage: &StagePlan) -> Vec<(ServiceName, Line)> {
+    let planned = stage.services.iter().map(|service| &service.service);
+    let names: BTreeSet<&ServiceName> = delivery.with_run(&stage.stage).chain(planned).collect();
+    let line = |name: &ServiceName| {
+        let line = match (delivery.newest(&stage.stage, name), stage.service(name)) {
+            (Some(run), _) => of_run(run, delivery),
+            (None, Some(service)) => not_started(delivery, stage, service),
+            (None, None) => return None,
+        };
+        Some((name.clone(), Line { attempt: delivery.attempt(&stage.stage, name), ..line }))
+    };
+    names.into_iter().filter_map(line).collect()
+}
+
+/// A service that the plan said something of before it was made again, and that had no run.
+pub(super) fn left_over(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServiceName) -> Line {
+    let attempt = delivery.attempt(&stage.stage, service);
+    Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt }
+}
+
+fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
+    let state = match (run.state, run.verdict) {
+        (SequenceState::Queued, _) => StatusState::Pending,
+        (SequenceState::Running { .. } | SequenceState::Ending { .. }, _) => StatusState::Running,
+        (SequenceState::Ended, verdict) => verdict.map_or(StatusState::Error, state_of),
+    };
+    let description = match run.state {
+        SequenceState::Queued if run.message.is_empty() => "queued".to_owned(),
+        SequenceState::Queued => run.message.clone(),
+        SequenceState::Running { task } => {
+            run.tasks.get(task).map(|task| under_way(task, delivery)).unwrap_or_default()
+        }
+        SequenceState::Ending { .. } => format!("ending: {}", run.message),
+        SequenceState::Ended if run.verdict == Some(Verdict::Success) => succeeded(run),
+        SequenceState::Ended => run.message.clone(),
+    };
+    let description = match &run.forced {
+        Some(forced) => format!("{description} (forced by {forced})"),
+        None => description,
+    };
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+}
+
+fn under_way(task: &TaskRecord, delivery: &Delivery<'_>) -> String {
+    let deployment = task.deployments.iter().find(|deployment| deployment.verdict.is_none());
+    match deployment.and_then(|deployment| delivery.deployment(deployment.run.as_ref())) {
+        Some(run) => {
+            let told = format!("{} version {} is {}", run.config.name, run.version, run.phase.as_str());
+            if run.is_delayed() { format!("{told}: {}", run.problem) } else { told }
+        }
+        None => format!("{} is running", task.step),
+    }
+}
+
+fn succeeded(run: &SequenceRun) -> String {
+    let told = |task: &TaskRecord| {
+        if task.name == DEPLOYMENT_TASK { task.message.clone() } else { format!("{} {}", task.step, task.message) }
+    };
+    run.tasks.iter().map(told).collect::<Vec<_>>().join("; ")
+}
+
+/// A service that the plan changes and for which nothing has started. What waits does so in vain once a newer revision
+/// was delivered in its place.
+fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Line {
+    let (state, description) = waiting(delivery, stage, service);
+    let overtaken = delivery.overtaken_by(&stage.stage, &service.service).filter(|_| !state.is_final());
+    let (state, description) = match overtaken {
+        Some(newer) => (StatusState::Skipped, format!("superseded by {}", newer.short())),
+        None => (state, description),
+    };
+    Line { state, description, run: None, attempt: 0 }
+}
+
+/// What a service that has not started waits for, or why it never will start.
+fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (StatusState, String) {
+    if service.changes.iter().all(|change| matches!(change.decision, Decision::None | Decision::Wait)) {
+        let cause =
+            service.changes.first().map(|change| format!("{} {}", change.key, change.cause)).unwrap_or_default();
+        let waits = service.changes.iter().any(|change| change.decision == Decision::Wait);
+        return (if waits { StatusState::Pending } else { StatusState::Skipped }, cause);
+    }
+    match (&stage.start, &service.previous_stage) {
+        (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
+        (_, Some(previous)) => match stopped_by(delivery, &stage.stage, &service.service) {
+            Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
+            None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
+        },
+        (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
+        (StageStart::Push, None) => (StatusState::Pending, "about to start".into()),
+    }
+}
+
+/// A stage that starts on something else than another's passing.
+fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &Delivery<'_>) -> (StatusState, String) {
+    let named = |trigger: &SequenceTrigger| {
+        let selector = trigger.selector.iter().map(|(key, value)| format!(" with {key} {value}"));
+        format!("{}{}", trigger.event, selector.collect::<String>())
+    };
+    let ended = |trigger: &SequenceTrigger| {
+        let stage = trigger.event.trim_start_matches("sh.keptn.event.").split('.').next().map(StageName::new);
+        stage.and_then(|stage| delivery.newest(&stage, service)).is_some_and(|run| run.ended_at.is_some())
+    };
+    let events = triggers.iter().map(named).collect::<Vec<_>>().join(", ");
+    if triggers.iter().all(ended) {
+        (StatusState::Skipped, format!("not triggered: it starts on {events}"))
+    } else {
+        (StatusState::Pending, format!("waits for {events}"))
+    }
+}
+
+/// The stage before in which the service's delivery ended without passing.
+fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceName) -> Option<&'a StageName> {
+    let mut before = delivery.before(stage, service).into_iter();
+    let (last, run) = before.find_map(|stage| Some((stage, delivery.newest(stage, service)?)))?;
+    run.verdict.is_some_and(|verdict| verdict != Verdict::Success).then_some(last)
+}
+
+/// A stage, from its services.
+pub(super) fn stage_line(delivery: &Delivery<'_>, stage: &StagePlan, services: &[(ServiceName, Line)]) -> Line {
+    let attempt = delivery.attempts(&stage.stage); // any attempt at any of them may reopen it
+    let only = |state: StatusState| services.iter().filter(move |(_, line)| line.state == state);
+    // While anything is under way the stage is, so that its outcome is written once.
+    let order = [
+        StatusState::Running,
+        StatusState::Pending,
+        StatusState::Error,
+        StatusState::Failure,
+        StatusState::Cancelled,
+        StatusState::Success,
+        StatusState::Skipped,
+    ];
+    let Some(state) = order.into_iter().find(|state| only(*state).next().is_some()) else {
+        return Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt };
+    };
+    let of_state: Vec<String> = only(state).map(|(name, line)| format!("{name}: {}", line.description)).collect();
+    let description = if of_state.len() == 1 { of_state[0].clone() } else { tally(services) };
+    Line { state, description, run: None, attempt }
+}
+
+/// `2 success, 1 failure (web)`.
+fn tally(services: &[(ServiceName, Line)]) -> String {
+    let mut by_state: Vec<(StatusState, Vec<&str>)> = Vec::new();
+    for (name, line) in services {
+        match by_state.iter_mut().find(|(state, _)| *state == line.state) {
+            Some((_, names)) => names.push(name.as_str()),
+            None => by_state.push((line.state, vec![name.as_str()])),
+        }
+    }
+    let told = by_state.iter().map(|(state, names)| format!("{} {state} ({})", names.len(), names.join(", ")));
+    told.collect::<Vec<_>>().join("; ")
+}

@@ -1,0 +1,398 @@
+//! What a commit says in situations that are easy to get wrong.
+
+use std::sync::Arc;
+
+use serde_json::json;
+
+use super::*;
+use crate::engine::sync::revised;
+use crate::model::deployment_config::HookPoint;
+use crate::model::ids::{ConfigKey, Destination, RunId, ServiceKey};
+use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
+use crate::model::plan::{Change, PassedContent, ServicePlan, StagePlan, StageStart};
+use crate::model::run::{
+    DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, SequenceRun, SequenceState,
+    TaskRecord,
+};
+use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
+use crate::model::state::{Progress, spec_of};
+use crate::model::time::Timestamp;
+
+mod history;
+
+const SUPERSEDED: &str = "superseded by 0000002";
+
+fn config(name: &str, policy: &str) -> Arc<Object> {
+    let hook = json!({"failurePolicy": policy, "execNewPod": {"command": ["true"], "containerName": ""}});
+    Arc::new(Object {
+        key: ObjectKey { kind: Kind::DeploymentConfig, name: name.into() },
+        service: "web".into(),
+        location: crate::model::object::Location::default(),
+        content: json!({"spec": {"strategy": {"type": "Recreate", "recreateParams": {"pre": hook}}}}),
+        digest: "sha256:1".into(),
+    })
+}
+
+fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) -> ServicePlan {
+    let key = ObjectKey { kind: Kind::DeploymentConfig, name: service.into() };
+    let cause = "config change".to_owned();
+    let object = Some(config(service, "Abort"));
+    ServicePlan {
+        service: service.into(),
+        content: "sha256:1".into(),
+        previous_stage: after.map(|stage| PassedContent { stage: stage.into(), content: "sha256:1".into() }),
+        configs,
+        changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None }],
+        tasks: BTreeMap::new(),
+        runs_again: None,
+    }
+}
+
+fn delivery() -> Sequence {
+    Shipyard::implicit().stages.remove(0).sequences.remove(0)
+}
+
+fn stage(name: &str, start: StageStart, services: Vec<ServicePlan>) -> StagePlan {
+    StagePlan {
+        stage: name.into(),
+        destination: Destination::local("shop".into()),
+        start,
+        sequence: Some(delivery()),
+        services,
+    }
+}
+
+fn after(stage: &str) -> StageStart {
+    let event = format!("{stage}.delivery.finished");
+    StageStart::After(vec![SequenceTrigger { event, selector: BTreeMap::new() }])
+}
+
+/// One service in `dev`, and after it in `production`.
+fn two_stages() -> Vec<StagePlan> {
+    vec![
+        stage("dev", StageStart::Push, vec![part("web", 1, Decision::Deploy, None)]),
+        stage("production", after("dev"), vec![part("web", 1, Decision::Deploy, Some("dev"))]),
+    ]
+}
+
+fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
+    let plan = Plan {
+        id: "p".into(),
+        repository: "repo".into(),
+        project: "shop".into(),
+        commit: "0000001".into(),
+        subject: String::new(),
+        at: Timestamp(0),
+        stages,
+        statuses,
+    };
+    RevisionState {
+        repository: "repo".into(),
+        commit: "0000001".into(),
+        subject: String::new(),
+        at: Timestamp(0),
+        result: RevisionResult::Planned(Box::new(plan)),
+        summary: None,
+        again: 0,
+    }
+}
+
+/// A run that deploys `configs`, each a deployment with the id `<config>-<attempt>`.
+fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]) -> SequenceRun {
+    let deployment = |config: &&str| DeploymentRef {
+        config: (*config).to_owned(),
+        run: Some(RunId::new(format!("{stage}/{config}-{attempt}"))),
+        verdict: None,
+        message: String::new(),
+    };
+    let task = TaskRecord {
+        name: "deployment".into(),
+        step: "deployment".into(),
+        started_at: Some(Timestamp(0)),
+        ended_at: None,
+        verdict: None,
+        message: String::new(),
+        deployments: configs.iter().map(deployment).collect(),
+        tries: Vec::new(),
+    };
+    SequenceRun {
+        id: id.into(),
+        service: ServiceKey { project: "shop".into(), stage: stage.into(), service: service.into() },
+        destination: Destination::local("shop".into()),
+        repository: "repo".into(),
+        commit: "0000001".into(),
+        plan: Some("p".into()),
+        cause: "push".into(),
+        is_rollback: false,
+        forced: None,
+        attempt,
+        sequence: delivery(),
+        content: "sha256:1".into(),
+        changes: Vec::new(),
+        definitions: BTreeMap::new(),
+        state: SequenceState::Running { task: 0 },
+        tasks: vec![task],
+        created_at: Timestamp(0),
+        started_at: None,
+        ended_at: None,
+        verdict: None,
+        message: String::new(),
+    }
+}
+
+fn ended(mut run: SequenceRun, verdict: Verdict, message: &str) -> SequenceRun {
+    (run.state, run.verdict, run.ended_at) = (SequenceState::Ended, Some(verdict), Some(Timestamp(9)));
+    run.message = message.to_owned();
+    run
+}
+
+/// The deployment of a config in an attempt, whose `pre` hook ended so, or runs.
+fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Option<PodOutcome>) -> DeploymentRun {
+    let object = config(config_name, policy);
+    let stage = parent.service.stage.clone();
+    let (spec, id) = (spec_of(&object).unwrap(), format!("{stage}/{config_name}-{}", parent.attempt));
+    let hook = HookRecord {
+        point: HookPoint::Pre,
+        pod: "hook".into(),
+        started_at: Timestamp(0),
+        ended_at: hook.is_some().then_some(Timestamp(0)),
+        outcome: hook,
+    };
+    DeploymentRun {
+        id: id.as_str().into(),
+        config: ConfigKey { project: "shop".into(), stage, name: config_name.into() },
+        service: parent.service.service.clone(),
+        destination: Destination::local("shop".into()),
+        repository: "repo".into(),
+        commit: "0000001".into(),
+        parent: parent.id.clone(),
+        version: 1,
+        attempt: 1,
+        cause: String::new(),
+        object,
+        spec,
+        previous: None,
+        phase: Phase::New,
+        step: DeploymentStep::Pre,
+        hooks: vec![hook],
+        generation: 0,
+        progress: Progress::default(),
+        problem: String::new(),
+        failure: None,
+        created_at: Timestamp(0),
+        ended_at: None,
+        message: String::new(),
+    }
+}
+
+fn failed(mut run: DeploymentRun, step: DeploymentStep, verdict: Verdict, message: &str) -> DeploymentRun {
+    run.failure = Some(DeploymentFailure { step, verdict, message: message.to_owned() });
+    (run.phase, run.step, run.ended_at) = (Phase::Failed, DeploymentStep::Done, Some(Timestamp(9)));
+    run
+}
+
+fn exit(code: i32, reason: FailureReason) -> Option<PodOutcome> {
+    Some(PodOutcome::Failed { code, reason, message: String::new() })
+}
+
+fn runs(sequence: SequenceRun, deployments: Vec<DeploymentRun>) -> Vec<Run> {
+    let deployments = deployments.into_iter().map(|run| Run::Deployment(Box::new(run)));
+    std::iter::once(Run::Sequence(Box::new(sequence))).chain(deployments).collect()
+}
+
+/// What is written, as `<state> <context>: <description>`, for readers who know some contexts.
+fn told(revision: &RevisionState, runs: &[Run], overtaken: &Overtaken, known: &[&str]) -> Vec<String> {
+    let known = known.iter().map(|context| (*context).to_owned()).collect();
+    let statuses = render(&Facts { revision, runs, overtaken, known: &known });
+    statuses.iter().map(|status| format!("{} {}: {}", status.state, status.context, status.description)).collect()
+}
+
+fn of<'a>(told: &'a [String], context: &str) -> &'a str {
+    told.iter().find(|line| line.contains(&format!(" {context}: "))).map_or("nothing", String::as_str)
+}
+
+#[test]
+fn a_hook_that_somebody_stopped_is_cancelled_as_its_service_is() {
+    use DeploymentStep::{Pre, Rollout};
+    use FailureReason::{Cancelled, Error};
+    let (web, pre) = ("launchway/dev/web", "launchway/dev/web/pre");
+    let success = Some(PodOutcome::Succeeded);
+    let cases = [
+        (exit(143, Cancelled), "Abort", Pre, Verdict::Superseded, format!("cancelled {pre}: {SUPERSEDED}")),
+        (exit(143, Cancelled), "Ignore", Pre, Verdict::Superseded, format!("cancelled {pre}: {SUPERSEDED}")),
+        (exit(143, Cancelled), "Retry", Pre, Verdict::Cancelled, format!("cancelled {pre}: {SUPERSEDED}")),
+        (
+            exit(1, Error),
+            "Retry",
+            Pre,
+            Verdict::Superseded,
+            format!("cancelled {pre}: {SUPERSEDED}; failed with exit code 1 after 0ms"),
+        ),
+        (exit(1, Error), "Abort", Pre, Verdict::Failure, format!("failure {pre}: failed with exit code 1 after 0ms")),
+        (
+            exit(1, Error),
+            "Ignore",
+            Rollout,
+            Verdict::Superseded,
+            format!("success {pre}: ignored: failed with exit code 1 after 0ms"),
+        ),
+        (success, "Abort", Rollout, Verdict::Superseded, format!("success {pre}: succeeded in 0ms")),
+    ];
+    let revision = revision(two_stages(), StatusDetail::Hooks);
+    for (outcome, policy, step, verdict, expected) in cases {
+        let run = ended(sequence("1", "dev", "web", 1, &["web"]), verdict, SUPERSEDED);
+        let stopped = failed(deployment(&run, "web", policy, outcome.clone()), step, verdict, SUPERSEDED);
+        let told = told(&revision, &runs(run, vec![stopped]), &Overtaken::new(), &[]);
+        assert_eq!(of(&told, pre), expected, "{outcome:?} under {policy} in {step:?}");
+        let is_cancelled = verdict != Verdict::Failure;
+        assert_eq!(of(&told, web).starts_with("cancelled"), is_cancelled, "{told:?}");
+    }
+}
+
+#[test]
+fn what_was_written_is_brought_up_to_date_beyond_the_details_that_are_shown() {
+    let services = (0..21).map(|number| part(&format!("s{number}"), 1, Decision::Deploy, None)).collect();
+    let revision = revision(vec![stage("dev", StageStart::Push, services)], StatusDetail::Auto);
+    let (context, hook) = ("launchway/dev/s3", "launchway/dev/s3/pre");
+    let first = ended(sequence("1", "dev", "s3", 1, &["s3"]), Verdict::Failure, "no");
+    let hook_failed = deployment(&first, "s3", "Abort", exit(1, FailureReason::Error));
+    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Verdict::Failure, "pre hook failed")]);
+    let written = told(&revision, &before, &Overtaken::new(), &[]);
+    assert_eq!(written.len(), 4, "only failures are shown below the stage: {written:?}");
+    assert_eq!(of(&written, context), format!("failure {context}: no"));
+    let second = ended(sequence("2", "dev", "s3", 2, &["s3"]), Verdict::Success, "");
+    let retried = [before, runs(second.clone(), vec![deployment(&second, "s3", "Abort", Some(PodOutcome::Succeeded))])];
+    let now = told(&revision, &retried.concat(), &Overtaken::new(), &[context, hook]);
+    assert!(of(&now, context).starts_with("success"), "{now:?}");
+    assert_eq!(of(&now, hook), format!("success {hook}: succeeded in 0ms"));
+    assert_eq!(
+        told(&revision, &retried.concat(), &Overtaken::new(), &[]).len(),
+        2,
+        "to whom it is new, nothing is said"
+    );
+}
+
+#[test]
+fn a_step_that_a_later_attempt_does_not_reach_stays_neither_red_nor_open() {
+    let revision = revision(two_stages(), StatusDetail::Hooks);
+    let first = ended(sequence("1", "dev", "web", 1, &["web"]), Verdict::Failure, "no");
+    let hook_failed = deployment(&first, "web", "Abort", exit(1, FailureReason::Error));
+    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Verdict::Failure, "pre hook failed")]);
+    let (hook, second) = ("launchway/dev/web/pre", sequence("2", "dev", "web", 2, &[]));
+    for (run, expected) in [
+        (second.clone(), "pending launchway/dev/web/pre: not reached yet in this attempt"),
+        (ended(second, Verdict::Success, ""), "skipped launchway/dev/web/pre: not reached in the last attempt"),
+    ] {
+        let all = [before.clone(), runs(run, Vec::new())].concat();
+        assert_eq!(of(&told(&revision, &all, &Overtaken::new(), &[hook]), hook), expected);
+    }
+}
+
+#[test]
+fn what_the_service_declares_names_its_hooks_not_what_a_run_does() {
+    let cases: [(u32, &[&str], &[&str]); 4] = [
+        (1, &["web"], &["launchway/dev/web/pre"]),
+        (2, &["front", "back"], &["launchway/dev/web/front.pre", "launchway/dev/web/back.pre"]),
+        (2, &["back"], &["launchway/dev/web/back.pre"]),
+        (1, &["front"], &["launchway/dev/web/pre"]),
+    ];
+    for (configs, deployed, expected) in cases {
+        let part = part("web", configs, Decision::Deploy, None);
+        let revision = revision(vec![stage("dev", StageStart::Push, vec![part])], StatusDetail::Hooks);
+        let run = sequence("1", "dev", "web", 1, deployed);
+        let hooks = deployed.iter().map(|name| deployment(&run, name, "Abort", None)).collect();
+        let told = told(&revision, &runs(run, hooks), &Overtaken::new(), &[]);
+        let contexts: Vec<_> = expected.iter().map(|context| format!("running {context}: running")).collect();
+        assert_eq!(told[3..], contexts, "{configs} configs, of which {deployed:?} are deployed");
+    }
+    let nothing_planned = revision(vec![stage("dev", StageStart::Push, Vec::new())], StatusDetail::Hooks);
+    for (config, expected) in [("web", "launchway/dev/web/pre"), ("back", "launchway/dev/web/back.pre")] {
+        let run = sequence("1", "dev", "web", 1, &[config]);
+        let hook = deployment(&run, config, "Abort", None);
+        let told = told(&nothing_planned, &runs(run, vec![hook]), &Overtaken::new(), &[]);
+        assert_ne!(of(&told, expected), "nothing", "{told:?}");
+    }
+}
+
+#[test]
+fn what_waits_is_superseded_once_a_newer_revision_took_its_place() {
+    let by_hand = |decision| {
+        let waiting = stage("rescue", StageStart::ByHand, vec![part("web", 1, decision, None)]);
+        [two_stages(), vec![waiting]].concat()
+    };
+    let dev = |verdict| runs(ended(sequence("1", "dev", "web", 1, &["web"]), verdict, "it failed"), Vec::new());
+    let superseded = |stage: &str| format!("skipped launchway/{stage}/web: {SUPERSEDED}");
+    let cases = [
+        ("production", Vec::new(), Decision::Deploy, superseded("production")),
+        ("production", dev(Verdict::Success), Decision::Deploy, superseded("production")),
+        (
+            "production",
+            dev(Verdict::Failure),
+            Decision::Deploy,
+            "skipped launchway/production/web: never reached: dev stopped it".to_owned(),
+        ),
+        ("rescue", Vec::new(), Decision::Deploy, superseded("rescue")),
+        ("rescue", Vec::new(), Decision::Wait, superseded("rescue")),
+        (
+            "rescue",
+            Vec::new(),
+            Decision::None,
+            "skipped launchway/rescue/web: DeploymentConfig/web config change".to_owned(),
+        ),
+        ("dev", dev(Verdict::Success), Decision::Deploy, "success launchway/dev/web: ".to_owned()),
+    ];
+    for (stage, runs, decision, expected) in cases {
+        let revision = revision(by_hand(decision), StatusDetail::Hooks);
+        let overtaken = Overtaken::from([((stage.into(), "web".into()), "0000002000".into())]);
+        let now = told(&revision, &runs, &overtaken, &[]);
+        let context = format!("launchway/{stage}/web");
+        assert_eq!(of(&now, &context).trim_end(), expected.trim_end(), "{decision:?} in {stage}");
+        let asked = not_started(&revision, &runs).contains(&(stage.into(), "web".into()));
+        assert_eq!(asked, stage != "dev" && decision != Decision::None, "{decision:?} in {stage}");
+    }
+}
+
+#[test]
+fn every_attempt_in_a_stage_before_is_a_new_one_for_what_it_stopped() {
+    let revision = revision(two_stages(), StatusDetail::Hooks);
+    let first = ended(sequence("1", "dev", "web", 1, &[]), Verdict::Failure, "no");
+    let second = sequence("2", "dev", "web", 2, &[]);
+    let third = ended(sequence("3", "production", "web", 1, &[]), Verdict::Success, "");
+    let mut all = Vec::new();
+    let mut attempts = Vec::new();
+    for run in [first, second.clone(), ended(second, Verdict::Success, ""), third] {
+        all.retain(|known: &Run| known.id() != &run.id);
+        all.extend(runs(run, Vec::new()));
+        let facts = Facts { revision: &revision, runs: &all, overtaken: &Overtaken::new(), known: &BTreeSet::new() };
+        let of = |context: &str| render(&facts).into_iter().find(|status| status.context == context).unwrap();
+        let (service, stage) = (of("launchway/production/web"), of("launchway/production"));
+        assert_eq!(service.attempt, stage.attempt);
+        attempts.push((service.state.as_str(), service.attempt));
+    }
+    assert_eq!(attempts, [("skipped", 1), ("pending", 2), ("pending", 2), ("success", 3)]);
+}
+
+#[test]
+fn a_plan_that_is_made_again_takes_back_nothing() {
+    let idle = || {
+        let part = part("web", 1, Decision::None, None);
+        revision(vec![stage("dev", StageStart::Push, vec![part])], StatusDetail::Auto)
+    };
+    let rest =
+        || revision(vec![stage("dev", StageStart::Push, Vec::new()), two_stages().remove(1)], StatusDetail::Auto);
+    let first = revised(None, revision(two_stages(), StatusDetail::Auto), true);
+    let second = revised(Some(&first), rest(), false);
+    let third = revised(Some(&second), rest(), false);
+    for (again, state) in (0..).zip([&first, &second, &third]) {
+        let known = BTreeSet::new();
+        let facts = Facts { revision: state, runs: &[], overtaken: &Overtaken::new(), known: &known };
+        let status = render(&facts).remove(0);
+        assert_eq!(status.description, "dev: 1 deploy; production: 1 deploy");
+        assert_eq!((state.again, status.attempt), (again, again + 1));
+    }
+    assert_eq!(second.summary.as_ref().map(|summary| summary.details), Some(4));
+    assert_eq!(revised(Some(&second), idle(), false), second, "it did what it says");
+    let late = revised(Some(&idle()), rest(), false);
+    assert_eq!(late.summary, None, "nothing was said yet");
+}

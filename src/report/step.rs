@@ -1,0 +1,110 @@
+//! What became of the hooks and tasks of a service's delivery.
+
+use std::collections::BTreeSet;
+
+use crate::engine::lifecycle::policy::describe;
+use crate::model::commit_status::StatusState;
+use crate::model::deployment_config::{FailurePolicy, HookPoint};
+use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
+use crate::model::run::{DeploymentRun, DeploymentStep, HookRecord, SequenceRun, TaskRecord};
+use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::report::delivery::Delivery;
+use crate::report::line::{Line, state_of};
+
+/// The hooks and tasks of a run that have begun, in order, and those of `known` that an earlier attempt left behind.
+/// All are of the attempt of the run.
+pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>, known: &BTreeSet<&str>) -> Vec<(String, Line)> {
+    let mut steps = Vec::new();
+    for task in run.tasks.iter().filter(|task| task.started_at.is_some()) {
+        if task.name == DEPLOYMENT_TASK {
+            let deployments =
+                task.deployments.iter().filter_map(|deployment| delivery.deployment(deployment.run.as_ref()));
+            steps.extend(deployments.flat_map(|deployment| hooks(deployment, run, delivery)));
+        } else {
+            steps.push((task.step.clone(), task_line(run, task)));
+        }
+    }
+    let missing = known.iter().filter(|known| !steps.iter().any(|(step, _)| step == *known));
+    let left: Vec<_> = missing.map(|step| ((*step).to_owned(), not_reached(run))).collect();
+    steps.extend(left);
+    let attempt = delivery.attempt(&run.service.stage, &run.service.service);
+    steps.into_iter().map(|(step, line)| (step, Line { attempt, ..line })).collect()
+}
+
+/// A step of an earlier attempt: what it says of that one is no longer so.
+fn not_reached(run: &SequenceRun) -> Line {
+    let (state, description) = match run.ended_at {
+        None => (StatusState::Pending, "not reached yet in this attempt"),
+        Some(_) => (StatusState::Skipped, "not reached in the last attempt"),
+    };
+    Line { state, description: description.to_owned(), run: Some(run.id.clone()), attempt: run.attempt }
+}
+
+fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
+    let state = task.verdict.map_or(StatusState::Running, state_of);
+    let tries = task.tries.len();
+    let description = match task.verdict {
+        Some(_) => task.message.clone(),
+        None if tries > 1 => format!("running, try {tries}"),
+        None => "running".into(),
+    };
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+}
+
+/// Each hook of a deployment once: its newest try.
+fn hooks(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, Line)> {
+    let mut newest: Vec<&HookRecord> = Vec::new();
+    for hook in &deployment.hooks {
+        newest.retain(|earlier| earlier.point != hook.point);
+        newest.push(hook);
+    }
+    let prefix = prefix(deployment, run, delivery);
+    newest.into_iter().map(|hook| (format!("{prefix}{}", hook.point.as_str()), hook_line(deployment, hook))).collect()
+}
+
+/// `<config>.` where the service has several deployment configs. What the revision declares decides, not what a run does,
+/// so that a retry of one of them writes where the first attempt did.
+fn prefix(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>) -> String {
+    let several = match delivery.part(&run.service.stage, &run.service.service) {
+        Some(part) => part.configs > 1,
+        // The plan has nothing to say of it: only where the names agree is it surely the only one.
+        None => deployment.config.name != run.service.service.as_str(),
+    };
+    if several { format!("{}.", deployment.config.name) } else { String::new() }
+}
+
+fn hook_line(run: &DeploymentRun, hook: &HookRecord) -> Line {
+    let policy = run.spec.strategy.hook(hook.point).map(|hook| hook.failure_policy);
+    let (state, description) = match (&hook.outcome, hook.ended_at) {
+        (None, _) | (_, None) if run.ended_at.is_none() => (StatusState::Running, "running".into()),
+        (None, _) | (_, None) => (StatusState::Error, "its end was not seen".into()),
+        (Some(outcome), Some(ended)) => {
+            let told = describe(outcome, ended.since(hook.started_at));
+            match (outcome, stopped(run, hook.point), policy) {
+                (PodOutcome::Succeeded, _, _) => (StatusState::Success, told),
+                (PodOutcome::Failed { reason: FailureReason::Cancelled, .. }, Some(by), _) => {
+                    (StatusState::Cancelled, by.to_owned())
+                }
+                (_, Some(by), _) => (StatusState::Cancelled, format!("{by}; {told}")),
+                (_, None, Some(FailurePolicy::Ignore)) => (StatusState::Success, format!("ignored: {told}")),
+                (_, None, Some(FailurePolicy::Retry)) if run.ended_at.is_none() => {
+                    (StatusState::Running, format!("tries again: {told}"))
+                }
+                _ => (StatusState::Failure, told),
+            }
+        }
+    };
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+}
+
+/// Why a hook was stopped, or not tried again: somebody or a newer revision ended the deployment while it was there.
+fn stopped(run: &DeploymentRun, point: HookPoint) -> Option<&str> {
+    let failure = run.failure.as_ref()?;
+    let at = match point {
+        HookPoint::Pre => DeploymentStep::Pre,
+        HookPoint::Mid => DeploymentStep::Mid,
+        HookPoint::Post => DeploymentStep::Post,
+    };
+    let by_somebody = matches!(failure.verdict, Verdict::Cancelled | Verdict::Superseded);
+    (by_somebody && failure.step == at).then_some(failure.message.as_str())
+}
