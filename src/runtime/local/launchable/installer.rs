@@ -68,11 +68,12 @@ impl Installer {
         fs::read_dir(&self.root)?.map(|entry| Ok(Folder::new(entry?.path()))).collect()
     }
 
-    /// Starts a job, unless the same one is under way or there are too many: whoever waits asks again at the next
-    /// change.
+    /// Starts a job, unless the same one is under way, has failed since it was asked about, or there are too many: whoever
+    /// waits asks again at the next change.
     pub(super) fn start(self: &Arc<Self>, job: Job) {
         let mut state = self.state();
-        if state.jobs.len() < MAX_JOBS && state.jobs.insert(job.key.clone()) {
+        let failed = self.known_failure(&state, &job.key, &job.image).is_ok_and(|failure| failure.is_some());
+        if !failed && state.jobs.len() < MAX_JOBS && state.jobs.insert(job.key.clone()) {
             let installer = self.clone();
             thread::spawn(move || {
                 let result = installer.install(&job);
@@ -99,7 +100,11 @@ impl Installer {
 
     /// Why an image failed, if that is still to be told.
     pub(super) fn failure(&self, key: &Key, image: &Image) -> Result<Option<Failure>> {
-        let (state, folder) = (self.state(), self.folder(key));
+        self.known_failure(&self.state(), key, image)
+    }
+
+    fn known_failure(&self, state: &State, key: &Key, image: &Image) -> Result<Option<Failure>> {
+        let folder = self.folder(key);
         if state.jobs.contains(key) {
             return Ok(None);
         }
