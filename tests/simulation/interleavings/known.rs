@@ -20,6 +20,23 @@ pub(crate) struct Known {
 pub(crate) const KNOWN: &[Known] = &[
     Known {
         item: 4,
+        invariant: Invariant::StatusesAreFresh,
+        because: "a hook that a run triggered by hand did not reach keeps what an earlier attempt made of it",
+        story: "
+            order 2
+            shipyard dev
+            declare web pre=Abort
+            push
+            unknown shop-dev/web-
+            turns 15
+            push
+            pass 1s
+            cancel dev/web
+            trigger dev web
+            retry dev/web",
+    },
+    Known {
+        item: 4,
         invariant: Invariant::StatusesEnd,
         because: "what was pushed while its repository was down stays pending if no later commit runs anything there",
         story: "
