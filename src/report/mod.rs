@@ -1,7 +1,7 @@
 //! What is told to people and machines about a revision.
 //!
-//! [`status`] renders what is written on its commit: [`plan_line`] what it would do, [`service`] what became of each
-//! service, [`step`] of its hooks and tasks. [`ledger`] knows what was written before.
+//! [`status`] renders what is written on its commit: `plan_line` what it would do, `service` what became of each
+//! service, `step` of its hooks and tasks. [`ledger`] knows what was written before.
 
 mod delivery;
 pub mod ledger;

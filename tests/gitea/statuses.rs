@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use launchway::clock::SystemClock;
-use launchway::error::{Class, Failure};
 use launchway::forge::address::RepositoryAddress;
 use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use launchway::forge::{Refusal, StatusWriter};
@@ -41,7 +40,7 @@ impl Writer {
         std::fs::write(self.folder.path().join("token"), token).unwrap();
     }
 
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Failure> {
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
         self.writer.write(statuses).await
     }
 }
