@@ -5,7 +5,7 @@ use std::process::{Output, Stdio};
 
 use serde_json::Value;
 
-use crate::support::daemon::{World, complaint, eventually, sleeper};
+use crate::support::daemon::{BY_HAND, World, complaint, eventually, sleeper};
 
 const ROUNDS: usize = 20;
 
@@ -112,19 +112,6 @@ fn a_push_has_the_last_word_over_a_rollout_asked_for_at_the_same_time() {
         assert_eq!(config["attempted"], Value::Null, "round {round}: {config:#}");
     }
 }
-
-const BY_HAND: &str = "\
-apiVersion: spec.keptn.sh/0.2.3
-kind: Shipyard
-metadata: {name: shop}
-spec:
-  stages:
-  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-  - name: production
-    sequences:
-    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}
-  - {name: spare, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-";
 
 #[test]
 fn what_is_triggered_while_its_repository_goes_down_does_not_run_on() {

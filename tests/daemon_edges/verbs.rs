@@ -2,20 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::daemon::{World, complaint, eventually, hook, sleeper};
-
-const BY_HAND: &str = "\
-apiVersion: spec.keptn.sh/0.2.3
-kind: Shipyard
-metadata: {name: shop}
-spec:
-  stages:
-  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-  - name: production
-    sequences:
-    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}
-  - {name: spare, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
-";
+use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, sleeper};
 
 fn web(version: &str) -> String {
     sleeper("web", "type: Recreate", version)

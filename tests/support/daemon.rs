@@ -15,6 +15,20 @@ use serde_json::Value;
 
 use crate::support::git::GitFixture;
 
+/// Two stages that follow each other, and one that a person starts.
+pub(crate) const BY_HAND: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}
+  - {name: spare, sequences: [{name: delivery, tasks: [{name: deployment}]}]}
+";
+
 /// Long, because machines that run tests are busy.
 const PATIENCE: Duration = Duration::from_secs(90);
 
