@@ -1,7 +1,10 @@
 //! What is applied, and what becomes of it.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
+use std::sync::Barrier;
+use std::thread;
 
 use launchway::error::Class;
 use launchway::model::pod::Scalar;
@@ -32,6 +35,21 @@ fn a_service_keeps_its_address_when_everything_else_is_gone() {
     let after = open(world.root.path()).apply(&spec).unwrap();
     assert_eq!((after.address, after.problem), (address.ip(), None));
     TcpStream::connect(address).unwrap();
+}
+
+#[test]
+fn launchways_that_start_at_the_same_time_do_not_meet_at_one_address() {
+    let (worlds, port) = ([(); 6].map(|()| World::new()), unused_port());
+    let start = Barrier::new(worlds.len());
+    let apply = |world: &World| {
+        start.wait();
+        world.apply(&spec("web", &[port])).ip()
+    };
+    let addresses: BTreeSet<IpAddr> = thread::scope(|scope| {
+        let applying: Vec<_> = worlds.iter().map(|world| scope.spawn(|| apply(world))).collect();
+        applying.into_iter().map(|applied| applied.join().unwrap()).collect()
+    });
+    assert_eq!(addresses.len(), worlds.len(), "{addresses:?}");
 }
 
 #[test]

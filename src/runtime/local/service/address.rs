@@ -14,15 +14,16 @@ fn candidates(namespace: &str, name: &str) -> impl Iterator<Item = Ipv4Addr> {
     (0..CANDIDATES).map(move |step| spread(start.wrapping_add(step.wrapping_mul(0x9E37_79B1))))
 }
 
-/// Chooses a free address: not taken by another service, and `usable` on this machine.
-pub(super) fn choose(
+/// Chooses a free address, not taken by another service, that `claim` could get on this machine; with what it got.
+pub(super) fn choose<T: Default>(
     namespace: &str,
     name: &str,
     taken: &BTreeSet<Ipv4Addr>,
-    usable: impl Fn(Ipv4Addr) -> bool,
-) -> Option<Ipv4Addr> {
+    claim: impl Fn(Ipv4Addr) -> Option<T>,
+) -> Option<(Ipv4Addr, T)> {
     let free: Vec<_> = candidates(namespace, name).filter(|address| !taken.contains(address)).collect();
-    free.iter().find(|address| usable(**address)).or(free.first()).copied()
+    let claimed = free.iter().find_map(|address| Some((*address, claim(*address)?)));
+    claimed.or_else(|| Some((*free.first()?, T::default())))
 }
 
 /// Maps a number to an address; every address is about equally likely.
@@ -45,23 +46,27 @@ mod tests {
     #[test]
     fn the_address_follows_from_the_name_and_never_changes() {
         let none = BTreeSet::new();
-        let address = choose("shop-dev", "web", &none, |_| true).unwrap();
+        let chosen = |namespace| choose(namespace, "web", &none, |_| Some(())).unwrap().0;
+        let address = chosen("shop-dev");
         assert_eq!(address.to_string(), "127.203.53.61", "an address that was once given must stay");
-        assert_ne!(choose("shop-production", "web", &none, |_| true), Some(address));
+        assert_ne!(chosen("shop-production"), address);
     }
 
     #[test]
     fn a_taken_or_unusable_address_is_passed_over() {
-        let first = choose("ns", "a", &BTreeSet::new(), |_| true).unwrap();
-        let second = choose("ns", "a", &BTreeSet::from([first]), |_| true).unwrap();
+        let claim = |address: Ipv4Addr| Some(vec![address]);
+        let (first, claimed) = choose("ns", "a", &BTreeSet::new(), claim).unwrap();
+        let (second, _) = choose("ns", "a", &BTreeSet::from([first]), claim).unwrap();
         assert_ne!(first, second);
-        assert_eq!(choose("ns", "a", &BTreeSet::new(), |address| address != first), Some(second));
+        assert_eq!(claimed, [first], "what was got comes along");
+        let others = |address| claim(address).filter(|_| address != first);
+        assert_eq!(choose("ns", "a", &BTreeSet::new(), others), Some((second, vec![second])));
     }
 
     #[test]
     fn if_nothing_is_usable_the_first_free_one_is_taken() {
-        let first = choose("ns", "a", &BTreeSet::new(), |_| true);
-        assert_eq!(choose("ns", "a", &BTreeSet::new(), |_| false), first);
+        let first = choose("ns", "a", &BTreeSet::new(), |_| Some(()));
+        assert_eq!(choose("ns", "a", &BTreeSet::new(), |_| None), first);
     }
 
     proptest! {

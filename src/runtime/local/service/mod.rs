@@ -34,6 +34,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
 use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
+use self::sockets::Sockets;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace};
 use crate::runtime::local::host::files::{self, Durability};
@@ -111,9 +112,12 @@ impl Services {
         let record = {
             let mut state = self.state();
             state.reap();
-            let record = self.write_record(&dir, spec)?;
+            let (record, claimed) = self.write_record(&dir, spec)?;
             state.write_endpoints(&dir, spec)?;
-            self.wake_shim(&mut state, &dir)?;
+            match claimed {
+                Some(sockets) => self.start_shim(&mut state, &dir, Some(&sockets))?,
+                None => self.wake_shim(&mut state, &dir)?,
+            }
             record
         };
         let followed = self.is_followed(&dir, record.generation);
@@ -130,7 +134,7 @@ impl Services {
         wait_until(FOLLOW, || {
             if told.elapsed() > START && !is_alive(dir) {
                 // If it cannot be started, the time runs out and the problem says where to look.
-                self.start_shim(&mut self.state(), dir).ok();
+                self.start_shim(&mut self.state(), dir, None).ok();
                 told = Instant::now();
             }
             status(dir).is_some_and(|status| status.generation >= generation)
@@ -184,7 +188,7 @@ impl Services {
             let Some(record) = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)? else { continue };
             state.write_endpoints(&dir, &record.spec)?;
             if !is_alive(&dir) && !dir.is_stopped() {
-                self.start_shim(&mut state, &dir)?;
+                self.start_shim(&mut state, &dir, None)?;
             }
         }
         Ok(())
@@ -198,30 +202,34 @@ impl Services {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Writes down what is wanted, if it is not written yet. A service keeps the address that it once got.
-    fn write_record(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<ServiceRecord> {
+    /// Writes down what is wanted, if it is not written yet. A service keeps the address that it once got; a new one
+    /// comes with the sockets that claim it.
+    fn write_record(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<(ServiceRecord, Option<Sockets>)> {
         let failed = || format!("cannot write down service `{}/{}`", spec.namespace, spec.name);
         fs::create_dir_all(dir.path()).or_transient(failed)?;
         files::remove_if_there(&dir.stop()).or_transient(failed)?;
         let before = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)?;
-        let record = match before {
-            Some(record) if record.spec == *spec => return Ok(record),
+        let (record, claimed) = match before {
+            Some(record) if record.spec == *spec => return Ok((record, None)),
             Some(record) => {
-                ServiceRecord { generation: record.generation + 1, spec: spec.clone(), address: record.address }
+                let (generation, address) = (record.generation + 1, record.address);
+                (ServiceRecord { generation, spec: spec.clone(), address }, None)
             }
-            None => ServiceRecord { generation: 1, spec: spec.clone(), address: self.new_address(spec)? },
+            None => {
+                let (address, sockets) = self.claim_address(spec)?;
+                (ServiceRecord { generation: 1, spec: spec.clone(), address }, Some(sockets))
+            }
         };
         dir.write(&dir.record(), &record, Durability::Durable).or_transient(failed)?;
-        Ok(record)
+        Ok((record, claimed))
     }
 
-    fn new_address(&self, spec: &ServiceSpec) -> Result<Ipv4Addr> {
+    /// A new address with the sockets that listen there. They are never let go of until the shim has them: another
+    /// launchway on this machine, which has the same names, would take the address in between.
+    fn claim_address(&self, spec: &ServiceSpec) -> Result<(Ipv4Addr, Sockets)> {
         let taken = self.addresses().or_transient(|| "cannot list the addresses of services".into())?;
-        let usable = |address| {
-            let in_use = |error: io::Error| error.kind() == io::ErrorKind::AddrInUse;
-            !spec.ports.iter().any(|port| sockets::listen(address, port.port).is_err_and(in_use))
-        };
-        address::choose(spec.namespace.as_str(), &spec.name, &taken, usable)
+        let claim = |address| ports::claim(address, spec);
+        address::choose(spec.namespace.as_str(), &spec.name, &taken, claim)
             .ok_or_else(|| Failure::stalled("no free address for a service").hint("remove services that are not used"))
     }
 
@@ -240,13 +248,15 @@ impl Services {
         if signal_shim(dir, Signal::HUP) {
             return Ok(());
         }
-        self.start_shim(state, dir)
+        self.start_shim(state, dir, None)
     }
 
-    fn start_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
+    /// Starts a shim, which takes over the sockets that it is given.
+    fn start_shim(&self, state: &mut State, dir: &ServiceDir, sockets: Option<&Sockets>) -> Result<()> {
         let program = self.program.path();
         let failed = || format!("cannot start `{}`", program.display());
-        state.shims.push(shim::spawn(program, dir, None).or_transient(failed)?);
+        let passed = sockets.map(sockets::sent).transpose().or_transient(failed)?;
+        state.shims.push(shim::spawn(program, dir, passed).or_transient(failed)?);
         Ok(())
     }
 }

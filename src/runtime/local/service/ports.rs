@@ -1,9 +1,25 @@
 //! Which of a service's ports are listened on, and why others are not.
 
 use std::io;
+use std::net::Ipv4Addr;
 
 use super::record::ServiceRecord;
 use super::sockets::{self, Sockets};
+use crate::runtime::ServiceSpec;
+
+/// Listens at an address on all ports of a service; nothing, if somebody else has one of them. A port that cannot be had
+/// anywhere is left out: the shim says why.
+pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Sockets> {
+    let mut claimed = Sockets::new();
+    for port in spec.ports.iter().map(|port| port.port) {
+        match sockets::listen(address, port) {
+            Ok(socket) => drop(claimed.insert(port, socket)),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => return None,
+            Err(_) => {}
+        }
+    }
+    Some(claimed)
+}
 
 /// Closes and opens sockets until they are what is wanted; returns what stands in the way.
 pub(super) fn follow_ports(sockets: &mut Sockets, record: &ServiceRecord) -> Vec<String> {
@@ -47,8 +63,7 @@ mod tests {
     use super::*;
     use crate::model::ids::Namespace;
     use crate::model::pod::Scalar;
-    use crate::runtime::{ServicePort, ServiceSpec};
-    use std::net::Ipv4Addr;
+    use crate::runtime::ServicePort;
 
     fn record(ports: &[u16]) -> ServiceRecord {
         let port = |port: &u16| ServicePort { name: None, port: *port, target_port: Scalar::Number(1), protocol: None };

@@ -33,7 +33,8 @@ const LOCK_PATIENCE: Duration = Duration::from_secs(5);
 /// How long a proxy may take to let go of its sockets.
 const RELEASE_PATIENCE: Duration = Duration::from_secs(2);
 
-/// Runs until the service is stopped. `adopt`: the sockets come from a proxy whose shim died.
+/// Runs until the service is stopped. `adopt`: the sockets come from the daemon that claimed the address, or from a proxy
+/// whose shim died.
 pub(super) fn run(dir: ServiceDir, adopt: bool) -> ExitCode {
     match Shim::start(dir, adopt) {
         Ok(Some(shim)) => shim.supervise(),
@@ -78,7 +79,7 @@ struct Shim {
     dir: ServiceDir,
     _lock: File,
     signals: Signals,
-    /// The proxy that sockets were adopted from; it waits for an answer.
+    /// Who sockets were adopted from; a proxy waits for an answer.
     adopted_from: Option<OwnedFd>,
     sockets: Sockets,
     status: ShimStatus,
@@ -160,10 +161,12 @@ impl Shim {
         self.relieve();
     }
 
-    /// Tells the proxy that the sockets came from that another one has them now.
+    /// Tells the proxy that the sockets came from that another one has them now. Whoever is gone need not be told.
     fn relieve(&mut self) {
         let Some(predecessor) = self.adopted_from.take() else { return };
-        if let Err(error) = sockets::send(&predecessor, &Sockets::new()) {
+        if let Err(error) = sockets::send(&predecessor, &Sockets::new())
+            && error.kind() != io::ErrorKind::BrokenPipe
+        {
             complain(&format!("cannot relieve the proxy before this one: {error}"));
         }
     }
@@ -219,7 +222,7 @@ fn lock(dir: &ServiceDir, wait: bool) -> io::Result<Option<File>> {
     }
 }
 
-/// Receives the sockets that a proxy without a shim holds.
+/// Receives the sockets that the daemon or a proxy without a shim has sent.
 fn adopt_sockets() -> io::Result<(Option<OwnedFd>, Sockets)> {
     let channel = sockets::inherited()?;
     let received = sockets::receive(&channel)?.unwrap_or_default();

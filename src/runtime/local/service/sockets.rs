@@ -48,6 +48,13 @@ pub(super) fn send(channel: &OwnedFd, sockets: &Sockets) -> io::Result<()> {
     Ok(())
 }
 
+/// The end of a channel at which a set has arrived.
+pub(super) fn sent(sockets: &Sockets) -> io::Result<OwnedFd> {
+    let (here, there) = channel()?;
+    send(&here, sockets)?;
+    Ok(there)
+}
+
 /// Receives a set; `None` if the other end is closed.
 pub(super) fn receive(channel: impl AsFd) -> io::Result<Option<Sockets>> {
     let mut ports = [0; 8 * MAX_PORTS];
@@ -92,6 +99,15 @@ mod tests {
             assert_eq!(received.len(), count);
             assert!(received.iter().all(|(number, socket)| port(socket) == *number));
         }
+    }
+
+    #[test]
+    fn what_was_sent_arrives_although_the_sender_is_gone() {
+        let socket = listen(Ipv4Addr::LOCALHOST, 0).unwrap();
+        let port = socket.local_addr().unwrap().port();
+        let there = sent(&Sockets::from([(port, socket)])).unwrap();
+        assert!(receive(&there).unwrap().unwrap().contains_key(&port));
+        assert!(receive(&there).unwrap().is_none());
     }
 
     #[test]
