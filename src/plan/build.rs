@@ -13,7 +13,8 @@ use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition}
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
-use crate::plan::{config_change, diff::diff, order as stage_order, prune};
+use crate::plan::prune::Prune;
+use crate::plan::{config_change, diff::diff, order as stage_order};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -130,21 +131,21 @@ pub fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
 fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<(), Refusal> {
     let declared: BTreeMap<&StageName, &StageContent> =
         project.stages.iter().map(|stage| (&stage.name, stage)).collect();
-    let mut gone = Vec::new();
-    let mut owned = 0;
+    let declares_nothing = project.stages.iter().all(|stage| stage.objects.is_empty());
+    let mut prune = Prune { declares_nothing, ..Prune::default() };
     for (name, seen) in applied {
         let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
         let stays = |key: &&ObjectKey| {
             declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
         };
-        owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
+        prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
         let differing = differing(declared.get(name).copied(), &seen.digests);
-        gone.extend(differing.iter().filter(|key| !stays(key)).cloned());
+        prune.gone.extend(differing.iter().filter(|key| !stays(key)).cloned());
     }
-    if revision.prune_allowed || prune::allowed(gone.len(), owned) {
+    if revision.prune_allowed || prune.is_allowed() {
         return Ok(());
     }
-    Err(Refusal { reason: prune::refusal(&gone, owned, revision.commit.short()) })
+    Err(Refusal { reason: prune.refusal(revision.commit.short()) })
 }
 
 /// The stages before one, nearest first.
