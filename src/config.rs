@@ -15,6 +15,7 @@ use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
 use crate::model::object::Location;
+use crate::model::run::TaskLimits;
 use crate::secret::SecretSource;
 use crate::trigger::schedule::Schedule;
 
@@ -151,15 +152,16 @@ pub enum ForgeKind {
 /// How long tasks of sequences may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SequenceSettings {
-    /// Until somebody starts a task.
+    /// Until the pod of a task is started.
     pub task_start_timeout: Duration,
-    /// From its start to its end.
+    /// From then on to its end, unless the task says otherwise.
     pub task_timeout: Duration,
 }
 
 impl Default for SequenceSettings {
     fn default() -> Self {
-        Self { task_start_timeout: Duration::from_secs(600), task_timeout: Duration::from_secs(3600) }
+        let TaskLimits { start, run } = TaskLimits::default();
+        Self { task_start_timeout: start, task_timeout: run }
     }
 }
 

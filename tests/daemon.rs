@@ -15,6 +15,7 @@ mod daemon_edges {
     mod bad_input;
     mod full_disk;
     mod many;
+    mod orders;
     mod rules;
     mod survival;
     mod thread;

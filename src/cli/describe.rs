@@ -60,6 +60,10 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         (Some(ready), Some(current)) => format!("{} wanted, {current} there, {ready} ready", config.desired),
         _ => format!("{} wanted", config.desired),
     };
+    let pods = match &config.scaled_by {
+        Some(by) => format!("{pods}; scaled by {by} until Git asks for another number"),
+        None => pods,
+    };
     let serving = config
         .serving
         .as_ref()

@@ -8,6 +8,7 @@ use super::get;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target::{ConfigName, Target};
 use crate::error::Failure;
+use crate::model::ids::ConfigKey;
 use crate::server::view::{EventView, List, RunDetail};
 
 /// Show what runs were told, oldest first
@@ -16,7 +17,7 @@ use crate::server::view::{EventView, List, RunDetail};
     after_help = "Examples:\n  launchway events\n  launchway events run/shop/dev/web-3\n  launchway events dc/web -s dev"
 )]
 pub(super) struct Arguments {
-    /// Only of this run, as `run/ID`, or of the latest version of a deployment config, as `dc/NAME`
+    /// Only of this run, as `run/ID`, or of a deployment config and its latest version, as `dc/NAME`
     #[arg(value_name = "TARGET")]
     target: Option<Target>,
     /// Only after this number
@@ -29,29 +30,36 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_read(global).await?;
-    let run = match &arguments.target {
-        Some(target) => Some(run_of(target, &client, global).await?),
-        None => None,
+    let runs = match &arguments.target {
+        Some(target) => runs_of(target, &client, global).await?.into_iter().map(Some).collect(),
+        None => vec![None],
     };
     let (after, limit) = (arguments.after.to_string(), arguments.limit.to_string());
-    let parameters = [("run", run.as_deref()), ("after", Some(after.as_str())), ("limit", Some(limit.as_str()))];
-    let list: List<EventView> = client.get("events", &parameters).await?;
+    let mut list = List::<EventView> { items: Vec::new() };
+    for run in &runs {
+        let parameters = [("run", run.as_deref()), ("after", Some(after.as_str())), ("limit", Some(limit.as_str()))];
+        list.items.extend(client.get::<List<EventView>>("events", &parameters).await?.items);
+    }
+    list.items.sort_by_key(|event| event.number);
+    list.items.truncate(usize::try_from(arguments.limit).unwrap_or(usize::MAX));
     output.show(&list, get::events)?;
     Ok(Exit::Good)
 }
 
-/// The run whose events are meant, which must be there.
-async fn run_of(target: &Target, client: &Client, global: &Global) -> Outcome<String> {
+/// Under what the events are remembered that are meant; a run must be there.
+async fn runs_of(target: &Target, client: &Client, global: &Global) -> Outcome<Vec<String>> {
     match target {
         Target::Run(id) => {
             let detail: RunDetail = client.get(&format!("runs/{id}"), &[]).await?;
-            Ok(detail.run.id)
+            Ok(vec![detail.run.id])
         }
         Target::Config(name) => {
             let config = ConfigName(name.clone()).find(client, global).await?;
+            let (project, stage) = (config.project.as_str().into(), config.stage.as_str().into());
+            let key = ConfigKey { project, stage, name: config.name };
             let latest = config.attempted.or(config.serving);
             let none = || Complaint::failed(Failure::waiting(format!("`{name}` was never deployed")));
-            latest.map(|version| version.run).ok_or_else(none)
+            Ok(vec![latest.ok_or_else(none)?.run, key.events().to_string()])
         }
         Target::Revision(_) | Target::Pod(_) => {
             let failure = Failure::stalled("only runs and deployment configs have events");

@@ -56,6 +56,18 @@ fn versions(rows: &List<HistoryRow>) -> String {
             row.ended_at.as_deref().map(|ended| between(&row.created_at, ended)).unwrap_or_default(),
             row.message.clone(),
         ]);
+        for scaling in &row.scalings {
+            let (version, what) = (row.version.to_string(), scaling.message());
+            table.row([
+                version,
+                "Scaled".to_owned(),
+                what,
+                String::new(),
+                age(&scaling.at),
+                String::new(),
+                String::new(),
+            ]);
+        }
     }
     table.render("No rollout history found.")
 }

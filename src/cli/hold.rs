@@ -69,7 +69,7 @@ pub(super) async fn release(arguments: &Release, global: &Global, output: &mut O
     let ids = if arguments.all {
         let holds: List<HoldView> = client.get("holds", &[]).await?;
         // What a file pauses is the file's to lift.
-        holds.items.into_iter().filter(|hold| hold.kind == "hold").map(|hold| hold.id).collect()
+        holds.items.into_iter().filter(|hold| hold.kind != "paused").map(|hold| hold.id).collect()
     } else {
         arguments.holds.clone()
     };

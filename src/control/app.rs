@@ -28,6 +28,7 @@ use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
 use crate::model::ids::RepositoryName;
 use crate::model::pod::PodPhase;
+use crate::model::run::TaskLimits;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
@@ -202,7 +203,8 @@ fn assemble(
     for repository in &settings.repositories {
         runtime.allow(repository.name.clone(), allowed(repository)?);
     }
-    let driver = Driver::new(store, clock, ids);
+    let limits = TaskLimits { start: settings.sequences.task_start_timeout, run: settings.sequences.task_timeout };
+    let driver = Driver::new(store, clock, ids).with_limits(limits);
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
     Ok(Parts { driver, runtime, reporter, trees, state })
 }

@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::deployment::apply;
+use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue::{self, Asked};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
-use crate::manifest::digest;
 use crate::model::event::Event;
-use crate::model::hold::{Hold, HoldScope, ProjectHolds};
-use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
-use crate::model::run::{DeploymentRun, Phase, Run, SequenceRun, SequenceState};
+use crate::model::run::{DeploymentRun, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::Shipyard;
-use crate::model::state::{Attempt, ConfigState};
+use crate::model::state::{Attempt, ConfigState, Scaled};
+use crate::model::transaction::Write;
 
 /// The sequence of one task that carries out what a person asked for a single deployment config.
 const BY_HAND: &str = "rollout";
@@ -67,12 +67,12 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
         .hint(retry_hint(transition.records, &state)?)
         .into());
     };
-    refuse_if_held(transition.records, &service_of(&state))?;
+    holds::refuse(transition.records, &service_of(&state))?;
     refuse_if_queued(transition.records, &state)?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
     let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
-    let again = rerun(transition, &delivery, format!("retried by {by}"))?;
+    let again = rerun(transition, &delivery, by)?;
     transition.start(again)?;
     Ok(version)
 }
@@ -119,7 +119,8 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
 }
 
 /// The same sequence once more, in which every failed version is attempted again and everything else is as it is now.
-fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String) -> Result<SequenceRun, Undecided> {
+fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
+    let cause = format!("retried by {by}");
     let mut changes = Vec::new();
     for change in &delivery.changes {
         let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
@@ -133,7 +134,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
                 key: change.key.clone(),
                 decision: Decision::Deploy,
                 reasons: Vec::new(),
-                cause: "retry".into(),
+                cause: cause.clone(),
                 object: Some(object.clone()),
                 retry: Some(attempt.version.number),
             });
@@ -152,6 +153,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
             commit,
             plan,
             cause,
+            by: Some(by.to_owned()),
             is_rollback,
             forced: None,
             sequence,
@@ -169,7 +171,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, cause: String)
 pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    refuse_if_held(transition.records, &service_of(&state))?;
+    holds::refuse(transition.records, &service_of(&state))?;
     refuse_if_busy(transition.records, &state)?;
     refuse_if_queued(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
@@ -180,102 +182,27 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     refuse_if_waiting(transition.records, &state)?;
     let (commit, object) = (state.declared_on.clone(), state.object.clone());
     let cause = format!("manual change by {by}");
-    let run = by_hand(transition, &state, commit, object, cause, false)?;
+    let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: false })?;
     transition.start(run)?;
     Ok(state.latest_version + 1)
 }
 
-/// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
-/// it; says which version is restored.
+/// Changes the number of replicas until a revision declares another one: at once, also during a rollout. Only a hold of a
+/// person's stops it, because nothing else is changed.
 ///
 /// # Errors
-/// If there is no such version.
-pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
+/// If there is no such deployment config, or a person holds it.
+pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32, by: &str) -> Result<(), Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    refuse_if_busy(transition.records, &state)?;
-    let target = match to {
-        Some(version) => version,
-        None => last_complete_before(transition.records, &state)?,
-    };
-    let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
-    let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
-    let template = earlier.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
-    let mut object = Object::clone(&state.object);
-    if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
-        spec.insert("template".into(), template);
-    }
-    object.digest = digest::of(&object.content);
-    let cause = format!("rollback to version {target} by {by}");
-    // What it deploys is the earlier revision's, and so is its result.
-    let run = by_hand(transition, &state, earlier.commit, object.into(), cause, true)?;
-    transition.start(run)?;
-    let scope = HoldScope {
-        project: config.project.clone(),
-        stage: Some(config.stage.clone()),
-        service: Some(state.service.clone()),
-    };
-    let name = &config.name;
-    let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");
-    place_hold(transition, scope, reason, by)?;
-    Ok(target)
-}
-
-fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, Undecided> {
-    let serving = state.serving.as_ref().map(|serving| serving.number);
-    if let (Some(serving), Some(_)) = (serving, &state.attempted) {
-        return Ok(serving); // the latest one failed: what serves is what to go back to
-    }
-    for version in (1..=state.latest_version).rev().filter(|version| Some(*version) != serving) {
-        if deployment(records, &state.key, version)?.is_some_and(|run| run.phase == Phase::Complete) {
-            return Ok(version);
-        }
-    }
-    Err(Failure::stalled(format!("no previous deployment exists for `{}`", state.key.name)).into())
-}
-
-/// Changes the number of replicas until a revision declares another one.
-///
-/// # Errors
-/// If there is no such deployment config.
-pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32) -> Result<(), Undecided> {
-    let state = config_state(transition.records, config)?;
-    refuse_if_down(transition.records, &state)?;
+    holds::refuse_by_a_persons(transition.records, &service_of(&state))?;
+    let (version, from) = (state.wanted.version(), state.wanted.replicas);
     if let Some(state) = transition.records.configs.get_mut(config)? {
-        state.scaled = Some(replicas);
+        state.scaled = Some(Scaled { replicas, by: by.to_owned(), at: transition.now });
         state.wanted.replicas = replicas;
     }
-    Ok(())
-}
-
-/// Places a hold.
-///
-/// # Errors
-/// If something must be read first.
-pub fn place_hold(
-    transition: &mut Transition<'_>,
-    scope: HoldScope,
-    reason: String,
-    by: &str,
-) -> Result<Hold, Undecided> {
-    let project = scope.project.clone();
-    let id = HoldId::new(transition.records.fresh_id()?);
-    let hold = Hold { id, scope, reason, by: by.to_owned(), since: transition.now };
-    let holds = transition.records.holds.get(&project)?.cloned();
-    let mut holds = holds.unwrap_or_else(|| ProjectHolds { project: project.clone(), holds: Vec::new() });
-    holds.holds.push(hold.clone());
-    transition.records.holds.put(&project, Some(holds))?;
-    Ok(hold)
-}
-
-/// Lifts holds of a project; who waited for them is examined by whoever asked for this.
-///
-/// # Errors
-/// If something must be read first.
-pub fn release(transition: &mut Transition<'_>, project: &ProjectName, ids: &[HoldId]) -> Result<(), Undecided> {
-    if let Some(holds) = transition.records.holds.get_mut(project)? {
-        holds.holds.retain(|hold| !ids.contains(&hold.id));
-    }
+    let event = Box::new(Event::Scaled { version, from, to: replicas, by: by.to_owned() });
+    transition.write(Write::Event { run: config.events(), at: transition.now, event });
     Ok(())
 }
 
@@ -316,7 +243,8 @@ pub fn bring_up(
     Ok(true)
 }
 
-fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+/// Nothing is accepted that cannot happen.
+pub(in crate::engine) fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
     match records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down) {
         true => Err(is_down(&state.repository).into()),
         false => Ok(()),
@@ -327,15 +255,6 @@ fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecide
 pub fn is_down(repository: &RepositoryName) -> Failure {
     Failure::stalled(format!("repository `{repository}` is down"))
         .hint(format!("`launchway sync {repository} --up` brings it back; without a daemon, `launchway up`"))
-}
-
-/// Under a hold, nothing is started by hand either.
-pub(in crate::engine) fn refuse_if_held(records: &Records, service: &ServiceKey) -> Result<(), Undecided> {
-    let holds = records.holds.get(&service.project)?;
-    let covers = |hold: &&Hold| hold.scope.covers(&service.project, &service.stage, &service.service);
-    let Some(hold) = holds.and_then(|holds| holds.holds.iter().find(covers)) else { return Ok(()) };
-    let message = format!("held by {}: {}", hold.by, hold.reason);
-    Err(Failure::stalled(message).hint(format!("`launchway release {}` lifts the hold", hold.id)).into())
 }
 
 fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
@@ -375,15 +294,27 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     Err(Failure::stalled(message).hint(hint).into())
 }
 
+/// What a person wants to be deployed of a single deployment config.
+pub(in crate::engine) struct ByHand<'a> {
+    /// Whose revision it is.
+    pub commit: CommitId,
+    /// What.
+    pub object: Arc<Object>,
+    /// Why, for people.
+    pub cause: String,
+    /// Who.
+    pub by: &'a str,
+    /// Whether it goes back to what ran before.
+    pub is_rollback: bool,
+}
+
 /// A sequence run of one deployment task for a single deployment config.
-fn by_hand(
+pub(in crate::engine) fn by_hand(
     transition: &mut Transition<'_>,
     state: &ConfigState,
-    commit: CommitId,
-    object: Arc<Object>,
-    cause: String,
-    is_rollback: bool,
+    asked: ByHand<'_>,
 ) -> Result<SequenceRun, Undecided> {
+    let ByHand { commit, object, cause, by, is_rollback } = asked;
     let implicit = Shipyard::implicit().stages.into_iter().next().and_then(|stage| stage.sequences.into_iter().next());
     let mut sequence = implicit.ok_or_else(|| Failure::stalled("there is no implicit sequence"))?;
     sequence.name = BY_HAND.into();
@@ -405,6 +336,7 @@ fn by_hand(
             commit,
             plan: None,
             cause,
+            by: Some(by.to_owned()),
             is_rollback,
             forced: None,
             sequence,
@@ -415,19 +347,26 @@ fn by_hand(
     )
 }
 
-fn service_of(state: &ConfigState) -> ServiceKey {
+/// The service that a deployment config is delivered with.
+pub(in crate::engine) fn service_of(state: &ConfigState) -> ServiceKey {
     let ConfigKey { project, stage, .. } = state.key.clone();
     ServiceKey { project, stage, service: state.service.clone() }
 }
 
-fn config_state(records: &Records, config: &ConfigKey) -> Result<ConfigState, Undecided> {
+/// What is remembered of a deployment config, which must be there.
+pub(in crate::engine) fn config_state(records: &Records, config: &ConfigKey) -> Result<ConfigState, Undecided> {
     let state = records.configs.get(config)?.cloned();
     let missing =
         || Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage));
     Ok(state.ok_or_else(missing)?)
 }
 
-fn deployment(records: &Records, config: &ConfigKey, version: u32) -> Result<Option<DeploymentRun>, Undecided> {
+/// A version of a deployment config, if history knows it.
+pub(in crate::engine) fn deployment(
+    records: &Records,
+    config: &ConfigKey,
+    version: u32,
+) -> Result<Option<DeploymentRun>, Undecided> {
     let id: RunId = config.deployment(version);
     Ok(match records.runs.get(&id)? {
         Some(Run::Deployment(run)) => Some((**run).clone()),

@@ -7,8 +7,10 @@
 pub mod by_hand;
 pub mod deployment;
 pub mod given_up;
+pub mod holds;
 pub mod lifecycle;
 pub mod records;
+pub mod rollback;
 pub mod sequence;
 pub mod sync;
 pub mod transition;

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::by_hand::{is_down, refuse_if_held};
+use crate::engine::by_hand::is_down;
+use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
@@ -116,7 +117,7 @@ pub fn trigger(
     let cause = format!("triggered by {}", asked.by);
     if let (Some(service), Some(project)) = (asked.service, &state.project) {
         let (project, stage) = (project.clone(), asked.stage.clone());
-        refuse_if_held(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
+        holds::refuse(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
         let seen = applied.entry(asked.stage.clone()).or_default();
         seen.not_passed.insert(service.clone(), cause.clone());
     }
@@ -133,9 +134,9 @@ pub fn trigger(
             None => queue::due_delivery(records, now, &plan, stage, part, cause.clone())?,
         };
         let Some(run) = run else { continue };
-        refuse_if_held(transition.records, &run.service)?;
+        holds::refuse(transition.records, &run.service)?;
         runs.push(run.id.clone());
-        transition.start(SequenceRun { forced, ..run })?;
+        transition.start(SequenceRun { by: Some(asked.by.to_owned()), forced, ..run })?;
     }
     if runs.is_empty() && asked.service.is_some() {
         return Err(Failure::stalled("a delivery of what is declared is under way already").into());

@@ -14,7 +14,7 @@ use crate::model::ids::{
 };
 use crate::model::outcome::Verdict;
 use crate::model::plan::Plan;
-use crate::model::run::{Run, RunKind, SequenceRun};
+use crate::model::run::{Run, RunKind, SequenceRun, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{RevisionResult, Wanted};
 use crate::model::time::Timestamp;
@@ -61,6 +61,7 @@ pub struct Transition<'a> {
     pub records: &'a mut Records,
     /// The time.
     pub now: Timestamp,
+    limits: TaskLimits,
     slots: BTreeSet<ServiceKey>,
     told: VecDeque<(RunId, Event)>,
     writes: Vec<Write>,
@@ -75,11 +76,12 @@ pub struct Outcome {
 }
 
 impl<'a> Transition<'a> {
-    /// Nothing was decided yet.
-    pub fn new(records: &'a mut Records, now: Timestamp) -> Self {
+    /// Nothing was decided yet. `limits` are those of runs that start.
+    pub fn new(records: &'a mut Records, now: Timestamp, limits: TaskLimits) -> Self {
         Self {
             records,
             now,
+            limits,
             slots: BTreeSet::new(),
             told: VecDeque::new(),
             writes: Vec::new(),
@@ -181,11 +183,17 @@ impl<'a> Transition<'a> {
     /// # Errors
     /// If something must be read first.
     pub fn start(&mut self, run: SequenceRun) -> Result<(), Undecided> {
+        let cause = match &run.forced {
+            Some(forced) => format!("{}, forced by {forced}", run.cause),
+            None => run.cause.clone(),
+        };
+        let event = Box::new(Event::Queued { cause });
+        self.writes.push(Write::Event { run: run.id.clone(), at: self.now, event });
         let slot = self.records.slots.get(&run.service)?.cloned();
         let mut slot = slot.unwrap_or_else(|| SlotState::free(run.service.clone()));
         slot.waiting.push(run.id.clone());
         self.records.slots.put(&run.service, Some(slot))?;
-        self.put_run(Run::Sequence(Box::new(run)))
+        self.put_run(Run::Sequence(Box::new(SequenceRun { limits: self.limits, ..run })))
     }
 
     /// What has become of a run, or a new one.

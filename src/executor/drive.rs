@@ -14,7 +14,7 @@ use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
-use crate::model::run::Run;
+use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
 use crate::report::status::stage_context;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
@@ -40,6 +40,7 @@ pub struct Driver {
     pub metrics: Arc<Metrics>,
     /// Who is asked for reports when a revision has news.
     pub writers: Arc<WriterLanes>,
+    limits: TaskLimits,
     fenced: CancellationToken,
     touched: broadcast::Sender<Touched>,
 }
@@ -55,7 +56,13 @@ impl Driver {
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
         let (writers, fenced) = (Arc::default(), CancellationToken::new());
-        Self { store, clock, ids, metrics, writers, fenced, touched }
+        Self { store, clock, ids, metrics, writers, limits: TaskLimits::default(), fenced, touched }
+    }
+
+    /// With how long the tasks of sequences that it starts may take.
+    #[must_use]
+    pub fn with_limits(self, limits: TaskLimits) -> Self {
+        Self { limits, ..self }
     }
 
     /// Cancelled once another process has taken the store over: nothing that this one decides counts any more, so that
@@ -171,7 +178,7 @@ impl Driver {
     ) -> Result<(T, Transaction, Touched)> {
         loop {
             records.forget_changes();
-            let mut transition = Transition::new(records, self.clock.now());
+            let mut transition = Transition::new(records, self.clock.now(), self.limits);
             let decided = decision(&mut transition);
             match decided.and_then(|answer| Ok((answer, transition.propagate()?))) {
                 Ok((answer, outcome)) => {

@@ -66,7 +66,7 @@ impl Performer {
 
     async fn run_pod(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
         match start_pod(&*self.driver.store, &*self.runtime, pod).await {
-            Ok(()) => Ok(Vec::new()),
+            Ok(()) => Ok(vec![Input::Tell(run.clone(), Event::PodStarted { pod: pod.id.name.clone() })]),
             Err(failure) if failure.class() == Class::Stalled => {
                 let (code, message) = (128, failure.one_line());
                 let outcome = PodOutcome::Failed { code, reason: FailureReason::StartError, message };

@@ -14,9 +14,6 @@ use crate::model::ids::{ServiceName, StageName};
 use crate::model::pod::EnvVar;
 use crate::model::project::TaskDefinition;
 
-/// How long one attempt may take unless the task says otherwise.
-pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(3600);
-
 /// Checks a `Task` and reads it; its image is not resolved yet.
 pub(crate) fn settle(value: &mut Value, findings: &mut Findings<'_>) -> Option<TaskDefinition> {
     check(value, &shape::own::TASK, Strictness::Own, findings);
@@ -46,17 +43,17 @@ pub(crate) fn settle(value: &mut Value, findings: &mut Findings<'_>) -> Option<T
     })
 }
 
-fn timeout_seconds(spec: &Value, findings: &mut Findings<'_>) -> u64 {
+fn timeout_seconds(spec: &Value, findings: &mut Findings<'_>) -> Option<u64> {
     let text = text_at(spec, "/timeout");
     if text.is_empty() {
-        return DEFAULT_TIMEOUT.as_secs();
+        return None;
     }
     match duration::parse(text) {
-        Some(timeout) if timeout >= Duration::from_secs(1) => timeout.as_secs(),
+        Some(timeout) if timeout >= Duration::from_secs(1) => Some(timeout.as_secs()),
         _ => {
             let message = format!("`{text}` is not a duration of a second or more");
             findings.error("/spec/timeout", "invalid", message).hint = Some("such as 90s, 10m or 1h30m".to_owned());
-            0
+            None
         }
     }
 }
@@ -93,7 +90,7 @@ mod tests {
         let (task, problems) = settled("{image: 'git:tests'}");
         assert_eq!(problems, [] as [&str; 0]);
         let task = task.expect("it has no errors");
-        assert_eq!((task.timeout_seconds, task.retries, task.command.len()), (3600, 0, 0));
+        assert_eq!((task.timeout_seconds, task.retries, task.command.len()), (None, 0, 0));
     }
 
     #[test]
@@ -104,7 +101,7 @@ mod tests {
         );
         let task = task.expect("it has no errors");
         assert_eq!(task.command, ["sh", "-c", "true"]);
-        assert_eq!((task.timeout_seconds, task.retries), (5400, 2));
+        assert_eq!((task.timeout_seconds, task.retries), (Some(5400), 2));
         assert_eq!(task.env[0].value.as_deref(), Some("b"));
         assert_eq!((task.stages.len(), task.services.len()), (1, 2));
     }

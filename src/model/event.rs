@@ -10,6 +10,11 @@ use super::state::Progress;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", tag = "event")]
 pub enum Event {
+    /// The sequence was started, and enters its slot.
+    Queued {
+        /// By whom or what, for people.
+        cause: String,
+    },
     /// The slot is this sequence's now.
     Admitted,
     /// Why it does not have the slot yet.
@@ -52,6 +57,11 @@ pub enum Event {
         /// Why and what to do; empty once that is over.
         message: String,
     },
+    /// A run-once pod was started.
+    PodStarted {
+        /// Which.
+        pod: PodName,
+    },
     /// A run-once pod ended.
     PodEnded {
         /// Which.
@@ -81,6 +91,17 @@ pub enum Event {
         /// Which.
         timer: Timer,
     },
+    /// A person changed the number of replicas of a deployment config.
+    Scaled {
+        /// The version that had them.
+        version: Option<u32>,
+        /// From so many.
+        from: u32,
+        /// To so many.
+        to: u32,
+        /// Who.
+        by: String,
+    },
 }
 
 /// The timers that runs set; each run has at most one of a kind.
@@ -95,11 +116,13 @@ pub enum Timer {
     Retry,
     /// The pause before a task (`triggeredAfter`) is over.
     Delay,
+    /// The pod of a task should have been started by now.
+    Start,
 }
 
 impl Timer {
     /// All of them.
-    pub const ALL: [Self; 4] = [Self::Deadline, Self::Progress, Self::Retry, Self::Delay];
+    pub const ALL: [Self; 5] = [Self::Deadline, Self::Progress, Self::Retry, Self::Delay, Self::Start];
 
     /// Its word in keys.
     pub fn as_str(self) -> &'static str {
@@ -108,6 +131,7 @@ impl Timer {
             Timer::Progress => "progress",
             Timer::Retry => "retry",
             Timer::Delay => "delay",
+            Timer::Start => "start",
         }
     }
 }

@@ -12,6 +12,8 @@ use super::time::Timestamp;
 pub struct Hold {
     /// Its identity.
     pub id: HoldId,
+    /// What placed it.
+    pub kind: HoldKind,
     /// What it covers.
     pub scope: HoldScope,
     /// Why, for people.
@@ -20,6 +22,26 @@ pub struct Hold {
     pub by: String,
     /// Since when.
     pub since: Timestamp,
+}
+
+/// What places holds. A rollback's keeps Git from undoing it, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum HoldKind {
+    /// A person, who wants nothing to change.
+    Person,
+    /// A rollback, which a person has to release.
+    Rollback,
+}
+
+impl HoldKind {
+    /// Its word in lists.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            HoldKind::Person => "hold",
+            HoldKind::Rollback => "rollback",
+        }
+    }
 }
 
 /// All holds of a project, oldest first: one record, so that whoever goes on because none is in the way meets whoever

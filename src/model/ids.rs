@@ -153,6 +153,11 @@ impl ConfigKey {
     pub fn deployment(&self, version: u32) -> RunId {
         RunId::new(format!("{}/{}/{}-{version}", self.project, self.stage, self.name))
     }
+
+    /// Under what facts are remembered that concern this config and none of its versions' runs.
+    pub fn events(&self) -> RunId {
+        RunId::new(format!("dc/{self}"))
+    }
 }
 
 impl fmt::Display for ConfigKey {

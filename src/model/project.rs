@@ -75,8 +75,9 @@ pub struct TaskDefinition {
     /// Its variables.
     #[serde(default)]
     pub env: Vec<EnvVar>,
-    /// How long one attempt may take, in seconds.
-    pub timeout_seconds: u64,
+    /// How long one attempt may take, in seconds; as the daemon is configured if absent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_seconds: Option<u64>,
     /// How often it runs again after a failure.
     #[serde(default)]
     pub retries: u32,

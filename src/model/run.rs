@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -126,6 +127,9 @@ pub struct SequenceRun {
     pub plan: Option<PlanId>,
     /// What starts it: a push, a person, the stage before.
     pub cause: String,
+    /// The person who started it, if one did.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by: Option<String>,
     /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
     #[serde(default)]
     pub is_rollback: bool,
@@ -142,6 +146,9 @@ pub struct SequenceRun {
     pub changes: Vec<Change>,
     /// How other tasks run.
     pub definitions: BTreeMap<String, TaskDefinition>,
+    /// How long they may take.
+    #[serde(default)]
+    pub limits: TaskLimits,
     /// Where it is.
     pub state: SequenceState,
     /// One per task of the sequence.
@@ -156,6 +163,21 @@ pub struct SequenceRun {
     pub verdict: Option<Verdict>,
     /// Why it waits, or how it ended, for people.
     pub message: String,
+}
+
+/// How long the tasks of a sequence may take, as the daemon was configured when the run was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLimits {
+    /// From when a task is asked for until its pod was started.
+    pub start: Duration,
+    /// From then on to the end of one try, unless the task says otherwise.
+    pub run: Duration,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self { start: Duration::from_secs(600), run: Duration::from_secs(3600) }
+    }
 }
 
 /// Where a sequence run is.
@@ -221,6 +243,12 @@ pub struct TaskTry {
     pub pod: PodName,
     /// When it was asked for.
     pub started_at: Timestamp,
+    /// When its pod was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_since: Option<Timestamp>,
+    /// Whether it was given up because its pod was not started in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// How it ended.

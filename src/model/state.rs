@@ -120,9 +120,20 @@ pub struct ConfigState {
     pub wanted: Wanted,
     /// The replicas that a person asked for, until the files ask for another number of them.
     #[serde(default)]
-    pub scaled: Option<u32>,
+    pub scaled: Option<Scaled>,
     /// It vanished from the files: forgotten once its pods are gone.
     pub removed: bool,
+}
+
+/// How many replicas a person asked for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Scaled {
+    /// So many.
+    pub replicas: u32,
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// A version of a deployment config that completed.
@@ -366,7 +377,7 @@ impl ConfigState {
 
     /// How many replicas there should be of what `spec` declares.
     pub fn replicas(&self, spec: &DeploymentConfigSpec) -> u32 {
-        self.scaled.unwrap_or(spec.replicas)
+        self.scaled.as_ref().map_or(spec.replicas, |scaled| scaled.replicas)
     }
 
     /// Takes over what `commit` declares, of which `spec` is the typed view.

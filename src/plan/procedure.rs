@@ -45,7 +45,7 @@ mod tests {
             command: vec!["true".into()],
             image: image.into(),
             env: Vec::new(),
-            timeout_seconds: 60,
+            timeout_seconds: Some(60),
             retries,
             stages: Vec::new(),
             services: Vec::new(),

@@ -45,6 +45,7 @@ fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
     let tries = task.tries.len();
     let description = match task.verdict {
         Some(_) => task.message.clone(),
+        None if !task.message.is_empty() => format!("does not start yet: {}", task.message),
         None if tries > 1 => format!("running, try {tries}"),
         None => "running".into(),
     };

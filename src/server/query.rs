@@ -169,8 +169,9 @@ impl Query {
             ..RunFilter::default()
         };
         let runs = self.store.runs(&filter).await?;
+        let events = self.store.events(Some(&key.events()), 0, MOST).await?;
         let rows = runs.iter().filter_map(|run| match &run.value {
-            Run::Deployment(run) => Some(HistoryRow::from(&**run)),
+            Run::Deployment(run) => Some(HistoryRow::from(&**run).with_scalings(&events)),
             Run::Sequence(_) => None,
         });
         let mut items: Vec<_> = rows.collect();

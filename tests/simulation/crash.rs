@@ -159,7 +159,7 @@ fn shop(image: &str) -> Project {
         command: vec!["true".into()],
         image: "host".into(),
         env: Vec::new(),
-        timeout_seconds: 60,
+        timeout_seconds: Some(60),
         retries: 0,
         stages: Vec::new(),
         services: Vec::new(),

@@ -129,7 +129,7 @@ async fn shares_of_the_traffic_reach_the_runtime() {
 async fn a_scale_in_the_middle_of_a_rollout_leaves_it_to_its_owner() {
     let (_folder, world) = rolling().await;
     let before = world.config("default", "web").await.unwrap().wanted;
-    by_hand::scale(&world.driver, &config_key("default", "web"), 4).await.unwrap();
+    by_hand::scale(&world.driver, &config_key("default", "web"), 4, "ann").await.unwrap();
     let after = world.config("default", "web").await.unwrap().wanted;
     assert_eq!(after, Wanted { replicas: 4, ..before });
 }

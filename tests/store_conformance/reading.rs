@@ -2,7 +2,7 @@
 
 use launchway::model::commit_status::{Posted, StatusState};
 use launchway::model::event::Event;
-use launchway::model::hold::{Hold, HoldScope, ProjectHolds};
+use launchway::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
 use launchway::model::ids::ServiceKey;
 use launchway::model::object::Kind;
 use launchway::model::outcome::Verdict;
@@ -252,6 +252,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
 
     let hold = |id: &str, project: &str, since| Hold {
         id: id.into(),
+        kind: HoldKind::Person,
         scope: HoldScope { project: project.into(), stage: None, service: None },
         reason: "audit".into(),
         by: "ada".into(),

@@ -1,9 +1,10 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use crate::engine::by_hand;
+use crate::engine::transition::Transition;
+use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::hold::{Hold, HoldScope};
+use crate::model::hold::{Hold, HoldKind, HoldScope};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName};
 use crate::model::state::ConfigState;
 
@@ -36,15 +37,15 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
 /// # Errors
 /// If there is no such version.
 pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
-    driver.decide(|transition| by_hand::undo(transition, config, to, by)).await
+    driver.decide(|transition| rollback::undo(transition, config, to, by)).await
 }
 
 /// Changes the number of replicas until a revision declares another one.
 ///
 /// # Errors
-/// If there is no such deployment config.
-pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32) -> Result<()> {
-    driver.decide(|transition| by_hand::scale(transition, config, replicas)).await
+/// If there is no such deployment config, or a person holds it.
+pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32, by: &str) -> Result<()> {
+    driver.decide(|transition| by_hand::scale(transition, config, replicas, by)).await
 }
 
 /// Places a hold.
@@ -52,7 +53,9 @@ pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32) -> Result
 /// # Errors
 /// If the store fails.
 pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &str) -> Result<Hold> {
-    driver.decide(|transition| by_hand::place_hold(transition, scope.clone(), reason.clone(), by)).await
+    let place =
+        |transition: &mut Transition<'_>| holds::place(transition, HoldKind::Person, scope.clone(), reason.clone(), by);
+    driver.decide(place).await
 }
 
 /// Lifts holds; what waited for them goes on.
@@ -60,7 +63,7 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
 /// # Errors
 /// If the store fails.
 pub async fn release(driver: &Driver, project: &ProjectName, holds: &[HoldId]) -> Result<()> {
-    driver.decide(|transition| by_hand::release(transition, project, holds)).await?;
+    driver.decide(|transition| holds::release(transition, project, holds)).await?;
     driver.examine_slots(Some(project)).await
 }
 

@@ -57,7 +57,7 @@ impl Commands for Operator {
             }
             Command::Scale { config, replicas } => {
                 self.known(&config).await?;
-                by_hand::scale(&self.driver, &config, replicas).await.map_err(conflict)?;
+                by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
             Command::Hold { scope, reason } => {

@@ -124,6 +124,22 @@ pub(in crate::engine) fn want(
     Ok(())
 }
 
+/// A deployment gives way to a rollback: what serves is wanted again, and nobody waits until it is there.
+pub(in crate::engine) fn give_way(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    reason: &str,
+) -> Result<(), Undecided> {
+    let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
+    let Some(owner) = state.wanted.owner.take() else { return Ok(()) };
+    let serving = state.serving.iter().map(|serving| (serving.number, Target::ALL));
+    state.wanted.targets = serving.collect();
+    state.wanted.fallback = None;
+    state.wanted.generation += 1;
+    transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
+    Ok(())
+}
+
 /// Nothing more is to run for a deployment config, which stays declared.
 pub(in crate::engine) fn quiesce(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
     if let Some(state) = records.configs.get_mut(config)? {
@@ -267,6 +283,14 @@ fn typed(object: &Object) -> Result<DeploymentConfigSpec, Undecided> {
     Ok(spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?)
 }
 
+/// Why a version is made: what differs, and who started that, if a person did.
+fn cause(parent: &SequenceRun, change: &Change) -> String {
+    match parent.by {
+        Some(_) if parent.cause != change.cause => format!("{}, {}", change.cause, parent.cause),
+        _ => change.cause.clone(),
+    }
+}
+
 fn deployment_run(
     parent: &SequenceRun,
     change: &Change,
@@ -285,7 +309,7 @@ fn deployment_run(
         config,
         version,
         attempt: 1,
-        cause: change.cause.clone(),
+        cause: cause(parent, change),
         object,
         spec,
         previous,

@@ -15,7 +15,7 @@ pub fn refusal(state: Option<&ConfigState>, by: &RunId) -> Option<Event> {
     let reason = match state.map(|state| (&state.wanted.owner, state.removed)) {
         Some((Some(owner), _)) if owner == by => return None,
         Some((Some(other), _)) => format!("{other} has taken over"),
-        Some((None, false)) => "it was taken down".to_owned(),
+        Some((None, false)) => "it was taken out of its hands".to_owned(),
         Some((None, true)) | None => "it is declared no longer".to_owned(),
     };
     Some(Event::Disowned { reason })

@@ -52,6 +52,7 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
         (SequenceState::Running { task }, Event::Cancel { verdict, reason }) => step.cancel(task, *verdict, reason),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
+        (SequenceState::Running { task }, Event::Timer { timer: Timer::Start }) => step.start_is_late(task),
         (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
         _ => {}
     }
@@ -140,8 +141,16 @@ impl Step {
         };
         let pod = task_pod(&self.run, task, definition, task.tries.len() + 1);
         let name = pod.id.name.clone();
-        self.run.tasks[index].tries.push(TaskTry { pod: name, started_at: self.now, ended_at: None, outcome: None });
+        self.run.tasks[index].tries.push(TaskTry {
+            pod: name,
+            started_at: self.now,
+            running_since: None,
+            timed_out: false,
+            ended_at: None,
+            outcome: None,
+        });
         self.decided.actions.push(Action::RunPod { pod: Box::new(pod) });
+        self.set_timer(Timer::Start, self.run.limits.start);
     }
 
     fn take(&mut self, index: usize, event: &Event) {
@@ -150,9 +159,37 @@ impl Step {
             Event::DeploymentEnded { deployment, verdict, message } => {
                 self.deployment_ended(index, deployment, *verdict, message);
             }
+            Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
+            Event::Delayed { message } if self.last_try(index).is_some() => {
+                self.run.tasks[index].message.clone_from(message);
+            }
             _ => {}
         }
+    }
+
+    /// The try of a task that is under way.
+    fn last_try(&mut self, index: usize) -> Option<&mut TaskTry> {
+        self.run.tasks[index].tries.last_mut().filter(|last| last.outcome.is_none())
+    }
+
+    fn pod_started(&mut self, index: usize, pod: &PodName) {
+        let now = self.now;
+        let Some(last) = self.last_try(index).filter(|last| &last.pod == pod && last.running_since.is_none()) else {
+            return;
+        };
+        last.running_since = Some(now);
+        self.run.tasks[index].message.clear();
+        self.clear_timer(Timer::Start);
+    }
+
+    /// The pod of a task is not started in time: it is stopped, and the task ends once that is certain.
+    fn start_is_late(&mut self, index: usize) {
+        let namespace = self.run.destination.namespace.clone();
+        let Some(last) = self.last_try(index).filter(|last| last.running_since.is_none()) else { return };
+        last.timed_out = true;
+        let pod = PodId { namespace, name: last.pod.clone() };
+        self.decided.actions.push(Action::StopPod { pod });
     }
 
     fn deployment_started(&mut self, index: usize, config: &str, deployment: &RunId) {
@@ -181,21 +218,39 @@ impl Step {
 
     fn pod_ended(&mut self, index: usize, pod: &PodName, outcome: &PodOutcome) {
         let now = self.now;
-        let task = &mut self.run.tasks[index];
-        let Some(last) = task.tries.last_mut().filter(|last| &last.pod == pod && last.outcome.is_none()) else {
-            return;
-        };
+        let Some(last) = self.last_try(index).filter(|last| &last.pod == pod) else { return };
         last.ended_at = Some(now);
         last.outcome = Some(outcome.clone());
-        let told = policy::describe(outcome, now.since(last.started_at));
+        let told = policy::describe(outcome, now.since(last.running_since.unwrap_or(last.started_at)));
+        let timed_out = last.timed_out;
+        self.clear_timer(Timer::Start);
+        let task = &self.run.tasks[index];
         let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
         let retries = self.run.definitions.get(&task.name).map_or(0, |definition| definition.retries);
-        let running = matches!(self.run.state, SequenceState::Running { .. });
-        match outcome {
-            PodOutcome::Succeeded => self.finish(index, Verdict::Success, told),
-            _ if running && tries <= retries => self.set_timer(Timer::Retry, policy::pause(tries)),
+        match (outcome, self.run.state) {
+            (PodOutcome::Succeeded, _) => self.finish(index, Verdict::Success, told),
+            (_, SequenceState::Ending { verdict, .. }) => {
+                let message = format!("{}; {} {told}", self.run.message, self.step_of(index));
+                self.finish(index, verdict, message);
+            }
+            _ if timed_out => self.finish(index, Verdict::Error, self.not_started(index, pod, &told)),
+            _ if tries <= retries => self.set_timer(Timer::Retry, policy::pause(tries)),
             _ => self.finish(index, Verdict::Failure, told),
         }
+    }
+
+    fn step_of(&self, index: usize) -> &str {
+        &self.run.tasks[index].step
+    }
+
+    /// Why a task ended whose pod was not started in time, and what became of that.
+    fn not_started(&self, index: usize, pod: &PodName, told: &str) -> String {
+        let why = match self.run.tasks[index].message.as_str() {
+            "" => String::new(),
+            known => format!(": {known}"),
+        };
+        let limit = policy::format_duration(self.run.limits.start);
+        format!("timed out: it did not start within {limit}{why}; its pod {pod} {told}")
     }
 
     /// A task ended: the next one begins, or the sequence ends.
@@ -250,8 +305,12 @@ impl Step {
         }
         self.decided.records.push(Record::Finished { run: run.id.clone(), verdict });
         for timer in [Timer::Delay, Timer::Retry] {
-            self.decided.actions.push(Action::ClearTimer { timer });
+            self.clear_timer(timer);
         }
+    }
+
+    fn clear_timer(&mut self, timer: Timer) {
+        self.decided.actions.push(Action::ClearTimer { timer });
     }
 
     fn set_timer(&mut self, timer: Timer, after: Duration) {

@@ -8,7 +8,7 @@ use crate::engine::sequence::machine::task_records;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::project::TaskDefinition;
-use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::model::run::{Run, SequenceRun, SequenceState, TaskLimits};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
 use crate::model::time::Timestamp;
@@ -30,6 +30,8 @@ pub struct Asked {
     pub plan: Option<PlanId>,
     /// What starts it.
     pub cause: String,
+    /// The person who does, if one does.
+    pub by: Option<String>,
     /// Whether a person goes back to what ran before.
     pub is_rollback: bool,
     /// Why a person starts it although the stage before has not passed.
@@ -59,6 +61,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
         commit,
         plan,
         cause,
+        by,
         is_rollback,
         forced,
         sequence,
@@ -74,6 +77,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
         commit,
         plan,
         cause,
+        by,
         is_rollback,
         forced,
         attempt,
@@ -82,6 +86,7 @@ pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<Seq
         content,
         changes,
         definitions,
+        limits: TaskLimits::default(),
         state: SequenceState::Queued,
         created_at: now,
         started_at: None,
@@ -120,6 +125,7 @@ pub fn delivery(
         commit: plan.commit.clone(),
         plan: Some(plan.id.clone()),
         cause,
+        by: None,
         is_rollback: false,
         forced: None,
         sequence,

@@ -69,7 +69,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
         (None, None) => told.push((next.id.clone(), Event::Admitted)),
         (None, Some(active)) => {
-            if deploys(active) {
+            if gives_way(active, next) {
                 told.push((active.id.clone(), superseded_by(next)));
             }
             let reason = format!("waits for {} of {} to end", active.sequence.name, active.commit.short());
@@ -79,11 +79,14 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     told
 }
 
-/// Whether a run is in a deployment and was not told to end: a newer revision takes its place. In any other task it
-/// goes on to its end, so that what it has deployed is also tested.
-fn deploys(run: &SequenceRun) -> bool {
+/// Whether a run, which was not told to end yet, ends for the next one. A newer revision takes the place of what is being
+/// deployed; in any other task a run goes on to its end, so that what it has deployed is also tested. A rollback waits
+/// for nothing.
+fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
     match run.state {
-        SequenceState::Running { task } => run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK),
+        SequenceState::Running { task } => {
+            next.is_rollback || run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK)
+        }
         SequenceState::Queued | SequenceState::Ending { .. } | SequenceState::Ended => false,
     }
 }

@@ -28,7 +28,7 @@ pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinitio
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),
-        run_once_seconds: Some(definition.timeout_seconds),
+        run_once_seconds: Some(definition.timeout_seconds.unwrap_or(run.limits.run.as_secs().max(1))),
     }
 }
 

@@ -45,7 +45,8 @@ const TASK_SPEC: Shape = Shape {
         texts("command").doc("The command, not run by a shell; the launchable's `bin/launch` unless given."),
         text("image").required().doc("What it runs in: `git:<path>`, `file:///…`, `https://…@sha256:…` or `host`."),
         list("env", &Type::Object(&ENV_VAR)).doc("Its variables."),
-        text("timeout").doc("How long one attempt may take, such as `10m`; `1h` unless given."),
+        text("timeout")
+            .doc("How long one attempt may take, such as `10m`; unless given as the daemon is configured, `1h`."),
         small_count("retries").doc("How often it runs again after a failure; 0 unless given."),
         texts("stages").doc("Only in these stages; in all unless given."),
         texts("services").doc("Only for these services; for all unless given."),

@@ -3,11 +3,14 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::event::scaled;
 use super::time;
+use crate::model::event::Event;
 use crate::model::outcome::Verdict;
 use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
 use crate::model::run::{DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Version};
+use crate::store::EventRow;
 
 /// A deployment config: what serves, what was tried, what is wanted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -37,6 +40,8 @@ pub struct ConfigView {
     pub current: Option<u32>,
     /// Of these, the ready ones.
     pub ready: Option<u32>,
+    /// Who asked for this number of pods instead of the files'.
+    pub scaled_by: Option<String>,
     /// What starts a deployment, as `oc get dc` names it.
     pub triggers: String,
     /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt.
@@ -75,6 +80,7 @@ impl From<&ConfigState> for ConfigView {
             desired: state.wanted.desired(),
             current: None,
             ready: None,
+            scaled_by: state.scaled.as_ref().map(|scaled| scaled.by.clone()),
             triggers: triggers(state),
             status: status(state).to_owned(),
         }
@@ -140,6 +146,30 @@ pub struct HistoryRow {
     pub ended_at: Option<String>,
     /// How it ended.
     pub message: String,
+    /// How often a person changed its number of pods, oldest first.
+    #[serde(default)]
+    pub scalings: Vec<ScalingView>,
+}
+
+/// A change of the number of pods by a person.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ScalingView {
+    /// From so many.
+    pub from: u32,
+    /// To so many.
+    pub to: u32,
+    /// Who.
+    pub by: String,
+    /// When.
+    pub at: String,
+}
+
+impl ScalingView {
+    /// What happened, for people.
+    pub fn message(&self) -> String {
+        scaled(self.from, self.to, &self.by)
+    }
 }
 
 impl From<&DeploymentRun> for HistoryRow {
@@ -153,11 +183,25 @@ impl From<&DeploymentRun> for HistoryRow {
             created_at: time(run.created_at),
             ended_at: run.ended_at.map(time),
             message: run.remark().to_owned(),
+            scalings: Vec::new(),
         }
     }
 }
 
 impl HistoryRow {
+    /// With what people did to its number of pods, among what happened to the config.
+    #[must_use]
+    pub fn with_scalings(self, events: &[EventRow]) -> Self {
+        let scaling = |row: &EventRow| match &row.event {
+            Event::Scaled { version, from, to, by } if *version == Some(self.version) => {
+                Some(ScalingView { from: *from, to: *to, by: by.clone(), at: time(row.at) })
+            }
+            _ => None,
+        };
+        let scalings = events.iter().filter_map(scaling).collect();
+        Self { scalings, ..self }
+    }
+
     /// Whether nothing follows.
     pub fn is_ended(&self) -> bool {
         self.status == Phase::Complete.as_str() || self.status == Phase::Failed.as_str()

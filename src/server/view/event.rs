@@ -45,6 +45,7 @@ fn tag(event: &Event) -> String {
 
 fn message(event: &Event) -> String {
     match event {
+        Event::Queued { cause } => format!("queued: {cause}"),
         Event::Admitted => "it is its turn".to_owned(),
         Event::Waiting { reason } => format!("waits: {reason}"),
         Event::Cancel { verdict, reason } => format!("{}: {reason}", verdict_word(*verdict)),
@@ -56,6 +57,7 @@ fn message(event: &Event) -> String {
         Event::PrepareFailed { message } => format!("images are not ready: {message}"),
         Event::Delayed { message } if message.is_empty() => "goes on".to_owned(),
         Event::Delayed { message } => format!("tried again: {message}"),
+        Event::PodStarted { pod } => format!("{pod} was started"),
         Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
         Event::Served { progress, converged, .. } => {
             let so_far =
@@ -63,8 +65,14 @@ fn message(event: &Event) -> String {
             if *converged { format!("{so_far}: as wanted") } else { so_far }
         }
         Event::Disowned { reason } => format!("gives way: {reason}"),
+        Event::Scaled { from, to, by, .. } => scaled(*from, *to, by),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
+}
+
+/// What became of a number of replicas, for people.
+pub(super) fn scaled(from: u32, to: u32, by: &str) -> String {
+    format!("scaled from {from} to {to} by {by}")
 }
 
 fn ending(outcome: &PodOutcome) -> String {

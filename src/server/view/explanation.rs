@@ -260,7 +260,7 @@ mod tests {
     use std::collections::BTreeMap;
 
     use super::*;
-    use crate::model::hold::HoldScope;
+    use crate::model::hold::{HoldKind, HoldScope};
     use crate::model::ids::{CommitId, Digest, HoldId};
     use crate::model::object::ObjectKey;
     use crate::model::plan::{PAUSED, PassedContent};
@@ -273,7 +273,7 @@ mod tests {
     fn hold(service: &str) -> Hold {
         let scope = HoldScope { project: "shop".into(), stage: None, service: Some(service.into()) };
         let since = Timestamp(0);
-        Hold { id: HoldId::new("h1"), scope, reason: "sale".into(), by: "ann".into(), since }
+        Hold { id: HoldId::new("h1"), kind: HoldKind::Person, scope, reason: "sale".into(), by: "ann".into(), since }
     }
 
     #[test]

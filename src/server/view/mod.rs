@@ -14,7 +14,7 @@ mod run;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use deployment::{ConfigView, HistoryRow};
+pub use deployment::{ConfigView, HistoryRow, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use placement::{PodView, ServiceView};

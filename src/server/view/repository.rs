@@ -68,7 +68,7 @@ fn status(state: &RepositoryState) -> &'static str {
 pub struct HoldView {
     /// Its identity, which `release` takes; `dc/NAME` for what a file pauses.
     pub id: String,
-    /// `hold` for a person's, `paused` for what a file says.
+    /// `hold` for a person's, `rollback` for a rollback's, `paused` for what a file says.
     pub kind: String,
     /// The project, with stage and service if it covers less.
     pub scope: String,
@@ -98,7 +98,7 @@ impl From<&Hold> for HoldView {
     fn from(hold: &Hold) -> Self {
         Self {
             id: hold.id.to_string(),
-            kind: "hold".to_owned(),
+            kind: hold.kind.as_str().to_owned(),
             scope: hold.scope.to_string(),
             reason: hold.reason.clone(),
             by: hold.by.clone(),

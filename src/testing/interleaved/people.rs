@@ -58,7 +58,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             let to = to.first().map(|to| number(to)).transpose()?;
             by_hand::undo(driver, &key(dc)?, to, WHO).await.map(drop)
         }
-        ["scale", dc, replicas] => by_hand::scale(driver, &key(dc)?, number(replicas)?).await,
+        ["scale", dc, replicas] => by_hand::scale(driver, &key(dc)?, number(replicas)?, WHO).await,
         ["trigger", stage, service] => {
             sync::trigger(driver, hosting, repository, &StageName::new(*stage), &ServiceName::new(*service), WHO).await
         }

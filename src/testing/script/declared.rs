@@ -138,7 +138,7 @@ fn task(settings: &Settings) -> Result<TaskDefinition> {
         command: vec!["true".into()],
         image: "host".into(),
         env: Vec::new(),
-        timeout_seconds: given("timeout")?.unwrap_or(3600),
+        timeout_seconds: given("timeout")?,
         retries: settings.get("retries").map_or(Ok(0), |value| number(value))?,
         stages: Vec::new(),
         services: Vec::new(),

@@ -229,7 +229,7 @@ impl Play<'_> {
                 format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, WHO).await?)
             }
             ["scale", dc, replicas] => {
-                by_hand::scale(&driver, &key(dc)?, number(replicas)?).await?;
+                by_hand::scale(&driver, &key(dc)?, number(replicas)?, WHO).await?;
                 "scaled".to_owned()
             }
             ["trigger", service, force @ ..] => {

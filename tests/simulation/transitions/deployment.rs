@@ -75,6 +75,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         message: String::new(),
     };
     vec![
+        (Event::Queued { cause: "push".into() }, ""),
         (Event::Admitted, ""),
         (Event::Waiting { reason: "held".into() }, ""),
         (cancel(), ""),
@@ -82,6 +83,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (ended(run.id.as_str()), ""),
         (Event::Prepared, ""),
         (Event::PrepareFailed { message: "no such image".into() }, ""),
+        (Event::PodStarted { pod: hook.into() }, ""),
         (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(hook, PodOutcome::Succeeded), "well"),
         (pod_ended(hook, failed()), "badly"),
@@ -95,6 +97,8 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Progress), ""),
         (timer(Timer::Retry), ""),
         (timer(Timer::Delay), ""),
+        (timer(Timer::Start), ""),
+        (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
     ]
 }
 

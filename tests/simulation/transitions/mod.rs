@@ -37,6 +37,7 @@ fn served(generation: u64, updated: u32, converged: bool) -> Event {
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.
 fn kind(event: &Event) -> &'static str {
     match event {
+        Event::Queued { .. } => "queued",
         Event::Admitted => "admitted",
         Event::Waiting { .. } => "waiting",
         Event::Cancel { .. } => "cancel",
@@ -45,6 +46,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Prepared => "prepared",
         Event::PrepareFailed { .. } => "prepare failed",
         Event::Delayed { .. } => "delayed",
+        Event::PodStarted { .. } => "pod started",
         Event::PodEnded { .. } => "pod ended",
         Event::Served { .. } => "served",
         Event::Disowned { .. } => "disowned",
@@ -52,11 +54,14 @@ fn kind(event: &Event) -> &'static str {
         Event::Timer { timer: Timer::Progress } => "progress timer",
         Event::Timer { timer: Timer::Retry } => "retry timer",
         Event::Timer { timer: Timer::Delay } => "delay timer",
+        Event::Timer { timer: Timer::Start } => "start timer",
+        Event::Scaled { .. } => "scaled",
     }
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 15] = [
+const KINDS: [&str; 19] = [
+    "queued",
     "admitted",
     "waiting",
     "cancel",
@@ -65,6 +70,7 @@ const KINDS: [&str; 15] = [
     "prepared",
     "prepare failed",
     "delayed",
+    "pod started",
     "pod ended",
     "served",
     "disowned",
@@ -72,4 +78,6 @@ const KINDS: [&str; 15] = [
     "progress timer",
     "retry timer",
     "delay timer",
+    "start timer",
+    "scaled",
 ];

@@ -62,6 +62,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
 
 fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
     vec![
+        (Event::Queued { cause: "push".into() }, ""),
         (Event::Admitted, ""),
         (Event::Waiting { reason: "held".into() }, ""),
         (cancel(), ""),
@@ -73,6 +74,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (ended("other", Verdict::Failure), "other"),
         (Event::Prepared, ""),
         (Event::PrepareFailed { message: "no".into() }, ""),
+        (Event::PodStarted { pod: last_pod(run).into() }, ""),
         (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(last_pod(run), PodOutcome::Succeeded), "well"),
         (pod_ended(last_pod(run), failed()), "badly"),
@@ -84,6 +86,8 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Progress), ""),
         (timer(Timer::Retry), ""),
         (timer(Timer::Delay), ""),
+        (timer(Timer::Start), ""),
+        (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
     ]
 }
 

@@ -1,0 +1,57 @@
+//! Holds: placed and lifted, and what they keep from happening.
+
+use crate::engine::records::{Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
+use crate::model::ids::{HoldId, ProjectName, ServiceKey};
+
+/// Places a hold.
+///
+/// # Errors
+/// If something must be read first.
+pub fn place(
+    transition: &mut Transition<'_>,
+    kind: HoldKind,
+    scope: HoldScope,
+    reason: String,
+    by: &str,
+) -> Result<Hold, Undecided> {
+    let project = scope.project.clone();
+    let id = HoldId::new(transition.records.fresh_id()?);
+    let hold = Hold { id, kind, scope, reason, by: by.to_owned(), since: transition.now };
+    let holds = transition.records.holds.get(&project)?.cloned();
+    let mut holds = holds.unwrap_or_else(|| ProjectHolds { project: project.clone(), holds: Vec::new() });
+    holds.holds.push(hold.clone());
+    transition.records.holds.put(&project, Some(holds))?;
+    Ok(hold)
+}
+
+/// Lifts holds of a project; who waited for them is examined by whoever asked for this.
+///
+/// # Errors
+/// If something must be read first.
+pub fn release(transition: &mut Transition<'_>, project: &ProjectName, ids: &[HoldId]) -> Result<(), Undecided> {
+    if let Some(holds) = transition.records.holds.get_mut(project)? {
+        holds.holds.retain(|hold| !ids.contains(&hold.id));
+    }
+    Ok(())
+}
+
+/// Under a hold, nothing is started by hand either.
+pub(in crate::engine) fn refuse(records: &Records, service: &ServiceKey) -> Result<(), Undecided> {
+    refuse_by(records, service, |_| true)
+}
+
+/// What only a hold of a person's keeps from happening.
+pub(in crate::engine) fn refuse_by_a_persons(records: &Records, service: &ServiceKey) -> Result<(), Undecided> {
+    refuse_by(records, service, |hold| hold.kind == HoldKind::Person)
+}
+
+fn refuse_by(records: &Records, service: &ServiceKey, counts: impl Fn(&Hold) -> bool) -> Result<(), Undecided> {
+    let holds = records.holds.get(&service.project)?;
+    let covers = |hold: &&Hold| hold.scope.covers(&service.project, &service.stage, &service.service) && counts(hold);
+    let Some(hold) = holds.and_then(|holds| holds.holds.iter().find(covers)) else { return Ok(()) };
+    let message = format!("held by {}: {}", hold.by, hold.reason);
+    Err(Failure::stalled(message).hint(format!("`launchway release {}` lifts the hold", hold.id)).into())
+}

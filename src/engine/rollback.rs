@@ -1,0 +1,74 @@
+//! Going back to what ran before: an emergency, which waits for nothing that is under way.
+
+use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down, service_of};
+use crate::engine::deployment::apply;
+use crate::engine::holds;
+use crate::engine::records::{Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::manifest::digest;
+use crate::model::hold::{HoldKind, HoldScope};
+use crate::model::ids::{ConfigKey, ServiceKey};
+use crate::model::object::Object;
+use crate::model::run::{Phase, Run};
+use crate::model::state::ConfigState;
+
+/// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
+/// it; says which version is restored. What is under way gives way at once.
+///
+/// # Errors
+/// If there is no such version.
+pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    let target = match to {
+        Some(version) => version,
+        None => last_complete_before(transition.records, &state)?,
+    };
+    let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
+    let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
+    let template = earlier.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
+    let mut object = Object::clone(&state.object);
+    if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
+        spec.insert("template".into(), template);
+    }
+    object.digest = digest::of(&object.content);
+    let cause = format!("rollback to version {target} by {by}");
+    give_way(transition, &service_of(&state), &format!("superseded by {cause}"))?;
+    // What it deploys is the earlier revision's, and so is its result.
+    let (commit, object) = (earlier.commit, object.into());
+    let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: true })?;
+    transition.start(run)?;
+    let scope = HoldScope {
+        project: config.project.clone(),
+        stage: Some(config.stage.clone()),
+        service: Some(state.service.clone()),
+    };
+    let name = &config.name;
+    let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");
+    holds::place(transition, HoldKind::Rollback, scope, reason, by)?;
+    Ok(target)
+}
+
+/// The deployments under way in a slot give way: a rollback exchanges their pods for its own, and does not wait until what
+/// served before is back. Its turn in the slot ends the rest of the run.
+fn give_way(transition: &mut Transition<'_>, service: &ServiceKey, reason: &str) -> Result<(), Undecided> {
+    let holder = transition.records.slots.get(service)?.and_then(|slot| slot.holder.clone());
+    let Some(holder) = holder else { return Ok(()) };
+    let Some(Run::Sequence(run)) = transition.records.runs.get(&holder)?.cloned() else { return Ok(()) };
+    let open = run.tasks.iter().flat_map(|task| &task.deployments).filter(|deployment| deployment.verdict.is_none());
+    open.into_iter().try_for_each(|open| apply::give_way(transition, &service.config(&open.config), reason))
+}
+
+fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, Undecided> {
+    let serving = state.serving.as_ref().map(|serving| serving.number);
+    if let (Some(serving), Some(_)) = (serving, &state.attempted) {
+        return Ok(serving); // the latest one failed: what serves is what to go back to
+    }
+    for version in (1..=state.latest_version).rev().filter(|version| Some(*version) != serving) {
+        if deployment(records, &state.key, version)?.is_some_and(|run| run.phase == Phase::Complete) {
+            return Ok(version);
+        }
+    }
+    Err(Failure::stalled(format!("no previous deployment exists for `{}`", state.key.name)).into())
+}

@@ -1,0 +1,152 @@
+//! What people ask for while something else is under way.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, sleeper};
+
+/// A delivery that ends with a test.
+const TESTED: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: default, sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}
+";
+
+fn web(version: &str) -> String {
+    sleeper("web", "type: Rolling", version)
+}
+
+/// A test that runs a shell script, out of the machine's own programs or of a folder of the revision.
+fn test_task(image: &str, script: &str) -> String {
+    format!(
+        "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {{name: test}}\n\
+         spec: {{image: '{image}', command: [sh, -c, '{script}']}}\n"
+    )
+}
+
+fn only_config(world: &World) -> Value {
+    world.json(&["get", "deployments", "web"])["items"][0].clone()
+}
+
+#[test]
+fn a_rollback_waits_for_no_test() {
+    let world = World::new(&[]);
+    world.start();
+    let passes = test_task("host", "exit 0");
+    world.deploy(&[("shipyard.yaml", TESTED), ("test.yaml", &passes), ("web.yaml", &web("1"))], "success");
+    let hangs = test_task("host", "while :; do sleep 0.05; done");
+    let commit = world.git.push_files(&[("test.yaml", &hangs), ("web.yaml", &web("2"))]);
+    world.status(&commit, "launchway/default/web/test", "running");
+    world.tell(&["rollout", "undo", "dc/web"]);
+    let why = world.status(&commit, "launchway/default/web/test", "cancelled");
+    assert!(why.contains("rollback to version 1"), "{why}");
+    eventually("the version of before serves", || only_config(&world)["serving"]["version"] == 3);
+    let status = world.tell(&["rollout", "history", "dc/web"]);
+    assert!(status.contains("rollback to version 1 by"), "{status}");
+}
+
+#[test]
+fn a_rollback_takes_the_place_of_a_rollout() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let hangs = hook("post", "Abort", "while :; do sleep 0.05; done");
+    let strategy = format!("type: Rolling, rollingParams: {{{hangs}}}");
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "2"))]);
+    eventually("the hook runs", || world.pod_folders().contains_key("shop-default/web-2-hook-post"));
+    world.tell(&["rollout", "undo", "dc/web"]);
+    let why = world.status(&commit, "launchway/default", "cancelled");
+    assert!(why.contains("rollback to version 1"), "{why}");
+    let told = world.tell(&["rollout", "history", "dc/web"]);
+    assert!(told.contains("rollback to version 1 by"), "{told}");
+}
+
+#[test]
+fn only_a_persons_hold_stops_a_scale_and_its_author_is_on_record() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    world.deploy(&[("web.yaml", &web("2"))], "success");
+    world.tell(&["rollout", "undo", "dc/web"]);
+    assert_eq!(world.json(&["get", "holds"])["items"][0]["kind"], "rollback");
+    world.tell(&["rollout", "status", "dc/web"]);
+    world.tell(&["scale", "dc/web", "--replicas", "3"]);
+    eventually("three pods", || only_config(&world)["ready"] == 3);
+
+    let author = only_config(&world)["scaledBy"].as_str().unwrap().to_owned();
+    let said = format!("scaled from 1 to 3 by {author}");
+    for arguments in [["history", "dc/web"], ["events", "dc/web"]] {
+        let told = world.tell(&arguments);
+        assert!(told.contains(&said), "{arguments:?}: {told}");
+    }
+    assert!(world.tell(&["describe", "dc/web"]).contains(&format!("scaled by {author}")));
+    let row = world.json(&["history", "dc/web"])["items"][2].clone();
+    assert_eq!((&row["version"], &row["scalings"][0]["to"]), (&3.into(), &3.into()), "{row:#}");
+
+    world.tell(&["hold", "dc/web", "--reason", "sale until monday"]);
+    let refused = world.run(&["scale", "dc/web", "--replicas", "1"]);
+    let told = complaint(&refused);
+    assert_eq!(refused.status.code(), Some(1), "{told}");
+    assert!(told.contains("sale until monday") && told.contains("launchway release"), "{told}");
+    assert_eq!(only_config(&world)["desired"], 3);
+}
+
+#[test]
+fn who_triggered_a_delivery_is_in_its_events_and_in_the_history() {
+    let world = World::new(&[]);
+    world.start();
+    let commit = world.git.push_files(&[("shipyard.yaml", BY_HAND), ("web.yaml", &web("1"))]);
+    world.status(&commit, "launchway/production", "success");
+    world.tell(&["trigger", "delivery", "web", "-s", "spare"]);
+    let history = || world.tell(&["rollout", "history", "dc/web", "-s", "spare"]);
+    eventually("a version", || world.json(&["get", "dc", "web", "-s", "spare"])["items"][0]["serving"]["version"] == 1);
+    assert!(history().contains("first deployment, triggered by "), "{}", history());
+    let events = world.tell(&["events"]);
+    assert!(events.contains("queued: push") && events.contains("queued: triggered by "), "{events}");
+}
+
+#[test]
+fn a_test_whose_pod_does_not_start_in_time_ends_as_timed_out() {
+    let world = World::new(&[]);
+    let config = fs::read_to_string(world.config()).unwrap();
+    fs::write(world.config(), config + "sequences: {taskStartTimeout: 1s}\n").unwrap();
+    world.start();
+    world.git.write_program(&world.git.work().join("slow/bin/build"), "#!/bin/sh\nwhile :; do sleep 0.05; done\n");
+    let task = test_task("git:slow", "exit 0");
+    let commit = world.git.push_files(&[("shipyard.yaml", TESTED), ("test.yaml", &task), ("web.yaml", &web("1"))]);
+    let why = world.status(&commit, "launchway/default/web/test", "error");
+    assert!(why.contains("timed out: it did not start within 1.0s") && why.contains("never started"), "{why}");
+    let pods = world.pod_folders();
+    assert!(!pods.keys().any(|pod| pod.contains("test")), "{pods:?}");
+}
+
+#[test]
+fn a_test_that_runs_for_too_long_is_ended() {
+    let world = World::new(&[]);
+    let config = fs::read_to_string(world.config()).unwrap();
+    fs::write(world.config(), config + "sequences: {taskTimeout: 1s}\n").unwrap();
+    world.start();
+    let task = test_task("host", "while :; do sleep 0.05; done");
+    let commit = world.git.push_files(&[("shipyard.yaml", TESTED), ("test.yaml", &task), ("web.yaml", &web("1"))]);
+    let why = world.status(&commit, "launchway/default/web/test", "failure");
+    assert!(why.contains("took too long and was ended"), "{why}");
+}
+
+#[test]
+fn a_revision_that_declares_nothing_deletes_nothing_until_a_person_allows_it() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let pod = world.pod_in("shop-default/web-1-0", "ready");
+    fs::remove_file(world.git.work().join("web.yaml")).unwrap();
+    let emptied = world.git.push_files(&[("README.md", "empty\n")]);
+    let why = world.status(&emptied, "launchway/plan", "failure");
+    assert!(why.contains("declares nothing") && why.contains("--allow-prune"), "{why}");
+    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod);
+    world.tell(&["sync", "--allow-prune", &emptied]);
+    eventually("no process of a pod", || world.processes().is_empty());
+}
