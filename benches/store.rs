@@ -47,7 +47,7 @@ fn deployment(name: &str) -> DeploymentRun {
             key: ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() },
             service: name.into(),
             location: Location { file: "web.yaml".to_owned(), line: 1, column: 1 },
-            content,
+            content: content.into(),
             digest: "sha256:0".into(),
         }),
         config,

@@ -29,7 +29,8 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
     let template = earlier.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
     let mut object = Object::clone(&state.object);
-    if let Some(spec) = object.content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
+    let content = Arc::make_mut(&mut object.content);
+    if let Some(spec) = content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
     object.digest = digest::of(&object.content);

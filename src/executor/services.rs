@@ -130,7 +130,7 @@ fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> Servi
 }
 
 fn external_endpoints(endpoints: &ObjectState) -> Vec<ExternalEndpoint> {
-    let declared: DeclaredEndpoints = serde_json::from_value(endpoints.object.content.clone()).unwrap_or_default();
+    let declared: DeclaredEndpoints = DeclaredEndpoints::deserialize(&*endpoints.object.content).unwrap_or_default();
     let of_subset = |subset: Subset| -> Vec<ExternalEndpoint> {
         let port = subset.ports.first().map(|port| port.port);
         subset.addresses.into_iter().map(|address| ExternalEndpoint { host: address.ip, port }).collect()

@@ -1,6 +1,7 @@
 //! Declared objects: what a file of the repository says should exist in a stage.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -83,6 +84,9 @@ impl fmt::Display for Location {
 }
 
 /// One object of a stage, defaults applied, images resolved.
+///
+/// Written down it refers to its content by digest: the store keeps each content once, and fills it in when it reads a
+/// record that refers to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     /// Its identity.
@@ -92,7 +96,8 @@ pub struct Object {
     /// Where it is declared.
     pub location: Location,
     /// `metadata` and `spec` (or `data` and the like) with every default, without `status`.
-    pub content: Value,
+    #[serde(skip)]
+    pub content: Arc<Value>,
     /// Of `content` in canonical form, which holds no commit id.
     pub digest: Digest,
 }

@@ -60,7 +60,7 @@ fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> 
 
 /// What a new declaration is compared with: what was last declared, but with the template that serves.
 fn baseline(applied: &ConfigState) -> Value {
-    let mut content = applied.object.content.clone();
+    let mut content = Value::clone(&applied.object.content);
     let serving = applied.serving.as_ref().and_then(|serving| serving.object.content.pointer(TEMPLATE)).cloned();
     if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
         match serving {
@@ -125,7 +125,13 @@ mod tests {
         }
         let digest = Digest::new(content.to_string());
         let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
-        Arc::new(Object { key, service: ServiceName::new("web"), location: Location::default(), content, digest })
+        Arc::new(Object {
+            key,
+            service: ServiceName::new("web"),
+            location: Location::default(),
+            content: content.into(),
+            digest,
+        })
     }
 
     fn version(number: u32, object: &Arc<Object>) -> Version {

@@ -125,7 +125,8 @@ fn unknown_version<T: Record>(version: u32) -> Failure {
 #[derive(Serialize, Deserialize)]
 pub(super) struct PlanPart {
     service: ServiceName,
-    stages: Vec<(StageName, ServicePlan)>,
+    /// In the order of the stages.
+    pub(super) stages: Vec<(StageName, ServicePlan)>,
 }
 
 /// Takes a plan apart into what it says of no service, and its parts in the order of the services.

@@ -35,7 +35,7 @@ fn service(content: Value) -> Object {
         service: "web".into(),
         location: Location::default(),
         digest: launchway::manifest::digest::of(&content),
-        content,
+        content: content.into(),
     }
 }
 

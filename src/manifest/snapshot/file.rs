@@ -149,7 +149,7 @@ impl Resolved {
                 service: declared.links.service.clone().unwrap_or_else(|| ServiceName::new(SHARED)),
                 location: declared.location.clone(),
                 digest: digest::of(&content),
-                content,
+                content: content.into(),
             }));
         }
         let mut tasks = Vec::with_capacity(parsed.declarations.tasks.len());

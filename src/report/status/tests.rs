@@ -29,7 +29,7 @@ fn config(name: &str, policy: &str) -> Arc<Object> {
         key: ObjectKey { kind: Kind::DeploymentConfig, name: name.into() },
         service: "web".into(),
         location: crate::model::object::Location::default(),
-        content: json!({"spec": {"strategy": {"type": "Recreate", "recreateParams": {"pre": hook}}}}),
+        content: json!({"spec": {"strategy": {"type": "Recreate", "recreateParams": {"pre": hook}}}}).into(),
         digest: "sha256:1".into(),
     })
 }

@@ -4,6 +4,7 @@
 //! same file through [`SqliteReader`], whether a daemon runs or not.
 
 mod connection;
+mod content;
 mod copy;
 mod failure;
 mod outbox;
@@ -48,6 +49,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::RecordKey;
+use crate::store::declared::Declares;
 use crate::store::record::Record;
 
 /// A store in a file; `W` is what it can do beside reading.
@@ -125,6 +127,13 @@ impl<W> Sqlite<W> {
         self.read(move |connection| read::record_of(connection, &key)).await
     }
 
+    async fn filled_record<T>(&self, key: RecordKey) -> Result<Option<Versioned<T>>>
+    where
+        T: Record + Declares + Send + 'static,
+    {
+        self.read(move |connection| read::filled_record_of(connection, &key)).await
+    }
+
     async fn read<T, F>(&self, read: F) -> Result<T>
     where
         T: Send + 'static,
@@ -163,7 +172,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
-        self.record(id.clone().into()).await
+        self.filled_record(id.clone().into()).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
@@ -186,7 +195,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-        self.record(key.clone().into()).await
+        self.filled_record(key.clone().into()).await
     }
 
     async fn configs(
@@ -215,7 +224,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         key: &ObjectKey,
     ) -> Result<Option<Versioned<ObjectState>>> {
         let (project, stage, key) = (project.clone(), stage.clone(), key.clone());
-        self.record(ObjectPlace { project, stage, key }.into()).await
+        self.filled_record(ObjectPlace { project, stage, key }.into()).await
     }
 
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {

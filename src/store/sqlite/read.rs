@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use rusqlite::types::Value;
 use rusqlite::{Connection, Params, Row, params, params_from_iter};
 
+use super::content::Contents;
 use super::failure::Error;
 use super::place::{Place, place};
 use crate::error::Failure;
@@ -20,6 +21,7 @@ use crate::model::run::Run;
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
+use crate::store::declared::Declares;
 use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
 use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, Versioned};
 
@@ -45,8 +47,17 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ve
         connection,
         "SELECT version, record FROM runs",
         &format!("ORDER BY created_at DESC, number DESC LIMIT {limit}"),
-        versioned,
+        filled(connection),
     )
+}
+
+/// The record of a key that refers to content.
+pub(super) fn filled_record_of<T: Record + Declares>(
+    connection: &Connection,
+    key: &RecordKey,
+) -> Result<Option<Versioned<T>>> {
+    let Some(Versioned { version, value }) = record_of(connection, key)? else { return Ok(None) };
+    Ok(Some(Versioned { version, value: Contents::new(connection).fill(value)? }))
 }
 
 /// The record of a key.
@@ -122,7 +133,12 @@ pub(super) fn configs(
     let mut conditions = Conditions::default();
     conditions.equals("project", project.map(ProjectName::as_str));
     conditions.equals("stage", stage.map(StageName::as_str));
-    conditions.select(connection, "SELECT version, record FROM configs", "ORDER BY project, stage, name", versioned)
+    conditions.select(
+        connection,
+        "SELECT version, record FROM configs",
+        "ORDER BY project, stage, name",
+        filled(connection),
+    )
 }
 
 pub(super) fn objects(
@@ -136,7 +152,7 @@ pub(super) fn objects(
     conditions.equals("stage", stage.map(StageName::as_str));
     conditions.equals("kind", kind.map(kind_text));
     let order = "ORDER BY project, stage, kind, name";
-    conditions.select(connection, "SELECT version, record FROM objects", order, versioned)
+    conditions.select(connection, "SELECT version, record FROM objects", order, filled(connection))
 }
 
 pub(super) fn applied(connection: &Connection, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
@@ -206,13 +222,16 @@ fn joined(connection: &Connection, row: &Row<'_>) -> Result<RevisionState> {
 pub(super) fn plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
     let Some(rest) = rest_of_plan(connection, id)? else { return Ok(None) };
     let sql = "SELECT record FROM plan_parts WHERE plan = ? ORDER BY service";
-    let parts = many(connection, sql, [id.as_str()], |row| record::<PlanPart>(row, 0))?;
+    let mut contents = Contents::new(connection);
+    let parts = many(connection, sql, [id.as_str()], |row| contents.fill(record::<PlanPart>(row, 0)?))?;
     Ok(Some(join_plan(rest, parts)))
 }
 
 pub(super) fn plan_of(connection: &Connection, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {
     let sql = "SELECT record FROM plan_parts WHERE plan = ? AND service = ?";
-    let part = one(connection, sql, [id.as_str(), service.as_str()], |row| record(row, 0))?;
+    let part = one(connection, sql, [id.as_str(), service.as_str()], |row| {
+        Contents::new(connection).fill(record::<PlanPart>(row, 0)?)
+    })?;
     let Some(rest) = rest_of_plan(connection, id)? else { return Ok(None) };
     Ok(Some(join_plan(rest, part.into_iter().collect())))
 }
@@ -365,7 +384,7 @@ impl Conditions {
         connection: &Connection,
         select: &str,
         rest: &str,
-        map: impl Fn(&Row<'_>) -> Result<T>,
+        map: impl FnMut(&Row<'_>) -> Result<T>,
     ) -> Result<Vec<T>> {
         let condition = if self.sql.is_empty() { "TRUE".to_owned() } else { self.sql.join(" AND ") };
         many(connection, &format!("{select} WHERE {condition} {rest}"), params_from_iter(self.values), map)
@@ -376,7 +395,7 @@ pub(super) fn one<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-    map: impl Fn(&Row<'_>) -> Result<T>,
+    map: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Option<T>> {
     connection.prepare_cached(sql)?.query_and_then(params, map)?.next().transpose()
 }
@@ -385,7 +404,7 @@ pub(super) fn many<T>(
     connection: &Connection,
     sql: &str,
     params: impl Params,
-    map: impl Fn(&Row<'_>) -> Result<T>,
+    map: impl FnMut(&Row<'_>) -> Result<T>,
 ) -> Result<Vec<T>> {
     connection.prepare_cached(sql)?.query_and_then(params, map)?.collect()
 }
@@ -393,6 +412,15 @@ pub(super) fn many<T>(
 /// A row of `version, record`.
 fn versioned<T: Record>(row: &Row<'_>) -> Result<Versioned<T>> {
     Ok(Versioned { version: unsigned(row.get(0)?), value: record(row, 1)? })
+}
+
+/// Reads rows of `version, record` that refer to content.
+fn filled<'a, T: Record + Declares>(connection: &'a Connection) -> impl FnMut(&Row<'_>) -> Result<Versioned<T>> + 'a {
+    let mut contents = Contents::new(connection);
+    move |row| {
+        let Versioned { version, value } = versioned(row)?;
+        Ok(Versioned { version, value: contents.fill(value)? })
+    }
 }
 
 fn record<T: Record>(row: &Row<'_>, column: usize) -> Result<T> {

@@ -53,13 +53,21 @@ impl Readers {
         let pool = Arc::clone(&self.pool);
         let work = move || {
             let connection = pool.take()?;
-            let result = read(&connection).map_err(|error| error.into_failure("read the store"));
+            let result = read_at_once(&connection, read).map_err(|error| error.into_failure("read the store"));
             pool.put_back(connection);
             drop(permit);
             result
         };
         tokio::task::spawn_blocking(work).await.or_stalled(stopped)?
     }
+}
+
+/// Everything is read as it was at one time, so that nothing that a record refers to is deleted before it was read too.
+fn read_at_once<T>(connection: &Connection, read: impl FnOnce(&Connection) -> Result<T, Error>) -> Result<T, Error> {
+    let snapshot = connection.unchecked_transaction()?;
+    let result = read(&snapshot)?;
+    snapshot.finish()?;
+    Ok(result)
 }
 
 fn stopped() -> String {

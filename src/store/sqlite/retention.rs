@@ -10,7 +10,7 @@ use crate::store::{CommitError, Retention};
 const BATCH: u32 = 1_000;
 
 /// `?1`: the oldest time that stays; `?2`: how many rows to take. Revisions go before their plans.
-const DELETIONS: [&str; 6] = [
+const DELETIONS: [&str; 7] = [
     "DELETE FROM events WHERE number IN (
        SELECT number FROM events WHERE at < ?1
        AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = events.run AND runs.is_open) LIMIT ?2)",
@@ -23,6 +23,10 @@ const DELETIONS: [&str; 6] = [
        SELECT number FROM plans WHERE at < ?1
        AND NOT EXISTS (SELECT 1 FROM revisions WHERE revisions.plan = plans.id)
        AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan = plans.id AND runs.is_open) LIMIT ?2)",
+    // Every time for the whole table, because content has no time: only who refers to it counts.
+    "DELETE FROM contents WHERE number IN (
+       SELECT number FROM contents WHERE ?1 IS NOT NULL
+       AND NOT EXISTS (SELECT 1 FROM content_users WHERE content_users.content = contents.number) LIMIT ?2)",
     "DELETE FROM outbox WHERE id IN (
        SELECT id FROM outbox WHERE asked_at < ?1 AND (run = 'report' OR due IS NULL) LIMIT ?2)",
     "DELETE FROM posted WHERE rowid IN (SELECT rowid FROM posted WHERE at < ?1 LIMIT ?2)",

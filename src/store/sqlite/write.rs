@@ -4,6 +4,7 @@ use std::fmt::Display;
 
 use rusqlite::{Connection, OptionalExtension as _, ToSql, params, params_from_iter};
 
+use super::content::{self, User};
 use super::failure::Error;
 use super::outbox;
 use super::place::{Place, place};
@@ -16,6 +17,7 @@ use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::store::declared::Declares;
 use crate::store::record::{Record, RevisionRecord, encode, split_plan};
 use crate::store::{Read, RecordKey, Transaction, Versioned, Write};
 
@@ -94,10 +96,21 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     ];
     let columns: [Column<'_>; 2] = [("is_open", &!value.is_ended()), ("record", &encode(value)?)];
     if *version == 0 {
-        insert(connection, &key, fixed.iter().chain(&columns))
+        insert(connection, &key, fixed.iter().chain(&columns))?;
     } else {
-        update(connection, &key, *version, &columns)
+        update(connection, &key, *version, &columns)?;
     }
+    put_content(connection, &key, value)
+}
+
+/// Stores the content that a record refers to.
+fn put_content(connection: &Connection, key: &RecordKey, record: &impl Declares) -> Result<(), Error> {
+    let Place { table, keys } = place(key);
+    let conditions: Vec<String> = keys.iter().map(|(name, _)| format!("{name} = ?")).collect();
+    let sql = format!("SELECT number FROM {table} WHERE {}", conditions.join(" AND "));
+    let values = params_from_iter(keys.iter().map(|(_, value)| value));
+    let number = connection.prepare_cached(&sql)?.query_row(values, |row| row.get(0))?;
+    content::put(connection, User { table, number }, record)
 }
 
 fn append_event(connection: &Connection, run: &RunId, at: Timestamp, event: &Event) -> Result<(), Error> {
@@ -113,7 +126,9 @@ fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Resul
         ("is_settled", &value.is_settled()),
         ("record", &encode(value)?),
     ];
-    put(connection, &value.key.clone().into(), *version, &columns)
+    let key = value.key.clone().into();
+    put(connection, &key, *version, &columns)?;
+    put_content(connection, &key, value)
 }
 
 fn put_object(connection: &Connection, object: &Versioned<ObjectState>) -> Result<(), Error> {
@@ -124,7 +139,9 @@ fn put_object(connection: &Connection, object: &Versioned<ObjectState>) -> Resul
         ("record", &encode(value)?),
     ];
     let (project, stage, key) = (value.project.clone(), value.stage.clone(), value.object.key.clone());
-    put(connection, &ObjectPlace { project, stage, key }.into(), *version, &columns)
+    let key = ObjectPlace { project, stage, key }.into();
+    put(connection, &key, *version, &columns)?;
+    put_content(connection, &key, value)
 }
 
 fn put_repository(connection: &Connection, repository: &Versioned<RepositoryState>) -> Result<(), Error> {
@@ -162,9 +179,11 @@ fn put_plan(connection: &Connection, plan: &Plan) -> Result<(), Error> {
                ON CONFLICT (id) DO UPDATE SET at = excluded.at, record = excluded.record";
     execute(connection, sql, params![plan.id.as_str(), plan.at.0, encode(&rest)?])?;
     for (service, part) in parts {
-        let sql = "INSERT OR REPLACE INTO plan_parts (plan, project, service, record) VALUES (?, ?, ?, ?)";
-        let values = params![plan.id.as_str(), plan.project.as_str(), service.as_str(), encode(&part)?];
-        execute(connection, sql, values)?;
+        let (id, project, name) = (plan.id.as_str(), plan.project.as_str(), service.as_str());
+        execute(connection, "DELETE FROM plan_parts WHERE plan = ? AND service = ?", params![id, name])?;
+        let sql = "INSERT INTO plan_parts (plan, project, service, record) VALUES (?, ?, ?, ?)";
+        execute(connection, sql, params![id, project, name, encode(&part)?])?;
+        content::put(connection, User { table: "plan_parts", number: connection.last_insert_rowid() }, &part)?;
     }
     Ok(())
 }

@@ -169,7 +169,13 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
 fn plain(key: &ObjectKey, data: &Settings) -> Object {
     let content = json!({"metadata": {"name": key.name}, "data": data});
     let digest = digest::of(&content);
-    Object { key: key.clone(), service: ServiceName::new(""), location: Location::default(), content, digest }
+    Object {
+        key: key.clone(),
+        service: ServiceName::new(""),
+        location: Location::default(),
+        content: content.into(),
+        digest,
+    }
 }
 
 fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
@@ -203,7 +209,7 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
     let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
     if let Some(map) = text("needs") {
-        object.content["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
+        Arc::make_mut(&mut object.content)["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
             json!([{"configMapRef": {"name": map}}]);
         object.digest = digest::of(&object.content);
     }

@@ -1,6 +1,7 @@
 //! The deployment's machine.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Record};
@@ -219,7 +220,8 @@ proptest! {
 fn a_runtime_is_told_the_whole_template() {
     let mut run = deployment("Rolling", &json!({}));
     let mut object = (*run.object).clone();
-    object.content["spec"]["template"]["spec"]["containers"][0]["capabilities"] = json!({"drop": ["ALL"]});
+    Arc::make_mut(&mut object.content)["spec"]["template"]["spec"]["containers"][0]["capabilities"] =
+        json!({"drop": ["ALL"]});
     run.object = object.into();
     let set = launchway::engine::deployment::machine::replica_set(&run, 2);
     let template = set.whole_template().unwrap();

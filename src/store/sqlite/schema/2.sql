@@ -30,6 +30,22 @@ CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number)
 CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
 CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository) WHERE is_sequence;
 
+-- What files declare, each content once. Records name it by its digest.
+CREATE TABLE contents (
+  number  INTEGER PRIMARY KEY,
+  digest  TEXT NOT NULL UNIQUE,
+  content TEXT NOT NULL
+) STRICT;
+
+-- The rows of other tables that name a content; without any, retention deletes it.
+CREATE TABLE content_users (
+  user_table TEXT    NOT NULL,
+  user       INTEGER NOT NULL,
+  content    INTEGER NOT NULL REFERENCES contents (number),
+  PRIMARY KEY (user_table, user, content)
+) STRICT, WITHOUT ROWID;
+CREATE INDEX content_users_by_content ON content_users (content);
+
 CREATE TABLE events (
   number INTEGER PRIMARY KEY AUTOINCREMENT,
   run    TEXT    NOT NULL,
@@ -181,3 +197,12 @@ CREATE TABLE deliveries (
   PRIMARY KEY (repository, id)
 ) STRICT, WITHOUT ROWID;
 CREATE INDEX deliveries_by_time ON deliveries (at);
+
+CREATE TRIGGER runs_deleted AFTER DELETE ON runs
+BEGIN DELETE FROM content_users WHERE user_table = 'runs' AND user = OLD.number; END;
+CREATE TRIGGER plan_parts_deleted AFTER DELETE ON plan_parts
+BEGIN DELETE FROM content_users WHERE user_table = 'plan_parts' AND user = OLD.number; END;
+CREATE TRIGGER configs_deleted AFTER DELETE ON configs
+BEGIN DELETE FROM content_users WHERE user_table = 'configs' AND user = OLD.number; END;
+CREATE TRIGGER objects_deleted AFTER DELETE ON objects
+BEGIN DELETE FROM content_users WHERE user_table = 'objects' AND user = OLD.number; END;
