@@ -52,6 +52,7 @@ fn deployment(name: &str) -> DeploymentRun {
         }),
         config,
         spec: DeploymentConfigSpec::default(),
+        replicas: 1,
         previous: None,
         phase: Phase::Running,
         step: DeploymentStep::Rollout,

@@ -7,15 +7,17 @@ use std::sync::Arc;
 use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
-use crate::engine::sequence::queue::{self, Asked};
+use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
+use crate::manifest::digest;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision};
-use crate::model::run::{DeploymentRun, Run, SequenceRun, SequenceState};
+use crate::model::project::Procedure;
+use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::Shipyard;
 use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
@@ -106,7 +108,7 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
     let brings = |run: &SequenceRun| {
         let object = &attempt.version.object;
         let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
-        run.changes.iter().any(|change| change.object.as_ref().is_some_and(same))
+        run.changes().iter().any(|change| change.object.as_ref().is_some_and(same))
     };
     for id in last.iter().chain([&attempt.run]) {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
@@ -122,7 +124,7 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
 fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
     let cause = format!("retried by {by}");
     let mut changes = Vec::new();
-    for change in &delivery.changes {
+    for change in delivery.changes() {
         let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
             continue;
         };
@@ -140,28 +142,17 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
             });
         changes.extend(failed);
     }
-    let SequenceRun { service, destination, repository, commit, plan, sequence, content, definitions, .. } =
-        delivery.clone();
-    let is_rollback = delivery.is_rollback;
-    queue::queued(
-        transition.records,
-        transition.now,
-        Asked {
-            service,
-            destination,
-            repository,
-            commit,
-            plan,
-            cause,
-            by: Some(by.to_owned()),
-            is_rollback,
-            forced: None,
-            sequence,
-            content,
-            changes,
-            definitions,
-        },
-    )
+    let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
+    let SequenceRun { service, destination, repository, commit, procedure, .. } = delivery.clone();
+    let draft = SequenceRun {
+        plan: delivery.plan.clone(),
+        cause,
+        by: Some(by.to_owned()),
+        is_rollback: delivery.is_rollback,
+        delivery: content.map(|content| Delivery { content, changes }),
+        ..SequenceRun::draft(service, destination, (repository, commit), procedure)
+    };
+    queue::queued(transition.records, transition.now, draft)
 }
 
 /// Deploys what is declared now as a new version, although nothing changed; says which.
@@ -272,7 +263,7 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
             && run.state == SequenceState::Queued
         {
-            let message = format!("{} of {} comes first: {}", run.sequence.name, run.commit.short(), run.message);
+            let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
             return Err(Failure::stalled(message.trim_end_matches(": ")).into());
         }
     }
@@ -326,25 +317,16 @@ pub(in crate::engine) fn by_hand(
         object: Some(object.clone()),
         retry: None,
     };
-    queue::queued(
-        transition.records,
-        transition.now,
-        Asked {
-            service: service_of(state),
-            destination: state.destination.clone(),
-            repository: state.repository.clone(),
-            commit,
-            plan: None,
-            cause,
-            by: Some(by.to_owned()),
-            is_rollback,
-            forced: None,
-            sequence,
-            content: object.digest.clone(),
-            changes: vec![change],
-            definitions: BTreeMap::new(),
-        },
-    )
+    let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let revision = (state.repository.clone(), commit);
+    let draft = SequenceRun {
+        cause,
+        by: Some(by.to_owned()),
+        is_rollback,
+        delivery: Some(Delivery { content: object.digest.clone(), changes: vec![change] }),
+        ..SequenceRun::draft(service_of(state), state.destination.clone(), revision, procedure)
+    };
+    queue::queued(transition.records, transition.now, draft)
 }
 
 /// The service that a deployment config is delivered with.

@@ -1,5 +1,7 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 
+use std::sync::Arc;
+
 use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down, service_of};
 use crate::engine::deployment::apply;
 use crate::engine::holds;

@@ -228,7 +228,7 @@ impl<'a> Transition<'a> {
         let Some(mut run) = self.records.runs.get(id)?.cloned() else { return Ok(()) };
         if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
             let service = sequence.service.clone();
-            for change in &mut sequence.changes {
+            for change in sequence.delivery.iter_mut().flat_map(|delivery| &mut delivery.changes) {
                 *change = apply::decide_again(self.records, &service, change)?;
             }
         }

@@ -8,11 +8,11 @@ use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageNa
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Plan};
 use crate::model::project::Project;
-use crate::model::run::{Run, SequenceRun};
+use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
-use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing, tasks_of};
+use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
 use crate::plan::{passed_procedure, procedure};
 use crate::store::ReadStore;
 
@@ -61,10 +61,10 @@ async fn not_passed(
     let mut delivered = store.delivered(&project.name, stage).await?;
     let mut found = BTreeMap::new();
     for service in content.objects.services() {
-        let tasks = tasks_of(content, sequence, service);
+        let tried = content.procedure(sequence, service);
         let declared = content_of(content, service);
         let ended = delivered.remove(service);
-        if ended.is_some_and(|it| it.content == declared && it.procedure == procedure(sequence, &tasks)) {
+        if ended.is_some_and(|it| it.content == declared && it.procedure == procedure(&tried)) {
             continue;
         }
         let (project, stage) = (project.name.clone(), stage.clone());
@@ -74,7 +74,7 @@ async fn not_passed(
         let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
         records.passed.read(key, passed);
         match by {
-            Some(by) if by == passed_procedure(sequence, &tasks) => {}
+            Some(by) if by == passed_procedure(&tried) => {}
             Some(_) => drop(found.insert(service.clone(), format!("`{}` has changed", sequence.name))),
             None => drop(found.insert(service.clone(), format!("`{}` has not passed with this", sequence.name))),
         }
@@ -133,7 +133,9 @@ fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan) {
     let mut note = |stage: &StageName, brought: UnderWay| {
         stages.entry(stage.clone()).or_default().under_way.entry(service.clone()).or_insert(brought);
     };
-    note(&run.service.stage, UnderWay { content: run.content.clone(), here: true, keys: keys(&run.changes) });
+    if let Some(Delivery { content, changes }) = &run.delivery {
+        note(&run.service.stage, UnderWay { content: content.clone(), here: true, keys: keys(changes) });
+    }
     for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
         if let Some(part) = stage.service(service) {
             note(&stage.stage, UnderWay { content: part.content.clone(), here: false, keys: keys(&part.changes) });

@@ -1,8 +1,12 @@
 //! The identity of content.
 
+use std::sync::Arc;
+
 use aws_lc_rs::digest::{Context, SHA256};
+use serde::Serialize;
 use serde_json::Value;
 
+use crate::model::by_digest::ByDigest;
 use crate::model::ids::Digest;
 
 /// SHA-256 of canonical JSON: sorted keys, no white space. The order of keys in a file changes nothing.
@@ -12,6 +16,12 @@ pub fn of(content: &Value) -> Digest {
     let mut context = Context::new(&SHA256);
     context.update(&text);
     Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))
+}
+
+/// A value with the digest of its JSON.
+pub fn stored<T: Serialize>(value: T) -> ByDigest<T> {
+    let digest = of(&serde_json::to_value(&value).unwrap_or_default());
+    ByDigest { digest, value: Arc::new(value) }
 }
 
 fn hex(bytes: &[u8]) -> String {

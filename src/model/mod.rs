@@ -4,6 +4,7 @@
 //! `serde_json::Value` for content whose shape belongs to the users, and `rpds` for maps that revisions share.
 
 pub mod action;
+pub mod by_digest;
 pub mod commit_status;
 pub mod deployment_config;
 pub mod event;

@@ -6,9 +6,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::by_digest::ByDigest;
 use super::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use super::object::{Kind, Object, ObjectKey};
-use super::project::{StatusDetail, TaskDefinition};
+use super::project::{Procedures, StatusDetail};
 use super::shipyard::{Sequence, SequenceTrigger};
 use super::state::spec_of;
 use super::time::Timestamp;
@@ -32,6 +33,8 @@ pub struct Plan {
     pub stages: Vec<StagePlan>,
     /// Which statuses are written.
     pub statuses: StatusDetail,
+    /// What can run in the revision.
+    pub procedures: ByDigest<Procedures>,
 }
 
 /// What readers of a commit are told of its plan.
@@ -86,8 +89,6 @@ pub struct ServicePlan {
     /// Why the sequence runs although nothing differs: its content has not passed here.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runs_again: Option<String>,
-    /// How the tasks of the sequence run for this service.
-    pub tasks: BTreeMap<String, TaskDefinition>,
 }
 
 /// Content of a service that a stage has passed or must pass.
@@ -242,6 +243,7 @@ impl Plan {
             at: self.at,
             stages: Vec::new(),
             statuses: self.statuses,
+            procedures: self.procedures.clone(),
         }
     }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::ids::{Destination, ProjectName, ServiceName, StageName};
 use super::object::{Location, Object, ObjectKey};
 use super::pod::EnvVar;
+use super::shipyard::Sequence;
 use super::shipyard::Shipyard;
 
 /// Everything a revision declares.
@@ -91,6 +92,24 @@ pub struct TaskDefinition {
     pub location: Location,
 }
 
+/// A sequence, with how its tasks run for one service.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Procedure {
+    /// The sequence.
+    pub sequence: Sequence,
+    /// How tasks run that are not built in, by name.
+    pub tasks: BTreeMap<String, TaskDefinition>,
+}
+
+/// Everything that can run in a revision: its shipyard, with how tasks run in each stage.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Procedures {
+    /// The shipyard.
+    pub shipyard: Shipyard,
+    /// The definitions of tasks, by stage and name.
+    pub tasks: BTreeMap<StageName, BTreeMap<String, Vec<TaskDefinition>>>,
+}
+
 impl StageObjects {
     /// Adds an object; gives the one that it replaces.
     pub fn insert(&mut self, object: Arc<Object>) -> Option<Arc<Object>> {
@@ -165,15 +184,35 @@ impl FromIterator<Arc<Object>> for StageObjects {
 }
 
 impl StageContent {
-    /// How the task `name` runs for `service`; one that names the service wins over one for all.
-    pub fn task(&self, name: &str, service: &ServiceName) -> Option<&TaskDefinition> {
-        let definitions = self.tasks.get(name)?;
-        let fits = |definition: &&TaskDefinition| {
-            (definition.services.is_empty() || definition.services.contains(service))
-                && (definition.stages.is_empty() || definition.stages.contains(&self.name))
-        };
-        let mut fitting: Vec<_> = definitions.iter().filter(fits).collect();
-        fitting.sort_by_key(|definition| definition.services.is_empty());
-        fitting.first().copied()
+    /// How a sequence runs here for a service.
+    pub fn procedure(&self, sequence: &Sequence, service: &ServiceName) -> Procedure {
+        procedure(&self.name, &self.tasks, sequence, service)
     }
+}
+
+impl Procedures {
+    /// How a sequence of a stage runs for a service.
+    pub fn procedure(&self, stage: &StageName, sequence: &Sequence, service: &ServiceName) -> Procedure {
+        let none = BTreeMap::new();
+        procedure(stage, self.tasks.get(stage).unwrap_or(&none), sequence, service)
+    }
+}
+
+/// Of several definitions of a task, one that names the service wins over one for all.
+fn procedure(
+    stage: &StageName,
+    definitions: &BTreeMap<String, Vec<TaskDefinition>>,
+    sequence: &Sequence,
+    service: &ServiceName,
+) -> Procedure {
+    let fits = |definition: &&TaskDefinition| {
+        (definition.services.is_empty() || definition.services.contains(service))
+            && (definition.stages.is_empty() || definition.stages.contains(stage))
+    };
+    let best = |name: &String| {
+        let fitting = definitions.get(name)?.iter().filter(fits);
+        fitting.min_by_key(|definition| definition.services.is_empty()).cloned()
+    };
+    let tasks = sequence.tasks.iter().filter_map(|task| Some((task.name.clone(), best(&task.name)?)));
+    Procedure { sequence: sequence.clone(), tasks: tasks.collect() }
 }

@@ -1,18 +1,17 @@
 //! Runs: executions that are being driven, as values.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::by_digest::ByDigest;
 use super::deployment_config::{DeploymentConfigSpec, HookPoint};
 use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey};
 use super::object::Object;
 use super::outcome::{PodOutcome, Verdict};
 use super::plan::Change;
-use super::project::TaskDefinition;
-use super::shipyard::Sequence;
+use super::project::Procedure;
 use super::state::Progress;
 use super::time::Timestamp;
 
@@ -43,6 +42,55 @@ pub enum Run {
     Sequence(Box<SequenceRun>),
     /// One version of one deployment config.
     Deployment(Box<DeploymentRun>),
+}
+
+impl SequenceRun {
+    /// A queued run without identity: what it brings, why, and for whom is still to be said.
+    pub fn draft(
+        service: ServiceKey,
+        destination: Destination,
+        (repository, commit): (RepositoryName, CommitId),
+        procedure: ByDigest<Procedure>,
+    ) -> Self {
+        Self {
+            id: RunId::new(""),
+            service,
+            destination,
+            repository,
+            commit,
+            plan: None,
+            cause: String::new(),
+            by: None,
+            is_rollback: false,
+            forced: None,
+            attempt: 0,
+            procedure,
+            delivery: None,
+            limits: TaskLimits::default(),
+            state: SequenceState::Queued,
+            tasks: Vec::new(),
+            created_at: Timestamp::default(),
+            started_at: None,
+            ended_at: None,
+            verdict: None,
+            message: String::new(),
+        }
+    }
+
+    /// Its sequence's name.
+    pub fn sequence(&self) -> &str {
+        &self.procedure.sequence.name
+    }
+
+    /// What its deployment task does; nothing, if it brings nothing.
+    pub fn changes(&self) -> &[Change] {
+        self.delivery.as_ref().map_or(&[], |delivery| &delivery.changes)
+    }
+
+    /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.
+    pub fn planned_content(&self) -> Option<&Digest> {
+        self.delivery.as_ref().filter(|_| self.plan.is_some()).map(|delivery| &delivery.content)
+    }
 }
 
 impl DeploymentRun {
@@ -123,7 +171,7 @@ pub struct SequenceRun {
     pub repository: RepositoryName,
     /// The revision.
     pub commit: CommitId,
-    /// The plan that it carries out a part of; none for what a person asked for.
+    /// The plan of the revision that started it; none for what a person asked for.
     pub plan: Option<PlanId>,
     /// What starts it: a push, a person, the stage before.
     pub cause: String,
@@ -138,15 +186,11 @@ pub struct SequenceRun {
     pub forced: Option<String>,
     /// 1, and more for each retry on the same revision.
     pub attempt: u32,
-    /// The sequence as it was when planned.
-    pub sequence: Sequence,
-    /// What the service declares, as a digest.
-    pub content: Digest,
-    /// What the deployment task does.
-    pub changes: Vec<Change>,
-    /// How other tasks run.
-    pub definitions: BTreeMap<String, TaskDefinition>,
-    /// How long they may take.
+    /// The sequence as it was when planned, with how its tasks run.
+    pub procedure: ByDigest<Procedure>,
+    /// What it brings; nothing, if it only runs tasks.
+    pub delivery: Option<Delivery>,
+    /// How long tasks may take.
     #[serde(default)]
     pub limits: TaskLimits,
     /// Where it is.
@@ -178,6 +222,15 @@ impl Default for TaskLimits {
     fn default() -> Self {
         Self { start: Duration::from_secs(600), run: Duration::from_secs(3600) }
     }
+}
+
+/// What a sequence run brings to a service.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Delivery {
+    /// Everything that the service declares, as a digest.
+    pub content: Digest,
+    /// What the deployment task does.
+    pub changes: Vec<Change>,
 }
 
 /// Where a sequence run is.
@@ -281,7 +334,10 @@ pub struct DeploymentRun {
     /// What was asked.
     pub object: Arc<Object>,
     /// The same, typed.
+    #[serde(skip)]
     pub spec: DeploymentConfigSpec,
+    /// How many pods it is to have: a person may have asked for another number than the files.
+    pub replicas: u32,
     /// What served when it started: what serves again if it fails.
     pub previous: Option<u32>,
     /// OpenShift's word for where it is.

@@ -26,7 +26,7 @@ pub struct Stage {
 }
 
 /// Tasks that run one after another.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
     /// Unique in its stage.
     pub name: String,

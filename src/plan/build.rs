@@ -6,10 +6,11 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use itertools::{EitherOrBoth, Itertools as _};
 
+use crate::manifest::digest;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
+use crate::model::project::{Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
@@ -115,8 +116,14 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
         at: Timestamp::default(),
         stages,
         statuses: project.statuses,
+        procedures: digest::stored(procedures(project)),
     };
     Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
+}
+
+fn procedures(project: &Project) -> Procedures {
+    let tasks = project.stages.iter().map(|stage| (stage.name.clone(), stage.tasks.clone()));
+    Procedures { shipyard: project.shipyard.clone(), tasks: tasks.collect() }
 }
 
 /// The sequence that each stage is delivered by.
@@ -219,19 +226,12 @@ fn plan_stage<'a>(
         }
         let previous_stage = before(&service)
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
-        let tasks = sequence.iter().flat_map(|sequence| tasks_of(stage, sequence, &service)).collect();
         let runs_again = runs_again.remove(&service);
         let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
-        services.push(ServicePlan { configs, tasks, service, content, previous_stage, changes, runs_again });
+        services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
-}
-
-/// How the tasks of a sequence run for a service.
-pub fn tasks_of(stage: &StageContent, sequence: &Sequence, service: &ServiceName) -> BTreeMap<String, TaskDefinition> {
-    let tasks = sequence.tasks.iter();
-    tasks.filter_map(|task| Some((task.name.clone(), stage.task(&task.name, service)?.clone()))).collect()
 }
 
 /// What an open delivery of other content is going to change, although nothing differs yet: once it has, what is

@@ -6,22 +6,21 @@ use aws_lc_rs::digest::{SHA256, digest};
 
 use crate::model::ids::Digest;
 use crate::model::object::Location;
-use crate::model::project::TaskDefinition;
-use crate::model::shipyard::Sequence;
+use crate::model::project::{Procedure, TaskDefinition};
 
 /// Of a sequence with how its tasks run, the code that they run included: with another one, content that did not pass is
 /// tried again.
-pub fn procedure(sequence: &Sequence, tasks: &BTreeMap<String, TaskDefinition>) -> Digest {
-    of(sequence, tasks, |image| image.to_owned())
+pub fn procedure(procedure: &Procedure) -> Digest {
+    of(procedure, |image| image.to_owned())
 }
 
 /// The same without the code that tasks run. It may be the whole repository, and content that passed is not tested again
 /// because of every push.
-pub fn passed_procedure(sequence: &Sequence, tasks: &BTreeMap<String, TaskDefinition>) -> Digest {
-    of(sequence, tasks, |image| image.split('@').next().unwrap_or_default().to_owned())
+pub fn passed_procedure(procedure: &Procedure) -> Digest {
+    of(procedure, |image| image.split('@').next().unwrap_or_default().to_owned())
 }
 
-fn of(sequence: &Sequence, tasks: &BTreeMap<String, TaskDefinition>, image: impl Fn(&str) -> String) -> Digest {
+fn of(Procedure { sequence, tasks }: &Procedure, image: impl Fn(&str) -> String) -> Digest {
     // Where a task is declared says nothing about how it runs.
     let place = |task: &TaskDefinition| TaskDefinition {
         location: Location::default(),
@@ -40,7 +39,7 @@ mod tests {
     use super::*;
     use crate::model::shipyard::Shipyard;
 
-    fn tasks(image: &str, retries: u32, line: u32) -> BTreeMap<String, TaskDefinition> {
+    fn tested(image: &str, retries: u32, line: u32) -> Procedure {
         let task = TaskDefinition {
             command: vec!["true".into()],
             image: image.into(),
@@ -51,21 +50,21 @@ mod tests {
             services: Vec::new(),
             location: Location { line, ..Location::default() },
         };
-        BTreeMap::from([("test".to_owned(), task)])
+        let sequence = Shipyard::implicit().stages[0].sequences[0].clone();
+        Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), task)]) }
     }
 
     #[test]
     fn it_is_told_apart_by_how_tasks_run_and_by_their_code_only_until_it_passed() {
-        let sequence = &Shipyard::implicit().stages[0].sequences[0];
-        let before = tasks("git:tests@1", 0, 1);
+        let before = tested("git:tests@1", 0, 1);
         for (after, again_if_failed, again_if_passed) in [
-            (tasks("git:tests@1", 0, 9), false, false),
-            (tasks("git:tests@2", 0, 1), true, false),
-            (tasks("git:others@1", 0, 1), true, true),
-            (tasks("git:tests@1", 1, 1), true, true),
+            (tested("git:tests@1", 0, 9), false, false),
+            (tested("git:tests@2", 0, 1), true, false),
+            (tested("git:others@1", 0, 1), true, true),
+            (tested("git:tests@1", 1, 1), true, true),
         ] {
-            assert_eq!(procedure(sequence, &before) != procedure(sequence, &after), again_if_failed, "{after:?}");
-            let passed = passed_procedure(sequence, &before) != passed_procedure(sequence, &after);
+            assert_eq!(procedure(&before) != procedure(&after), again_if_failed, "{after:?}");
+            let passed = passed_procedure(&before) != passed_procedure(&after);
             assert_eq!(passed, again_if_passed, "{after:?}");
         }
     }

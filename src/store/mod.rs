@@ -4,7 +4,7 @@
 //! Every record has a version; a transaction names the versions it was computed from, and is refused with
 //! [`CommitError::Conflict`] if one of them moved. A fencing number, taken at start, shuts out an earlier process.
 
-mod declared;
+mod content;
 mod record;
 pub mod sqlite;
 

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use launchway::manifest::digest;
 use launchway::model::action::Action;
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::deployment_config::DeploymentConfigSpec;
@@ -11,9 +12,9 @@ use launchway::model::ids::{CommitId, ConfigKey, Destination, RunId, ServiceKey}
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::outcome::Verdict;
 use launchway::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
-use launchway::model::project::StatusDetail;
-use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
-use launchway::model::shipyard::Sequence;
+use launchway::model::project::{Procedure, Procedures, StatusDetail};
+use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
+use launchway::model::shipyard::{Sequence, Shipyard};
 use launchway::model::state::{
     Attempt, ConfigState, ObjectState, Progress, RepositoryState, RevisionResult, RevisionState, Version, Wanted,
 };
@@ -62,10 +63,8 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         is_rollback: false,
         forced: None,
         attempt: 1,
-        sequence: Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() },
-        content: "sha256:web".into(),
-        changes: vec![change("web")],
-        definitions: BTreeMap::new(),
+        procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
+        delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")] }),
         limits: Default::default(),
         state: SequenceState::Running { task: 0 },
         tasks: Vec::new(),
@@ -76,6 +75,10 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         message: String::new(),
         service,
     }
+}
+
+fn delivery() -> Sequence {
+    Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() }
 }
 
 pub(crate) fn ended(mut run: SequenceRun) -> SequenceRun {
@@ -98,7 +101,8 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         attempt: 1,
         cause: "config change".into(),
         object: object(Kind::DeploymentConfig, &key.name, "sha256:web"),
-        spec: DeploymentConfigSpec::default(),
+        spec: DeploymentConfigSpec { replicas: 2, ..DeploymentConfigSpec::default() },
+        replicas: 3,
         previous: None,
         phase: Phase::New,
         step: DeploymentStep::Pre,
@@ -169,7 +173,6 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
         configs: 1,
         changes: vec![change("web")],
         runs_again: None,
-        tasks: BTreeMap::new(),
     };
     let stage = StagePlan {
         stage: "dev".into(),
@@ -187,6 +190,7 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
         at: made,
         stages: vec![stage],
         statuses: StatusDetail::Auto,
+        procedures: digest::stored(Procedures { shipyard: Shipyard::implicit(), tasks: BTreeMap::new() }),
     }
 }
 

@@ -209,8 +209,9 @@ pub(in crate::engine) fn start_deployment(
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), verdict: None });
     state.declare(&object, &spec, &parent.commit);
-    let spec = DeploymentConfigSpec { replicas: state.replicas(&spec), ..spec };
+    let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
+    let fresh = DeploymentRun { replicas, ..fresh };
     begin(transition, by, fresh)
 }
 
@@ -311,6 +312,7 @@ fn deployment_run(
         attempt: 1,
         cause: cause(parent, change),
         object,
+        replicas: spec.replicas,
         spec,
         previous,
         phase: Phase::New,

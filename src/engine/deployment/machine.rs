@@ -62,7 +62,7 @@ impl Step {
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
                 let Progress { available, old, .. } = self.run.progress;
-                let wanted = self.run.spec.replicas;
+                let wanted = self.run.replicas;
                 let message = format!(
                     "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left"
                 );
@@ -129,7 +129,7 @@ impl Step {
             generation: run.generation,
             targets: strategy::targets(run),
             fallback: strategy::fallback(run),
-            pace: strategy::pace(&run.spec),
+            pace: strategy::pace(&run.spec, run.replicas),
         });
     }
 

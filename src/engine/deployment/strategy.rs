@@ -50,16 +50,16 @@ pub fn fallback(run: &DeploymentRun) -> Option<u32> {
     }
 }
 
-/// How new pods take over under the spec's strategy.
-pub fn pace(spec: &DeploymentConfigSpec) -> Pace {
+/// How new pods take over under the spec's strategy, where there are to be so many.
+pub fn pace(spec: &DeploymentConfigSpec, replicas: u32) -> Pace {
     if spec.strategy.kind == StrategyKind::Recreate {
         return Pace::Recreate;
     }
     let params = spec.strategy.rolling_params.as_ref();
     let surge = params.and_then(|params| params.max_surge.as_ref());
     let unavailable = params.and_then(|params| params.max_unavailable.as_ref());
-    let max_surge = share(surge, spec.replicas, Rounding::Up);
-    let mut max_unavailable = share(unavailable, spec.replicas, Rounding::Down);
+    let max_surge = share(surge, replicas, Rounding::Up);
+    let mut max_unavailable = share(unavailable, replicas, Rounding::Down);
     if max_surge == 0 && max_unavailable == 0 {
         max_unavailable = 1; // as upstream: with neither, nothing could ever move
     }
@@ -93,12 +93,12 @@ mod tests {
     use super::*;
     use crate::model::deployment_config::{LifecycleHook, RecreateParams, RollingParams, Strategy};
 
-    fn rolling(replicas: u32, surge: &str, unavailable: &str) -> DeploymentConfigSpec {
+    fn rolling(surge: &str, unavailable: &str) -> DeploymentConfigSpec {
         let scalar = |text: &str| Some(text.parse().map_or(Scalar::Text(text.into()), Scalar::Number));
         let params =
             RollingParams { max_surge: scalar(surge), max_unavailable: scalar(unavailable), ..Default::default() };
         let strategy = Strategy { rolling_params: Some(params), ..Default::default() };
-        DeploymentConfigSpec { replicas, strategy, ..Default::default() }
+        DeploymentConfigSpec { strategy, ..Default::default() }
     }
 
     #[test]
@@ -112,7 +112,7 @@ mod tests {
             (2, "0", "25%", (0, 1)),
             (0, "25%", "25%", (0, 1)),
         ] {
-            let pace = pace(&rolling(replicas, surge, unavailable));
+            let pace = pace(&rolling(surge, unavailable), replicas);
             let (max_surge, max_unavailable) = expected;
             let expected = Pace::Rolling { max_surge, max_unavailable };
             assert_eq!(pace, expected, "{replicas} {surge} {unavailable}");
@@ -127,7 +127,7 @@ mod tests {
     #[test]
     fn the_mid_hook_stands_between_old_and_new() {
         use DeploymentStep::{Done, FirstPod, Mid, Post, Pre, Prepare, Rollout, ScaleDown};
-        let mut spec = rolling(1, "1", "0");
+        let mut spec = rolling("1", "0");
         assert_eq!(steps(&spec), [Prepare, Pre, Rollout, Post, Done]);
         spec.strategy.rolling_params.get_or_insert_default().mid = Some(LifecycleHook::default());
         assert_eq!(steps(&spec), [Prepare, Pre, FirstPod, Mid, Rollout, Post, Done]);

@@ -68,7 +68,7 @@ impl Step {
 
     /// Begins the task at `index`, after its pause if it has one; past the last one the sequence has passed.
     fn begin(&mut self, index: usize) {
-        let Some(task) = self.run.sequence.tasks.get(index) else {
+        let Some(task) = self.run.procedure.sequence.tasks.get(index) else {
             return self.end(Verdict::Success, String::new());
         };
         self.run.state = SequenceState::Running { task: index };
@@ -93,7 +93,7 @@ impl Step {
     fn deploy(&mut self, index: usize) {
         let by = self.run.id.clone();
         let mut deployments = Vec::new();
-        for change in &self.run.changes {
+        for change in self.run.changes() {
             let change_box = Box::new(change.clone());
             if change.starts_deployment() {
                 let config = change.key.name.clone();
@@ -118,7 +118,7 @@ impl Step {
             Decision::None => !change.cause.is_empty(),
             _ => change.is_not_deployed(),
         };
-        let Some(change) = self.run.changes.iter().find(lacking) else {
+        let Some(change) = self.run.changes().iter().find(lacking) else {
             return self.finish(index, Verdict::Success, message);
         };
         let verdict = if change.decision == Decision::None { Verdict::Failure } else { Verdict::Cancelled };
@@ -135,7 +135,7 @@ impl Step {
 
     fn try_task(&mut self, index: usize) {
         let task = &self.run.tasks[index];
-        let Some(definition) = self.run.definitions.get(&task.name) else {
+        let Some(definition) = self.run.procedure.tasks.get(&task.name) else {
             let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
             return self.finish(index, Verdict::Error, message);
         };
@@ -226,7 +226,7 @@ impl Step {
         self.clear_timer(Timer::Start);
         let task = &self.run.tasks[index];
         let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
-        let retries = self.run.definitions.get(&task.name).map_or(0, |definition| definition.retries);
+        let retries = self.run.procedure.tasks.get(&task.name).map_or(0, |definition| definition.retries);
         match (outcome, self.run.state) {
             (PodOutcome::Succeeded, _) => self.finish(index, Verdict::Success, told),
             (_, SequenceState::Ending { verdict, .. }) => {
@@ -295,12 +295,12 @@ impl Step {
         run.ended_at = Some(self.now);
         run.verdict = Some(verdict);
         run.message = message;
-        if verdict == Verdict::Success {
+        if let Some(delivery) = run.delivery.as_ref().filter(|_| verdict == Verdict::Success) {
             self.decided.records.push(Record::Passed {
                 service: run.service.clone(),
-                content: run.content.clone(),
+                content: delivery.content.clone(),
                 commit: run.commit.clone(),
-                procedure: passed_procedure(&run.sequence, &run.definitions),
+                procedure: passed_procedure(&run.procedure),
             });
         }
         self.decided.records.push(Record::Finished { run: run.id.clone(), verdict });

@@ -31,10 +31,10 @@ pub(in crate::engine) fn promote(
     let service = &ended.service;
     let Some(plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     let newest = transition.newest_plan_of(service)?.filter(|newest| newest.id != plan.id);
-    let passed = PassedContent { stage: service.stage.clone(), content: ended.content.clone() };
     let mut started = BTreeSet::new();
     start_next(transition, &ended, verdict, &plan, |_| true, &mut started)?;
-    if let Some(newest) = newest {
+    if let (Some(newest), Some(content)) = (newest, ended.planned_content().cloned()) {
+        let passed = PassedContent { stage: service.stage.clone(), content };
         let waited = |part: &ServicePlan| part.previous_stage.as_ref() == Some(&passed);
         start_next(transition, &ended, verdict, &newest, waited, &mut started)?;
     }
@@ -49,7 +49,7 @@ fn start_next(
     takes_part: impl Fn(&ServicePlan) -> bool,
     started: &mut BTreeSet<StageName>,
 ) -> Result<(), Undecided> {
-    let (stage, sequence) = (&ended.service.stage, &ended.sequence.name);
+    let (stage, sequence) = (&ended.service.stage, ended.sequence());
     for (stage, part) in order::next(plan, stage, &ended.service.service, sequence, verdict) {
         if !takes_part(part) {
             continue;

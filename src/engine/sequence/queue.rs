@@ -1,99 +1,29 @@
 //! The one place that makes a sequence run: queued, with everything that it needs to its end.
 
-use std::collections::BTreeMap;
-
 use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
-use crate::model::ids::{CommitId, Destination, Digest, PlanId, RepositoryName, RunId, ServiceKey};
-use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
-use crate::model::project::TaskDefinition;
-use crate::model::run::{Run, SequenceRun, SequenceState, TaskLimits};
-use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::manifest::digest;
+use crate::model::ids::{RunId, ServiceKey};
+use crate::model::plan::{Decision, Plan, ServicePlan, StagePlan};
+use crate::model::run::{Delivery, Run, SequenceRun};
+use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::PassedKey;
 use crate::model::time::Timestamp;
 use crate::plan::build::is_nothing;
 use crate::plan::{passed_procedure, procedure};
 
-/// What a new run is told apart by.
-#[derive(Clone, Debug)]
-pub struct Asked {
-    /// What it takes the slot of.
-    pub service: ServiceKey,
-    /// Where the stage's objects live.
-    pub destination: Destination,
-    /// Whose revision.
-    pub repository: RepositoryName,
-    /// The revision whose content it deploys.
-    pub commit: CommitId,
-    /// The plan that it carries out a part of; none for what a person asked for.
-    pub plan: Option<PlanId>,
-    /// What starts it.
-    pub cause: String,
-    /// The person who does, if one does.
-    pub by: Option<String>,
-    /// Whether a person goes back to what ran before.
-    pub is_rollback: bool,
-    /// Why a person starts it although the stage before has not passed.
-    pub forced: Option<String>,
-    /// The sequence.
-    pub sequence: Sequence,
-    /// What the service declares, as a digest.
-    pub content: Digest,
-    /// What the deployment task does.
-    pub changes: Vec<Change>,
-    /// How other tasks run.
-    pub definitions: BTreeMap<String, TaskDefinition>,
-}
-
-/// A queued run. Its attempt is one more than the revision has had for the service.
+/// Makes a draft, or what another run was asked, a queued run. Its attempt is one more than the revision has had for the
+/// service.
 ///
 /// # Errors
 /// If something must be read first.
-pub fn queued(records: &mut Records, now: Timestamp, asked: Asked) -> Result<SequenceRun, Undecided> {
-    let attempts = Lookup::Attempts(asked.repository.clone(), asked.commit.clone(), asked.service.clone());
+pub fn queued(records: &mut Records, now: Timestamp, draft: SequenceRun) -> Result<SequenceRun, Undecided> {
+    let attempts = Lookup::Attempts(draft.repository.clone(), draft.commit.clone(), draft.service.clone());
     let attempt = 1 + records.number(attempts)?;
     let id = RunId::new(records.fresh_id()?);
-    let Asked {
-        service,
-        destination,
-        repository,
-        commit,
-        plan,
-        cause,
-        by,
-        is_rollback,
-        forced,
-        sequence,
-        content,
-        changes,
-        definitions,
-    } = asked;
-    Ok(SequenceRun {
-        id,
-        service,
-        destination,
-        repository,
-        commit,
-        plan,
-        cause,
-        by,
-        is_rollback,
-        forced,
-        attempt,
-        tasks: task_records(&sequence),
-        sequence,
-        content,
-        changes,
-        definitions,
-        limits: TaskLimits::default(),
-        state: SequenceState::Queued,
-        created_at: now,
-        started_at: None,
-        ended_at: None,
-        verdict: None,
-        message: String::new(),
-    })
+    let tasks = task_records(&draft.procedure.sequence);
+    Ok(SequenceRun { id, attempt, tasks, created_at: now, ..draft })
 }
 
 /// The run for a service's part of a plan, whether it finds anything to do or not; nothing, if its stage has no delivery
@@ -118,22 +48,15 @@ pub fn delivery(
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: part.service.clone() };
     let again = part.changes.iter().map(|change| apply::decide_again(records, &service, change));
     let changes = again.collect::<Result<_, _>>()?;
-    let asked = Asked {
-        service,
-        destination: stage.destination.clone(),
-        repository: plan.repository.clone(),
-        commit: plan.commit.clone(),
+    let procedure = digest::stored(plan.procedures.procedure(&stage.stage, &sequence, &part.service));
+    let revision = (plan.repository.clone(), plan.commit.clone());
+    let draft = SequenceRun {
         plan: Some(plan.id.clone()),
         cause,
-        by: None,
-        is_rollback: false,
-        forced: None,
-        sequence,
-        content: part.content.clone(),
-        changes,
-        definitions: part.tasks.clone(),
+        delivery: Some(Delivery { content: part.content.clone(), changes }),
+        ..SequenceRun::draft(service, stage.destination.clone(), revision, procedure)
     };
-    queued(records, now, asked).map(Some)
+    queued(records, now, draft).map(Some)
 }
 
 /// The same, but nothing if the part does nothing now.
@@ -149,7 +72,7 @@ pub fn due_delivery(
     cause: String,
 ) -> Result<Option<SequenceRun>, Undecided> {
     let Some(run) = delivery(records, now, plan, stage, part, cause)? else { return Ok(None) };
-    let acts = run.changes.iter().any(|change| does_something(change.decision));
+    let acts = run.changes().iter().any(|change| does_something(change.decision));
     Ok(if acts || runs_again(records, part, &run)? || overtakes(records, &run)? { Some(run) } else { None })
 }
 
@@ -159,13 +82,11 @@ fn runs_again(records: &Records, part: &ServicePlan, run: &SequenceRun) -> Resul
     if part.runs_again.is_none() {
         return Ok(false);
     }
-    let key = PassedKey { service: run.service.clone(), content: run.content.clone() };
+    let key = PassedKey { service: run.service.clone(), content: part.content.clone() };
     let passed = records.passed.get(&key)?.map(|passed| passed.procedure.clone());
     let last = records.slots.get(&run.service)?.and_then(|slot| slot.last_delivery.clone());
-    let ended = last.is_some_and(|last| {
-        last.content == run.content && last.procedure == procedure(&run.sequence, &run.definitions)
-    });
-    Ok(!ended && passed != Some(passed_procedure(&run.sequence, &run.definitions)))
+    let ended = last.is_some_and(|last| last.content == part.content && last.procedure == procedure(&run.procedure));
+    Ok(!ended && passed != Some(passed_procedure(&run.procedure)))
 }
 
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
@@ -174,8 +95,7 @@ fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> 
     let Some(slot) = records.slots.get(&newer.service)? else { return Ok(false) };
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && run.content != newer.content
-            && run.plan.is_some()
+            && run.planned_content().is_some_and(|content| Some(content) != newer.planned_content())
         {
             return Ok(true);
         }

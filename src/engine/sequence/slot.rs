@@ -17,19 +17,19 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         open.into_iter().partition(|run| run.state == SequenceState::Queued);
     waiting.sort_by_key(|run| (run.created_at, &run.id));
-    let delivered = |run: &&&SequenceRun| run.plan.is_some() && run.verdict != Some(Verdict::Superseded);
-    let last = ended.iter().filter(delivered).max_by_key(|run| (run.ended_at, &run.id));
+    let counts = |run: &&&SequenceRun| run.planned_content().is_some() && run.verdict != Some(Verdict::Superseded);
+    let last = ended.iter().filter(counts).max_by_key(|run| (run.ended_at, &run.id));
     SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
         waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
-        last_delivery: last.map(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
+        last_delivery: last.and_then(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
     }
 }
 
-fn delivered_by(run: &SequenceRun) -> Delivered {
-    let procedure = procedure(&run.sequence, &run.definitions);
-    Delivered { run: run.id.clone(), content: run.content.clone(), procedure }
+fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
+    let content = run.planned_content()?.clone();
+    Some(Delivered { run: run.id.clone(), content, procedure: procedure(&run.procedure) })
 }
 
 /// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once
@@ -72,7 +72,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
             if gives_way(active, next) {
                 told.push((active.id.clone(), superseded_by(next)));
             }
-            let reason = format!("waits for {} of {} to end", active.sequence.name, active.commit.short());
+            let reason = format!("waits for {} of {} to end", active.sequence(), active.commit.short());
             told.extend(waiting(next, reason));
         }
     }

@@ -6,14 +6,16 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::sync::revised;
+use crate::manifest::digest;
 use crate::model::deployment_config::HookPoint;
 use crate::model::ids::{ConfigKey, Destination, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
 use crate::model::plan::{Change, PassedContent, ServicePlan, StagePlan, StageStart};
+use crate::model::project::{Procedure, Procedures};
 use crate::model::run::{
-    DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, SequenceRun, SequenceState,
-    TaskRecord,
+    Delivery, DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, SequenceRun,
+    SequenceState, TaskRecord,
 };
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
 use crate::model::state::{Progress, spec_of};
@@ -44,7 +46,6 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
         previous_stage: after.map(|stage| PassedContent { stage: stage.into(), content: "sha256:1".into() }),
         configs,
         changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None }],
-        tasks: BTreeMap::new(),
         runs_again: None,
     }
 }
@@ -86,6 +87,7 @@ fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
         at: Timestamp(0),
         stages,
         statuses,
+        procedures: digest::stored(Procedures::default()),
     };
     RevisionState {
         repository: "repo".into(),
@@ -128,10 +130,8 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         is_rollback: false,
         forced: None,
         attempt,
-        sequence: delivery(),
-        content: "sha256:1".into(),
-        changes: Vec::new(),
-        definitions: BTreeMap::new(),
+        procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
+        delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new() }),
         limits: Default::default(),
         state: SequenceState::Running { task: 0 },
         tasks: vec![task],
@@ -173,6 +173,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         attempt: 1,
         cause: String::new(),
         object,
+        replicas: spec.replicas,
         spec,
         previous: None,
         phase: Phase::New,

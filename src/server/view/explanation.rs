@@ -139,7 +139,7 @@ fn hold_reasons<'a>(service: &'a ServiceKey, holds: &'a [Hold]) -> impl Iterator
 fn run_reason(run: &Run) -> Option<Reason> {
     let Run::Sequence(run) = run else { return None };
     let revision = run.commit.short();
-    let what = format!("{} of {revision}", run.sequence.name);
+    let what = format!("{} of {revision}", run.sequence());
     let task = |index: usize| run.tasks.get(index).map_or("its end", |task| task.step.as_str());
     let message = match run.state {
         SequenceState::Queued if run.message.is_empty() => format!("{what} is queued"),
@@ -226,7 +226,7 @@ fn delivery_reason(run: &Run) -> Option<Reason> {
         Verdict::Cancelled => "was cancelled",
         Verdict::Success | Verdict::Superseded => return None,
     };
-    let message = format!("{} of {} {word}: {}", run.sequence.name, run.commit.short(), run.message);
+    let message = format!("{} of {} {word}: {}", run.sequence(), run.commit.short(), run.message);
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = format!("push a fix, or run it again with `launchway trigger delivery {service} -s {stage}`");
     Some(Reason::new("drift", message).hint(hint))
@@ -257,8 +257,6 @@ fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
     use crate::model::hold::{HoldKind, HoldScope};
     use crate::model::ids::{CommitId, Digest, HoldId};
@@ -307,9 +305,9 @@ mod tests {
     fn planned(change: Change, start: StageStart) -> (ServicePlan, StageStart) {
         let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1") };
         let previous_stage = matches!(start, StageStart::After(_)).then_some(previous);
-        let (content, tasks) = (Digest::new("d2"), BTreeMap::new());
+        let content = Digest::new("d2");
         let (changes, runs_again) = (vec![change], None);
-        (ServicePlan { service: "web".into(), content, previous_stage, configs: 1, changes, runs_again, tasks }, start)
+        (ServicePlan { service: "web".into(), content, previous_stage, configs: 1, changes, runs_again }, start)
     }
 
     fn change(decision: Decision, cause: &str) -> Change {

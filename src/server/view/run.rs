@@ -100,7 +100,7 @@ impl From<&Run> for RunView {
         let (repository, commit) = run.revision();
         let (kind, name, cause, attempt, message) = match run {
             Run::Sequence(run) => {
-                ("sequence", run.sequence.name.clone(), &run.cause, run.attempt, run.message.as_str())
+                ("sequence", run.sequence().to_owned(), &run.cause, run.attempt, run.message.as_str())
             }
             Run::Deployment(run) => {
                 ("deployment", format!("{}-{}", run.config.name, run.version), &run.cause, run.attempt, run.remark())
@@ -166,7 +166,7 @@ fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {
         let service = &run.service;
         ChangeView::new(service.stage.as_str(), run.destination.namespace.as_str(), service.service.as_str(), change)
     };
-    run.changes.iter().map(view).collect()
+    run.changes().iter().map(view).collect()
 }
 
 fn sequence_steps(run: &SequenceRun) -> Vec<StepView> {

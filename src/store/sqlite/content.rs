@@ -1,4 +1,4 @@
-//! The content of declared objects: each is stored once, by its digest, for as long as a record refers to it.
+//! Contents: each is stored once, by its digest, for as long as a record refers to it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use serde_json::Value;
 use super::failure::Error;
 use super::read::many;
 use super::write::execute;
-use crate::error::{Context, Failure};
+use crate::error::Failure;
 use crate::model::ids::Digest;
-use crate::store::declared::Declares;
+use crate::store::content::{Content, Refers};
 
 /// A row that refers to content.
 #[derive(Clone, Copy)]
@@ -26,13 +26,13 @@ pub(super) struct User {
 ///
 /// # Errors
 /// If it cannot be written.
-pub(super) fn put(connection: &Connection, user: User, record: &impl Declares) -> Result<(), Error> {
+pub(super) fn put(connection: &Connection, user: User, record: &impl Refers) -> Result<(), Error> {
     let User { table, number } = user;
     let used = "SELECT content FROM content_users WHERE user_table = ? AND user = ?";
     let mut before: BTreeSet<i64> =
         many(connection, used, params![table, number], |row| Ok(row.get(0)?))?.into_iter().collect();
-    for object in record.objects() {
-        let content = number_of(connection, &object.digest, &object.content)?;
+    for content in record.contents() {
+        let content = number_of(connection, content)?;
         if !before.remove(&content) {
             let sql = "INSERT OR IGNORE INTO content_users (user_table, user, content) VALUES (?, ?, ?)";
             execute(connection, sql, params![table, number, content])?;
@@ -46,14 +46,14 @@ pub(super) fn put(connection: &Connection, user: User, record: &impl Declares) -
 }
 
 /// The row of a content, which is made if there is none.
-fn number_of(connection: &Connection, digest: &Digest, content: &Value) -> Result<i64, Error> {
+fn number_of(connection: &Connection, content: &dyn Content) -> Result<i64, Error> {
+    let digest = content.digest().as_str();
     let sql = "SELECT number FROM contents WHERE digest = ?";
-    if let Some(number) = connection.prepare_cached(sql)?.query_row([digest.as_str()], |row| row.get(0)).optional()? {
+    if let Some(number) = connection.prepare_cached(sql)?.query_row([digest], |row| row.get(0)).optional()? {
         return Ok(number);
     }
-    let text = serde_json::to_string(content).or_stalled(|| "cannot write a content".to_owned())?;
     let sql = "INSERT INTO contents (digest, content) VALUES (?, ?)";
-    connection.prepare_cached(sql)?.execute([digest.as_str(), &text])?;
+    connection.prepare_cached(sql)?.execute([digest, &content.text()?])?;
     Ok(connection.last_insert_rowid())
 }
 
@@ -69,15 +69,16 @@ impl<'a> Contents<'a> {
         Self { connection, read: BTreeMap::new() }
     }
 
-    /// Gives the objects of a record their content.
+    /// Fills in what a record refers to.
     ///
     /// # Errors
     /// If a content is missing or damaged.
-    pub(super) fn fill<T: Declares>(&mut self, mut record: T) -> Result<T, Error> {
-        for object in record.objects_mut() {
-            let object = Arc::make_mut(object);
-            object.content = self.content(&object.digest)?;
+    pub(super) fn fill<T: Refers>(&mut self, mut record: T) -> Result<T, Error> {
+        for content in record.contents_mut() {
+            let stored = self.content(content.digest())?;
+            content.fill(&stored)?;
         }
+        record.complete()?;
         Ok(record)
     }
 

@@ -49,7 +49,7 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::RecordKey;
-use crate::store::declared::Declares;
+use crate::store::content::Refers;
 use crate::store::record::Record;
 
 /// A store in a file; `W` is what it can do beside reading.
@@ -129,7 +129,7 @@ impl<W> Sqlite<W> {
 
     async fn filled_record<T>(&self, key: RecordKey) -> Result<Option<Versioned<T>>>
     where
-        T: Record + Declares + Send + 'static,
+        T: Refers + Send + 'static,
     {
         self.read(move |connection| read::filled_record_of(connection, &key)).await
     }

@@ -21,7 +21,7 @@ use crate::model::run::Run;
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
-use crate::store::declared::Declares;
+use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
 use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, Versioned};
 
@@ -52,10 +52,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ve
 }
 
 /// The record of a key that refers to content.
-pub(super) fn filled_record_of<T: Record + Declares>(
-    connection: &Connection,
-    key: &RecordKey,
-) -> Result<Option<Versioned<T>>> {
+pub(super) fn filled_record_of<T: Refers>(connection: &Connection, key: &RecordKey) -> Result<Option<Versioned<T>>> {
     let Some(Versioned { version, value }) = record_of(connection, key)? else { return Ok(None) };
     Ok(Some(Versioned { version, value: Contents::new(connection).fill(value)? }))
 }
@@ -247,7 +244,8 @@ pub(super) fn newest_plan_of(
 }
 
 fn rest_of_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
-    one(connection, "SELECT record FROM plans WHERE id = ?", [id.as_str()], |row| record(row, 0))
+    let sql = "SELECT record FROM plans WHERE id = ?";
+    one(connection, sql, [id.as_str()], |row| Contents::new(connection).fill(record(row, 0)?))
 }
 
 pub(super) fn holds(connection: &Connection) -> Result<Vec<Hold>> {
@@ -415,7 +413,7 @@ fn versioned<T: Record>(row: &Row<'_>) -> Result<Versioned<T>> {
 }
 
 /// Reads rows of `version, record` that refer to content.
-fn filled<'a, T: Record + Declares>(connection: &'a Connection) -> impl FnMut(&Row<'_>) -> Result<Versioned<T>> + 'a {
+fn filled<'a, T: Refers>(connection: &'a Connection) -> impl FnMut(&Row<'_>) -> Result<Versioned<T>> + 'a {
     let mut contents = Contents::new(connection);
     move |row| {
         let Versioned { version, value } = versioned(row)?;

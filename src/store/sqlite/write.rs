@@ -17,7 +17,7 @@ use crate::model::slot::SlotState;
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::store::declared::Declares;
+use crate::store::content::Refers;
 use crate::store::record::{Record, RevisionRecord, encode, split_plan};
 use crate::store::{Read, RecordKey, Transaction, Versioned, Write};
 
@@ -104,7 +104,7 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
 }
 
 /// Stores the content that a record refers to.
-fn put_content(connection: &Connection, key: &RecordKey, record: &impl Declares) -> Result<(), Error> {
+fn put_content(connection: &Connection, key: &RecordKey, record: &impl Refers) -> Result<(), Error> {
     let Place { table, keys } = place(key);
     let conditions: Vec<String> = keys.iter().map(|(name, _)| format!("{name} = ?")).collect();
     let sql = format!("SELECT number FROM {table} WHERE {}", conditions.join(" AND "));
@@ -178,6 +178,9 @@ fn put_plan(connection: &Connection, plan: &Plan) -> Result<(), Error> {
     let sql = "INSERT INTO plans (id, at, record) VALUES (?, ?, ?) \
                ON CONFLICT (id) DO UPDATE SET at = excluded.at, record = excluded.record";
     execute(connection, sql, params![plan.id.as_str(), plan.at.0, encode(&rest)?])?;
+    let sql = "SELECT number FROM plans WHERE id = ?";
+    let number = connection.prepare_cached(sql)?.query_row([plan.id.as_str()], |row| row.get(0))?;
+    content::put(connection, User { table: "plans", number }, &rest)?;
     for (service, part) in parts {
         let (id, project, name) = (plan.id.as_str(), plan.project.as_str(), service.as_str());
         execute(connection, "DELETE FROM plan_parts WHERE plan = ? AND service = ?", params![id, name])?;

@@ -82,7 +82,7 @@ pub(super) fn run(run: &Run) -> String {
                 }
             };
             let place = format!("{}/{}", run.service.stage, run.service.service);
-            let about = format!("{} {} of {}", place, run.sequence.name, run.commit.short());
+            let about = format!("{} {} of {}", place, run.sequence(), run.commit.short());
             tidy(&format!("{about}, attempt {}, {}: {state} {}", run.attempt, run.cause, run.message))
         }
         Run::Deployment(run) => {

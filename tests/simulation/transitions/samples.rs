@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 
 use launchway::engine::sequence::machine::task_records;
+use launchway::manifest::digest;
 use launchway::model::ids::{ConfigKey, ServiceKey};
 use launchway::model::object::Object;
 use launchway::model::plan::{Change, Decision};
-use launchway::model::project::TaskDefinition;
-use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
+use launchway::model::project::{Procedure, TaskDefinition};
+use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Task};
 use launchway::model::state::{Progress, spec_of};
 use launchway::model::time::Timestamp;
@@ -34,6 +35,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         attempt: 1,
         cause: "config change".into(),
         spec: spec_of(&object).unwrap(),
+        replicas: 2,
         object: object.into(),
         previous: Some(1),
         phase: Phase::New,
@@ -81,10 +83,11 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         forced: None,
         attempt: 1,
         tasks: task_records(&sequence),
-        sequence,
-        content: "sha256:1".into(),
-        changes: ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({})))).into(),
-        definitions: BTreeMap::from([("test".to_owned(), test)]),
+        procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), test)]) }),
+        delivery: Some(Delivery {
+            content: "sha256:1".into(),
+            changes: ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({})))).into(),
+        }),
         limits: Default::default(),
         state: SequenceState::Queued,
         created_at: NOW,

@@ -30,7 +30,7 @@ CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number)
 CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
 CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository) WHERE is_sequence;
 
--- What files declare, each content once. Records name it by its digest.
+-- What files declare and what runs, each content once. Records name it by its digest.
 CREATE TABLE contents (
   number  INTEGER PRIMARY KEY,
   digest  TEXT NOT NULL UNIQUE,
@@ -200,6 +200,8 @@ CREATE INDEX deliveries_by_time ON deliveries (at);
 
 CREATE TRIGGER runs_deleted AFTER DELETE ON runs
 BEGIN DELETE FROM content_users WHERE user_table = 'runs' AND user = OLD.number; END;
+CREATE TRIGGER plans_deleted AFTER DELETE ON plans
+BEGIN DELETE FROM content_users WHERE user_table = 'plans' AND user = OLD.number; END;
 CREATE TRIGGER plan_parts_deleted AFTER DELETE ON plan_parts
 BEGIN DELETE FROM content_users WHERE user_table = 'plan_parts' AND user = OLD.number; END;
 CREATE TRIGGER configs_deleted AFTER DELETE ON configs

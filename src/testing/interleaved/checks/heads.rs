@@ -69,7 +69,7 @@ impl Heads<'_> {
     fn plan_is_empty(&self, name: &RepositoryName, head: &Commit) -> Held {
         for run in now(sync::would_start(self.driver, name, head))? {
             if !self.is_held(&run.service)? {
-                let changes = run.changes.iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
+                let changes = run.changes().iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
                 let what = format!("{} would start: {}", run.service, changes.collect::<Vec<_>>().join(", "));
                 return Ok(Err(Violation::new(Invariant::PlanIsEmpty, what)));
             }
