@@ -39,6 +39,8 @@ pub struct Settings {
     pub repositories: Vec<RepositorySettings>,
     /// How long tasks may take.
     pub sequences: SequenceSettings,
+    /// How long what nothing needs any more is kept.
+    pub retention: RetentionSettings,
     /// Who may use the API; names are unique.
     pub tokens: Vec<AccessToken>,
 }
@@ -165,6 +167,25 @@ impl Default for SequenceSettings {
     }
 }
 
+/// How long what nothing needs any more is kept. Old versions of a deployment config are kept as its
+/// `revisionHistoryLimit` says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RetentionSettings {
+    /// Runs with their events, revisions with their plans, statuses, what passed.
+    pub age: Duration,
+    /// Of younger ones so many stay, the newest: runs of a service in a stage, revisions of a repository, and so on.
+    pub most: u32,
+    /// Ended pods of hooks and tasks, with their output.
+    pub output: Duration,
+}
+
+impl Default for RetentionSettings {
+    fn default() -> Self {
+        let days = |days: u64| Duration::from_secs(days * 24 * 3600);
+        Self { age: days(30), most: 100, output: days(7) }
+    }
+}
+
 /// Somebody who may use the API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AccessToken {
@@ -215,6 +236,7 @@ impl Settings {
             public_url: None,
             repositories: repositories.into_iter().collect(),
             sequences: SequenceSettings::default(),
+            retention: RetentionSettings::default(),
             tokens: Vec::new(),
         }
     }

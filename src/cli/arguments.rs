@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, repository, rollout, scale,
-    schema, serve, status, store, sync, trigger, up, validate, why,
+    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, prune, repository, rollout,
+    scale, schema, serve, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -94,6 +94,7 @@ pub(super) enum Verb {
     Why(why::Arguments),
     Rollout(rollout::Arguments),
     Scale(scale::Arguments),
+    Prune(prune::Arguments),
     Hold(hold::Hold),
     Release(hold::Release),
     Trigger(trigger::Arguments),

@@ -18,6 +18,7 @@ mod man;
 mod moment;
 pub mod output;
 mod plan;
+mod prune;
 mod repository;
 mod rollout;
 mod scale;
@@ -89,6 +90,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Events(arguments) => wait(events::run(arguments, global, output)),
         Verb::Why(arguments) => wait(why::run(arguments, global, output)),
         Verb::Rollout(arguments) => wait(rollout::run(arguments, global, output)),
+        Verb::Prune(arguments) => wait(prune::run(arguments, global, output)),
         Verb::Scale(arguments) => wait(scale::run(arguments, global, output)),
         Verb::Hold(arguments) => wait(hold::hold(arguments, global, output)),
         Verb::Release(arguments) => wait(hold::release(arguments, global, output)),

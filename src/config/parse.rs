@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use super::fields::Field;
 use super::{
     AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
-    RepositorySettings, Role, SequenceSettings, Settings,
+    RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
 use crate::secret::{Secret, SecretSource};
@@ -17,7 +17,17 @@ const MAX_NAME: usize = 63;
 
 /// The settings; only to be used if no problem was found.
 pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
-    root.known(&["listen", "state", "publicUrl", "repositories", "sequences", "runtimes", "access", "store"]);
+    root.known(&[
+        "listen",
+        "state",
+        "publicUrl",
+        "repositories",
+        "sequences",
+        "retention",
+        "runtimes",
+        "access",
+        "store",
+    ]);
     later(&root.field("store"), "another store than the one in the state folder");
     runtimes(&root.field("runtimes"));
     let repositories = root.field("repositories").items();
@@ -30,6 +40,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         public_url: http_address(&root.field("publicUrl")),
         repositories: unique(&root.field("repositories"), repositories, |repository| repository.name.as_str()),
         sequences: sequences(&root.field("sequences")),
+        retention: retention(&root.field("retention")),
         tokens: access(&tokens.field("tokens"), folder),
     }
 }
@@ -71,6 +82,17 @@ fn sequences(field: &Field<'_>) -> SequenceSettings {
     SequenceSettings {
         task_start_timeout: field.field("taskStartTimeout").duration().unwrap_or(default.task_start_timeout),
         task_timeout: field.field("taskTimeout").duration().unwrap_or(default.task_timeout),
+    }
+}
+
+fn retention(field: &Field<'_>) -> RetentionSettings {
+    field.known(&["age", "most", "output"]);
+    let default = RetentionSettings::default();
+    let most = field.field("most").count().map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+    RetentionSettings {
+        age: field.field("age").duration().unwrap_or(default.age),
+        most: most.unwrap_or(default.most),
+        output: field.field("output").duration().unwrap_or(default.output),
     }
 }
 

@@ -21,6 +21,7 @@ repositories:
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
+retention: {age: 48h, most: 7, output: 1h}
 runtimes: {local: {}}
 access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}]}
 "#;
@@ -40,6 +41,8 @@ fn a_whole_configuration_is_read() {
     assert_eq!(settings.state, Some("/etc/launchway/state".into()));
     assert_eq!(settings.public_url.as_deref(), Some("https://deploy.example"));
     assert_eq!(settings.sequences.task_start_timeout, Duration::from_secs(60));
+    let retention = settings.retention;
+    assert_eq!((retention.age.as_secs(), retention.most, retention.output.as_secs()), (48 * 3600, 7, 3600));
     let tokens: Vec<_> = settings.tokens.iter().map(|token| (token.name.as_str(), token.role)).collect();
     assert_eq!(tokens, [("ci", Role::Read), ("ops", Role::Operate)]);
     assert_eq!(settings.tokens[0].token, SecretSource::File("/etc/launchway/ci-token".into()));
@@ -145,6 +148,8 @@ fn one_value_at_a_time() {
         ("repositories: [{name: a}]".to_owned(), "`url` is missing"),
         ("repositories: [text]".to_owned(), "should be a mapping"),
         ("sequences: {taskTimeout: -5s}".to_owned(), "is not a duration"),
+        ("retention: {most: 0}".to_owned(), "should be a whole number above 0"),
+        ("retention: {age: 30d}".to_owned(), "is not a duration"),
         ("listen: 8787".to_owned(), "put text in quotes"),
         (repository("poll: 5 apples"), "is not a duration"),
         (repository("schedule: {cron: '61 * * * *'}"), "is no cron expression"),

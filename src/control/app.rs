@@ -78,6 +78,7 @@ pub(super) struct Parts {
     pub(super) driver: Driver,
     pub(super) runtime: Arc<LocalRuntime>,
     pub(super) reporter: Arc<StatusReporter>,
+    pub(super) housekeeping: Housekeeping,
     pub(super) trees: Arc<MirrorTrees>,
     pub(super) state: StateFolder,
 }
@@ -206,7 +207,8 @@ fn assemble(
     let limits = TaskLimits { start: settings.sequences.task_start_timeout, run: settings.sequences.task_timeout };
     let driver = Driver::new(store, clock, ids).with_limits(limits);
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
-    Ok(Parts { driver, runtime, reporter, trees, state })
+    let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
+    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state })
 }
 
 fn local_runtime(
@@ -263,7 +265,8 @@ async fn serve(
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<()> {
-    let commands = Arc::new(Operator { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let (driver, housekeeping) = (parts.driver.clone(), parts.housekeeping.clone());
+    let commands = Arc::new(Operator { driver, watchers: watchers.clone(), housekeeping });
     let mut tokens = vec![Token::new("operator", Role::Operate, operator_token(parts.state.root())?)];
     for token in &settings.tokens {
         tokens.push(access_token(token)?);
@@ -308,8 +311,7 @@ fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &Canc
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
-    let housekeeping = Housekeeping { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
-    tasks.spawn(housekeeping.run(stop.clone()));
+    tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));
     }

@@ -1,38 +1,60 @@
-//! Deletes what is old: history, pods of runs that ended, launchables that nothing uses.
+//! Deletes what nothing needs any more: history, pods of runs that ended, launchables.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
+use crate::config::RetentionSettings;
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::pod::{PodOwner, PodPhase};
+use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::{Phase, Run};
 use crate::model::time::Timestamp;
 use crate::runtime::{ImageUse, Runtime};
-use crate::store::{Retention, RunFilter};
+use crate::store::{Retained, Retention, RunFilter};
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(3600);
-/// Events of ended runs, plans, deliveries and posted statuses go after this.
-const KEEP_HISTORY: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Pods of hooks and tasks, with their output, go this long after they were started.
-const KEEP_OUTPUT: Duration = Duration::from_secs(7 * 24 * 3600);
+/// Runs that are read at once.
+const PAGE: u32 = 500;
 
-/// Deletes what is old.
+/// Deletes what nothing needs any more.
 #[derive(Clone)]
 pub struct Housekeeping {
     /// Knows the store and the time.
     pub driver: Driver,
     /// Knows pods and images.
     pub runtime: Arc<dyn Runtime>,
+    /// How long things are kept.
+    pub policy: RetentionSettings,
 }
 
-impl std::fmt::Debug for Housekeeping {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Housekeeping").finish_non_exhaustive()
+/// What was deleted, or would be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Cleaned {
+    /// Rows of the store, by kind.
+    pub rows: Retained,
+    /// Pods of hooks and tasks, with their output.
+    pub pods: u64,
+    /// Installed launchables.
+    pub launchables: u64,
+}
+
+impl fmt::Debug for Housekeeping {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Housekeeping").field("policy", &self.policy).finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Cleaned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows.iter().map(|(kind, rows)| (*rows, *kind));
+        let kinds = rows.chain([(self.pods, "ended pods"), (self.launchables, "launchables")]);
+        let some: Vec<String> = kinds.filter(|(count, _)| *count > 0).map(|(n, kind)| format!("{n} {kind}")).collect();
+        f.write_str(&if some.is_empty() { "nothing".to_owned() } else { some.join(", ") })
     }
 }
 
@@ -41,48 +63,73 @@ impl Housekeeping {
     pub async fn run(self, stop: CancellationToken) {
         loop {
             tokio::select! { () = stop.cancelled() => return, () = tokio::time::sleep(INTERVAL) => {} }
-            if let Err(failure) = self.clean().await {
-                tracing::warn!(problem = failure.one_line(), "cannot delete what is old");
+            match self.clean(false).await {
+                Ok(cleaned) => tracing::debug!(%cleaned, "deleted what nothing needs"),
+                Err(failure) => tracing::warn!(problem = failure.one_line(), "cannot delete what nothing needs"),
             }
         }
     }
 
-    /// Deletes once.
+    /// Deletes once, or says what would be deleted.
     ///
     /// # Errors
     /// If the store or the runtime fails.
-    pub async fn clean(&self) -> Result<()> {
+    pub async fn clean(&self, dry_run: bool) -> Result<Cleaned> {
         let now = self.driver.clock.now();
-        self.driver.store.retain(Retention { before: ago(now, KEEP_HISTORY) }).await?;
-        self.remove_old_pods(ago(now, KEEP_OUTPUT)).await?;
+        let retention = Retention { before: ago(now, self.policy.age), most: self.policy.most };
+        let store = &self.driver.store;
+        let rows = if dry_run { store.superfluous(retention).await? } else { store.retain(retention).await? };
+        let pods = self.old_pods(ago(now, self.policy.output)).await?;
+        for pod in pods.iter().filter(|_| !dry_run) {
+            self.runtime.remove_pod(pod).await?;
+        }
         let keep = self.images_in_use().await?;
-        self.runtime.collect_garbage(&keep).await
+        let launchables = self.runtime.collect_garbage(&keep, dry_run).await?;
+        Ok(Cleaned { rows, pods: pods.len() as u64, launchables })
     }
 
-    async fn remove_old_pods(&self, before: Timestamp) -> Result<()> {
+    /// Pods of hooks and tasks that ended long ago, or whose run is gone.
+    async fn old_pods(&self, before: Timestamp) -> Result<Vec<PodId>> {
+        let mut old = Vec::new();
         for namespace in self.runtime.namespaces().await? {
             for pod in self.runtime.observe(&namespace).await? {
-                let old = matches!(pod.phase, PodPhase::Ended { .. }) && pod.created_at < before;
-                if old && matches!(pod.owner, PodOwner::Run { .. }) {
-                    self.runtime.remove_pod(&pod.id).await?;
+                if self.is_old(&pod, before).await? {
+                    old.push(pod.id);
                 }
             }
         }
-        Ok(())
+        Ok(old)
+    }
+
+    async fn is_old(&self, pod: &ObservedPod, before: Timestamp) -> Result<bool> {
+        let PodOwner::Run { run, .. } = &pod.owner else { return Ok(false) };
+        if !matches!(pod.phase, PodPhase::Ended { .. }) {
+            return Ok(false);
+        }
+        Ok(pod.created_at < before || self.driver.store.run(run).await?.is_none())
     }
 
     /// The images of what serves, of what is being brought up, and of the complete versions that a rollback may want.
     async fn images_in_use(&self) -> Result<Vec<ImageUse>> {
         let mut keep = BTreeSet::new();
-        for run in self.driver.store.runs(&RunFilter { sequences: Some(false), ..RunFilter::default() }).await? {
-            let Run::Deployment(run) = run.value else { continue };
-            if run.phase != Phase::Failed {
-                let containers =
-                    run.spec.template.spec.init_containers.iter().chain(&run.spec.template.spec.containers);
-                keep.extend(containers.map(|container| (run.repository.clone(), container.image.clone())));
+        let mut before = None;
+        loop {
+            let filter =
+                RunFilter { sequences: Some(false), before: before.take(), limit: PAGE, ..RunFilter::default() };
+            let page = self.driver.store.runs(&filter).await?;
+            before = page.last().map(|run| run.value.id().clone());
+            for run in page {
+                let Run::Deployment(run) = run.value else { continue };
+                if run.phase != Phase::Failed {
+                    let spec = &run.spec.template.spec;
+                    let containers = spec.init_containers.iter().chain(&spec.containers);
+                    keep.extend(containers.map(|container| (run.repository.clone(), container.image.clone())));
+                }
+            }
+            if before.is_none() {
+                return Ok(keep.into_iter().map(|(repository, image)| ImageUse { repository, image }).collect());
             }
         }
-        Ok(keep.into_iter().map(|(repository, image)| ImageUse { repository, image }).collect())
     }
 }
 
@@ -121,7 +168,8 @@ mod tests {
     }
 
     fn housekeeping(world: &World) -> Housekeeping {
-        Housekeeping { driver: world.driver.clone(), runtime: world.runtime.clone() }
+        let policy = RetentionSettings::default();
+        Housekeeping { driver: world.driver.clone(), runtime: world.runtime.clone(), policy }
     }
 
     #[tokio::test]
@@ -130,12 +178,12 @@ mod tests {
         let mut world = World::open(folder.path()).unwrap();
         deployed(&mut world, &["a"]).await;
         assert_eq!(names(&world), ["web-1-0", "web-1-hook-pre"]);
-        world.pass(KEEP_OUTPUT - DAY).await.unwrap();
+        world.pass(RetentionSettings::default().output - DAY).await.unwrap();
         deployed(&mut world, &["b"]).await;
-        housekeeping(&world).clean().await.unwrap();
+        housekeeping(&world).clean(false).await.unwrap();
         assert!(names(&world).contains(&"web-1-hook-pre".to_owned()), "{:?}", names(&world));
         world.pass(2 * DAY).await.unwrap();
-        housekeeping(&world).clean().await.unwrap();
+        housekeeping(&world).clean(false).await.unwrap();
         assert_eq!(names(&world), ["web-2-0", "web-2-hook-pre"], "what serves stays, and the output of this week");
     }
 

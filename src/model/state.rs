@@ -1,6 +1,6 @@
 //! What launchway remembers between runs: per repository, per deployment config, per object.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -365,6 +365,22 @@ impl ConfigState {
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
         !self.removed && self.attempted.is_none()
+    }
+
+    /// The deployments whose records are needed as long as it is so: what serves, is to have pods, or is fallen back to,
+    /// and what is attempted.
+    pub fn runs_in_use(&self) -> Vec<RunId> {
+        let attempted = self.attempted.as_ref().map(|attempt| attempt.version.number);
+        let serving = self.serving.as_ref().map(|serving| serving.number);
+        let fallback = self.wanted.fallback.map(|fallback| fallback.version);
+        let named = serving.into_iter().chain(attempted).chain(fallback);
+        let versions: BTreeSet<u32> = named.chain(self.wanted.targets.keys().copied()).collect();
+        versions.into_iter().map(|version| self.key.deployment(version)).collect()
+    }
+
+    /// How many old versions its file wants to be kept; nothing, if it does not say.
+    pub fn history_limit(&self) -> Option<u32> {
+        self.spec().ok().and_then(|spec| spec.revision_history_limit)
     }
 
     /// The spec as last declared.

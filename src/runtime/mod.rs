@@ -79,8 +79,8 @@ pub trait Runtime: Send + Sync {
     /// Hints that something changed. Losing one costs latency only.
     fn changes(&self) -> broadcast::Receiver<RuntimeChange>;
 
-    /// Deletes installed images that no pod uses and that are not among `keep`.
-    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()>;
+    /// Deletes installed images that no pod uses and that are not among `keep`, or only counts them; says how many.
+    async fn collect_garbage(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64>;
 }
 
 /// What a template refers to: ConfigMaps, Secrets and claims.

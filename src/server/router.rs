@@ -56,6 +56,7 @@ pub fn router(state: ServerState) -> Router {
     let acting = Router::new()
         .route("/api/v1/sync", post(act::sync))
         .route("/api/v1/repositories/{name}/down", post(act::down))
+        .route("/api/v1/prune", post(act::prune))
         .route("/api/v1/deployments/{project}/{stage}/{name}/latest", post(act::latest))
         .route("/api/v1/deployments/{project}/{stage}/{name}/cancel", post(act::cancel))
         .route("/api/v1/deployments/{project}/{stage}/{name}/retry", post(act::retry))

@@ -114,13 +114,22 @@ pub struct EventRow {
     pub event: Event,
 }
 
-/// How long things are kept.
+/// How long things are kept that nothing needs any more.
+///
+/// Needed are: open runs with their revisions and plans, the heads of repositories, revisions about which a writer is
+/// owed a report, each service's newest plan, the deployments that serve or may serve again, as many old versions of each
+/// deployment config as it says, and what passed with the content that a service was delivered with last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
-    /// Events of ended runs, revisions with their plans, deliveries, posted statuses, and actions that were given up or
-    /// whose writer takes none older than this go; what an open run or a repository's head needs stays.
+    /// What is older goes.
     pub before: Timestamp,
+    /// Of younger things, so many stay of each kind, the newest: runs of a service in a stage, versions of a deployment
+    /// config that does not say how many, contents that passed, revisions of a repository, deliveries to it.
+    pub most: u32,
 }
+
+/// How many rows of each kind retention deleted, or would.
+pub type Retained = BTreeMap<&'static str, u64>;
 
 /// What reads the store; also commands, while the daemon runs or not.
 #[async_trait]
@@ -234,8 +243,10 @@ pub trait Store: ReadStore {
     async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError>;
     /// Gives a claimed row back as it is.
     async fn give_back(&self, id: OutboxId) -> Result<(), CommitError>;
-    /// Deletes what is older than allowed; returns how many rows went.
-    async fn retain(&self, retention: Retention) -> Result<u64, Failure>;
+    /// Deletes what nothing needs any more; says how many rows of each kind went.
+    async fn retain(&self, retention: Retention) -> Result<Retained, Failure>;
+    /// What [`Store::retain`] would delete.
+    async fn superfluous(&self, retention: Retention) -> Result<Retained, Failure>;
     /// Writes a consistent copy to a file that does not exist yet.
     async fn backup(&self, to: &std::path::Path) -> Result<(), Failure>;
 }

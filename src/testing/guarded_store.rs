@@ -22,8 +22,8 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
-    Versioned,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store,
+    Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -79,9 +79,14 @@ impl<G: Guard> Store for GuardedStore<G> {
         self.store.give_back(id).await
     }
 
-    async fn retain(&self, retention: Retention) -> Result<u64> {
+    async fn retain(&self, retention: Retention) -> Result<Retained> {
         self.guard.pass().await?;
         self.store.retain(retention).await
+    }
+
+    async fn superfluous(&self, retention: Retention) -> Result<Retained> {
+        self.guard.pass().await?;
+        self.store.superfluous(retention).await
     }
 
     async fn backup(&self, to: &Path) -> Result<()> {

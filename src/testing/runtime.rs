@@ -328,8 +328,8 @@ impl Runtime for PretendedRuntime {
         self.changes.subscribe()
     }
 
-    async fn collect_garbage(&self, _keep: &[ImageUse]) -> Result<()> {
-        Ok(())
+    async fn collect_garbage(&self, _keep: &[ImageUse], _dry_run: bool) -> Result<u64> {
+        Ok(0)
     }
 }
 

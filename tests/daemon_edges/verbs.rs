@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, sleeper};
+use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, repository, sleeper};
 
 fn web(version: &str) -> String {
     sleeper("web", "type: Recreate", version)
@@ -149,6 +149,27 @@ fn a_rollback_restores_an_earlier_version_and_holds_it() {
     world.tell(&["release", only_hold(&world)["id"].as_str().unwrap()]);
     world.status(&commit, "launchway/default", "success");
     assert_eq!(only_config(&world)["serving"]["version"], 4);
+}
+
+#[test]
+fn what_nothing_needs_is_pruned_and_an_old_version_can_still_be_rolled_back_to() {
+    let world = World::new(&[]);
+    let bare = world.git.bare().display().to_string();
+    world.configure(&format!("{}retention: {{most: 1}}\n", repository("shop", &bare, &[])));
+    world.start();
+    for version in ["1", "2", "3"] {
+        world.deploy(&[("web.yaml", &web(version))], "success");
+    }
+    let announced = world.tell(&["prune", "--dry-run"]);
+    assert!(announced.starts_with("would delete ") && announced.contains("2 runs"), "{announced}");
+    assert!(announced.contains("2 revisions"), "{announced}");
+    let done = world.tell(&["prune"]);
+    assert_eq!(done.replace("deleted", "would delete"), announced);
+    assert_eq!(world.tell(&["prune"]), "deleted nothing\n");
+    assert_eq!(world.json(&["get", "revisions"])["items"].as_array().unwrap().len(), 1);
+    world.tell(&["rollout", "undo", "dc/web", "--to-revision", "1"]);
+    world.tell(&["rollout", "status", "dc/web"]);
+    assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V"]), "1\n");
 }
 
 #[test]

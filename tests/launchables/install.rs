@@ -137,12 +137,14 @@ fn only_what_nobody_uses_is_collected() {
     let (kept, dropped) = (prepare(&launchables, &tree('a')).unwrap(), prepare(&launchables, &tree('b')).unwrap());
     let used = ImageUse { repository: repository(), image: tree('a') };
     eventually("what is not used is gone", || {
-        launchables.collect(std::slice::from_ref(&used)).unwrap();
+        launchables.collect(std::slice::from_ref(&used), false).unwrap();
         !dropped.exists()
     });
     assert!(kept.exists());
     assert_eq!(fs::read_dir(world.root.path().join("launchables")).unwrap().count(), 1);
-    launchables.collect(&[]).unwrap();
+    assert_eq!(launchables.collect(&[], true).unwrap(), 1);
+    assert!(launchables.path(&used.repository, &used.image).unwrap().is_some(), "it was only counted");
+    assert_eq!(launchables.collect(&[], false).unwrap(), 1);
     assert!(!kept.exists());
 }
 

@@ -38,8 +38,8 @@ impl Images for FolderImages {
         Ok(())
     }
 
-    fn collect(&self, _: &[ImageUse]) -> Result<()> {
-        Ok(())
+    fn collect(&self, _: &[ImageUse], _: bool) -> Result<u64> {
+        Ok(0)
     }
 }
 

@@ -8,6 +8,7 @@ mod interleavings;
 mod mortal;
 mod ownership;
 mod random;
+mod retention;
 mod stories;
 mod transitions;
 

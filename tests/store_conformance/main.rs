@@ -5,6 +5,7 @@
 mod concurrency;
 mod outbox;
 mod reading;
+mod retention;
 mod samples;
 mod versions;
 
@@ -113,8 +114,15 @@ conformance! {
             revisions_are_found_by_prefix_and_come_with_their_plans
             passed_content_holds_statuses_and_deliveries_are_remembered
             what_waits_in_vain_is_found
-            retention_spares_what_is_still_needed
             a_backup_holds_everything_that_was_committed
+        }
+        retention {
+            retention_spares_what_is_still_needed
+            versions_that_a_rollback_may_want_stay
+            versions_of_what_is_gone_grow_old
+            of_young_runs_the_newest_stay
+            what_passed_stays_while_it_is_delivered
+            of_young_revisions_the_newest_stay
         }
         concurrency {
             a_conflict_in_a_group_leaves_the_others_alone

@@ -11,13 +11,12 @@ use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{PassedKey, PassedState, SlotState};
 use launchway::model::state::{RevisionResult, RevisionState};
 use launchway::model::unique_name::{NameOwner, UniqueName};
-use launchway::store::{CommitError, Retention, RunFilter, Transaction, Versioned, Write};
+use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
 
 use crate::Backend;
 use crate::samples::{
     at, attempt, commit, commit_id, config_key, config_state, deployment, ended, ids, object, object_state, plan,
-    planned, put, put_config, put_deployment, put_object, put_repository, repository_state, run_id, sequence, service,
-    status, tell,
+    planned, put, put_config, put_deployment, put_object, run_id, sequence, service, status, tell,
 };
 
 pub(crate) async fn runs_are_listed_newest_first_by_every_filter(backend: &dyn Backend) {
@@ -301,45 +300,6 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     assert!(!store.was_delivered(&"other".into(), "d1").await.unwrap());
     let twice = store.commit(Transaction::of(vec![delivery])).await;
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
-}
-
-pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend) {
-    let store = backend.open().await;
-    let revision = |id: &str, digit, time| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(time)))));
-    let mut busy = sequence("open", service("dev", "web"));
-    (busy.plan, busy.commit) = (Some("busy".into()), commit_id('b'));
-    let mut repository = repository_state();
-    repository.applied = Some(commit_id('a'));
-    let posted = Posted { status: status("launchway/plan", StatusState::Success), rendering: 1 };
-    let writes = [
-        put(0, busy),
-        put(0, ended(sequence("done", service("dev", "web")))),
-        tell("open", Event::Admitted),
-        tell("done", Event::Admitted),
-        put_repository(0, repository),
-        revision("head", 'a', 0),
-        revision("busy", 'b', 0),
-        revision("old", 'c', 0),
-        revision("young", 'd', 60),
-        Write::Delivery { repository: "shop".into(), id: "old".into(), at: at(0) },
-        Write::Delivery { repository: "shop".into(), id: "young".into(), at: at(60) },
-        Write::Posted { repository: "shop".into(), writer: "notes".into(), posted: Box::new(posted) },
-    ];
-    commit(&*store, writes).await;
-
-    let gone = store.retain(Retention { before: at(30) }).await.unwrap();
-    assert_eq!(gone, 5, "an event, a revision, its plan, a status, a delivery");
-    assert_eq!(store.retain(Retention { before: at(30) }).await.unwrap(), 0);
-    let events = store.events(None, 0, 10).await.unwrap();
-    assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["open"]);
-    for (plan, stays) in [("head", true), ("busy", true), ("old", false), ("young", true)] {
-        assert_eq!(store.plan(&plan.into()).await.unwrap().is_some(), stays, "{plan}");
-    }
-    assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
-    assert!(!store.was_delivered(&"shop".into(), "old").await.unwrap());
-    assert!(store.was_delivered(&"shop".into(), "young").await.unwrap());
-    assert_eq!(store.posted(&"shop".into(), &"notes".into(), &commit_id('1')).await.unwrap(), []);
-    assert!(store.run(&run_id("done")).await.unwrap().is_some(), "history stays");
 }
 
 pub(crate) async fn a_backup_holds_everything_that_was_committed(backend: &dyn Backend) {

@@ -165,7 +165,7 @@ pub(crate) async fn an_earlier_process_is_fenced_out(backend: &dyn Backend) {
         let refused = first.commit(Transaction::of(vec![tell("s1", Event::Admitted)])).await;
         assert!(matches!(refused, Err(CommitError::Fenced)), "{refused:?}");
     }
-    let problem = first.retain(launchway::store::Retention { before: at(0) }).await.unwrap_err();
+    let problem = first.retain(launchway::store::Retention { before: at(0), most: 1 }).await.unwrap_err();
     assert!(problem.to_string().contains("taken over"), "{problem}");
     commit(&*second, [tell("s1", Event::Prepared)]).await;
     let events: Vec<_> = second.events(None, 0, 10).await.unwrap().into_iter().map(|row| row.event).collect();

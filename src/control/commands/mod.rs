@@ -91,6 +91,12 @@ pub enum Command {
         #[serde(default)]
         force: Option<String>,
     },
+    /// Delete what nothing needs any more.
+    Prune {
+        /// Only say what.
+        #[serde(default)]
+        dry_run: bool,
+    },
     /// Stop what a repository runs, and start nothing for it until it is brought up again.
     Down {
         /// Which.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
+use crate::control::housekeeping::Housekeeping;
 use crate::control::sync::Allowance;
 use crate::control::watcher::Watcher;
 use crate::engine::sync::Trigger;
@@ -20,6 +21,8 @@ pub struct Operator {
     pub driver: Driver,
     /// What is watched.
     pub watchers: Arc<BTreeMap<RepositoryName, Watcher>>,
+    /// Deletes what nothing needs.
+    pub housekeeping: Housekeeping,
 }
 
 #[async_trait]
@@ -70,6 +73,10 @@ impl Commands for Operator {
                 self.trigger(&project, Trigger { stage: &stage, service, force, by }).await
             }
             Command::Down { repository } => self.down(&repository, by).await,
+            Command::Prune { dry_run } => {
+                let cleaned = self.housekeeping.clean(dry_run).await?;
+                Ok(said(format!("{} {cleaned}", if dry_run { "would delete" } else { "deleted" })))
+            }
         }
     }
 }

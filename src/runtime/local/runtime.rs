@@ -477,11 +477,11 @@ impl Runtime for LocalRuntime {
         self.inner.options.changes.subscribe()
     }
 
-    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()> {
+    async fn collect_garbage(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64> {
         let mut keep = keep.to_vec();
         self.blocking(move |inner| {
             keep.extend(inner.table().images());
-            inner.options.images.collect(&keep)
+            inner.options.images.collect(&keep, dry_run)
         })
         .await
     }

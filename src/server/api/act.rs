@@ -104,6 +104,22 @@ pub(in crate::server) async fn down(
     state.act(Command::Down { repository: name.as_str().into() }, &actor).await.map(Json)
 }
 
+/// Whether anything is deleted.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct PruneRequest {
+    /// Only say what would go.
+    pub dry_run: bool,
+}
+
+pub(in crate::server) async fn prune(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(PruneRequest { dry_run }): Body<PruneRequest>,
+) -> Acted {
+    state.act(Command::Prune { dry_run }, &actor).await.map(Json)
+}
+
 pub(in crate::server) async fn latest(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,

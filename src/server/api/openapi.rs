@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::act::{DeliveryRequest, HoldRequest, ScaleRequest, SyncRequest, UndoRequest};
+use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::output::ExecRequest;
 use crate::control::commands::Done;
 use crate::runtime::ExecOutput;
@@ -41,7 +41,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 29] = [
+const OPERATIONS: [Operation; 30] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
@@ -61,6 +61,7 @@ const OPERATIONS: [Operation; 29] = [
     get("/logs", "What pods printed, as text; with `follow=true` also what they print from now on", schema::<String>),
     get("/openapi.json", "This description", schema::<Value>),
     post("/sync", "Look at a repository now", Some(schema::<SyncRequest>), schema::<Done>),
+    post("/prune", "Delete what nothing needs any more", Some(schema::<PruneRequest>), schema::<Done>),
     post("/repositories/{name}/down", "Stop what a repository runs", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/latest", "Deploy what is declared now", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/cancel", "End the deployment under way", None, schema::<Done>),

@@ -101,3 +101,62 @@ fn damaged(digest: &Digest, why: impl std::fmt::Display) -> Failure {
     Failure::stalled(format!("the stored content `{digest}` {why}"))
         .hint("restore a backup with `launchway store restore FILE`")
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use serde_json::json;
+
+    use super::*;
+    use crate::model::state::{ConfigState, Wanted};
+    use crate::model::time::Timestamp;
+    use crate::store::{Retention, Transaction, Versioned, Write};
+    use crate::testing::world::deployment_config;
+
+    fn declared(name: &str, image: &str) -> ConfigState {
+        let object = deployment_config(name, image, 1, json!({}));
+        ConfigState {
+            key: crate::model::ids::ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.into() },
+            service: name.into(),
+            destination: crate::model::ids::Destination::local("shop-dev".into()),
+            repository: "shop".into(),
+            object: object.into(),
+            declared_on: "c1".into(),
+            latest_version: 0,
+            serving: None,
+            attempted: None,
+            wanted: Wanted::default(),
+            scaled: None,
+            removed: false,
+        }
+    }
+
+    fn count(connection: &Connection) -> i64 {
+        connection.query_row("SELECT count(*) FROM contents", [], |row| row.get(0)).unwrap()
+    }
+
+    #[test]
+    fn a_content_is_stored_once_and_goes_with_the_last_record_that_refers_to_it() {
+        let mut connection = Connection::open_in_memory().unwrap();
+        super::super::schema::migrate(&mut connection, Path::new("test")).unwrap();
+        let apply = |writes: Vec<Write>| {
+            super::super::write::apply(&connection, &Transaction::of(writes), Timestamp(0)).unwrap();
+            let retention = Retention { before: Timestamp(0), most: 1 };
+            super::super::retention::delete_all(&connection, retention).unwrap();
+            count(&connection)
+        };
+        let config = |version, value: ConfigState| Write::Config(Box::new(Versioned { version, value }));
+        let (web, other) = (declared("web", "a"), declared("web", "b"));
+        let twin = ConfigState {
+            key: crate::model::ids::ConfigKey { stage: "production".into(), ..web.key.clone() },
+            ..web.clone()
+        };
+        assert_eq!(apply(vec![config(0, web.clone()), config(0, twin.clone())]), 1);
+        assert_eq!(apply(vec![config(1, other)]), 2);
+        let remove =
+            |version, value: &ConfigState| Write::RemoveConfig(Versioned { version, value: value.key.clone() });
+        assert_eq!(apply(vec![remove(1, &twin)]), 1);
+        assert_eq!(apply(vec![remove(2, &web)]), 0);
+    }
+}

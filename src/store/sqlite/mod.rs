@@ -29,8 +29,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retention, RunFilter, Store, Transaction,
-    Versioned,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store,
+    Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -160,8 +160,12 @@ impl Store for SqliteStore {
         self.writing.writer.perform(move |connection| outbox::give_back(connection, id)).await
     }
 
-    async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
+    async fn retain(&self, retention: Retention) -> Result<Retained, Failure> {
         Ok(retention::retain(&self.writing.writer, retention).await?)
+    }
+
+    async fn superfluous(&self, retention: Retention) -> Result<Retained, Failure> {
+        Ok(retention::superfluous(&self.writing.writer, retention).await?)
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {

@@ -152,6 +152,8 @@ mod tests {
                 "passed",
                 "holds",
                 "names",
+                "contents",
+                "content_users",
             ] {
                 let sql = format!("SELECT count(*) FROM {table}");
                 let rows: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();

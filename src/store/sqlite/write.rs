@@ -8,12 +8,13 @@ use super::content::{self, User};
 use super::failure::Error;
 use super::outbox;
 use super::place::{Place, place};
+use crate::error::Context;
 use crate::model::commit_status::Posted;
 use crate::model::event::Event;
 use crate::model::ids::{PlanId, RepositoryName, RunId, WriterName};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
-use crate::model::slot::SlotState;
+use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -64,7 +65,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Plan(plan) => put_plan(connection, plan),
         Write::Revision(revision) => put_revision(connection, revision),
         Write::Slot(slot) => put_slot(connection, slot),
-        Write::Passed(it) => put_plain(connection, it.value.key.clone().into(), &it.value, it.version),
+        Write::Passed(passed) => put_passed(connection, passed),
         Write::Holds(it) => put_plain(connection, it.value.project.clone().into(), &it.value, it.version),
         Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &it.value, it.version),
         Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),
@@ -120,10 +121,15 @@ fn append_event(connection: &Connection, run: &RunId, at: Timestamp, event: &Eve
 
 fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Result<(), Error> {
     let Versioned { version, value } = config;
-    let columns: [Column<'_>; 4] = [
+    let in_use: Vec<RunId> = value.runs_in_use();
+    let columns: [Column<'_>; 8] = [
+        ("service", &value.service.as_str()),
         ("repository", &value.repository.as_str()),
         ("digest", &value.object.digest.as_str()),
         ("is_settled", &value.is_settled()),
+        ("history_limit", &value.history_limit()),
+        ("runs_in_use", &serde_json::to_string(&in_use).or_stalled(|| "cannot write run ids".to_owned())?),
+        ("attempted_by", &value.attempted.as_ref().map(|attempt| attempt.run.as_str())),
         ("record", &encode(value)?),
     ];
     let key = value.key.clone().into();
@@ -133,7 +139,8 @@ fn put_config(connection: &Connection, config: &Versioned<ConfigState>) -> Resul
 
 fn put_object(connection: &Connection, object: &Versioned<ObjectState>) -> Result<(), Error> {
     let Versioned { version, value } = object;
-    let columns: [Column<'_>; 3] = [
+    let columns: [Column<'_>; 4] = [
+        ("service", &value.object.service.as_str()),
         ("repository", &value.repository.as_str()),
         ("digest", &value.object.digest.as_str()),
         ("record", &encode(value)?),
@@ -165,6 +172,11 @@ fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), 
         ("record", &encode(value)?),
     ];
     put(connection, &value.service.clone().into(), *version, &columns)
+}
+
+fn put_passed(connection: &Connection, passed: &Versioned<PassedState>) -> Result<(), Error> {
+    let Versioned { version, value } = passed;
+    put(connection, &value.key.clone().into(), *version, &[("at", &value.at.0), ("record", &encode(value)?)])
 }
 
 /// A record without columns that are searched for.

@@ -90,7 +90,7 @@ impl Runtime for SharedRuntime {
         self.0.changes()
     }
 
-    async fn collect_garbage(&self, keep: &[ImageUse]) -> Result<()> {
-        self.0.collect_garbage(keep).await
+    async fn collect_garbage(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64> {
+        self.0.collect_garbage(keep, dry_run).await
     }
 }

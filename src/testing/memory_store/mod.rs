@@ -17,7 +17,7 @@ use crate::error::{Failure, Result};
 use crate::model::action::Lane;
 use crate::model::ids::RunId;
 use crate::model::time::Timestamp;
-use crate::store::{CommitError, OutboxId, OutboxRow, Retention, Store, Transaction, Write};
+use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction, Write};
 use crate::testing::memory_store::tables::Tables;
 
 /// What a store's file is on a real machine: it outlives the processes that open it.
@@ -157,8 +157,12 @@ impl Store for MemoryStore {
         self.owned().map(|_content| drop(self.claims().remove(&id)))
     }
 
-    async fn retain(&self, retention: Retention) -> Result<u64, Failure> {
+    async fn retain(&self, retention: Retention) -> Result<Retained, Failure> {
         Ok(retention::retain(&mut self.owned()?.tables, retention))
+    }
+
+    async fn superfluous(&self, retention: Retention) -> Result<Retained, Failure> {
+        Ok(retention::retain(&mut self.owned()?.tables.clone(), retention))
     }
 
     async fn backup(&self, to: &Path) -> Result<(), Failure> {

@@ -1,57 +1,144 @@
-//! What is deleted when it is old.
+//! What is deleted once nothing needs it any more.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::ids::{CommitId, PlanId, RunId};
+use crate::model::ids::{CommitId, PlanId, RunId, ServiceKey};
 use crate::model::run::Run;
+use crate::model::slot::PassedKey;
 use crate::model::state::RevisionResult;
-use crate::model::time::Timestamp;
-use crate::store::{OutboxRow, Retention};
+use crate::store::{OutboxRow, Retained, Retention};
 use crate::testing::memory_store::tables::Tables;
 
-/// What open runs still need.
-#[derive(Default)]
-struct Needed {
-    runs: BTreeSet<RunId>,
-    commits: BTreeSet<CommitId>,
-    plans: BTreeSet<PlanId>,
+/// Deletes what nothing needs any more; says how many rows of each kind went.
+pub(super) fn retain(tables: &mut Tables, retention: Retention) -> Retained {
+    let mut gone = Retained::new();
+    for (kind, delete) in [
+        ("runs", deployments as fn(&mut Tables, Retention) -> u64),
+        ("runs", sequences),
+        ("events", events),
+        ("revisions", revisions),
+        ("plans", plans),
+        ("passed", passed),
+        ("slots", slots),
+        ("actions", actions),
+        ("statuses", statuses),
+        ("deliveries", deliveries),
+    ] {
+        *gone.entry(kind).or_default() += delete(tables, retention);
+    }
+    gone
 }
 
-/// Deletes what is older than allowed; returns how many rows went. Revisions go before their plans.
-pub(super) fn retain(tables: &mut Tables, retention: Retention) -> u64 {
-    let Retention { before } = retention;
-    let needed = needed(tables);
-    let gone = delete(&mut tables.events, |_, event| event.at < before && !needed.runs.contains(&event.run));
-    let heads: BTreeSet<_> = tables
-        .repositories
-        .values()
-        .flat_map(|state| {
-            let commits = state.value.applied.iter().chain(&state.value.seen);
-            commits.map(|commit| (state.value.name.clone(), commit.clone())).collect::<Vec<_>>()
-        })
-        .collect();
-    let gone = gone
-        + delete(&mut tables.revisions, |key, (_, revision)| {
-            revision.at < before && !heads.contains(key) && !needed.commits.contains(&key.1)
-        });
-    let planned: BTreeSet<PlanId> = tables
-        .revisions
-        .values()
-        .filter_map(|(_, revision)| match &revision.result {
-            RevisionResult::Planned(plan) => Some(plan.id.clone()),
-            RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
-        })
-        .collect();
-    gone + delete(&mut tables.plans, |id, plan| plan.at < before && !planned.contains(id) && !needed.plans.contains(id))
-        + delete(&mut tables.posted, |_, (at, _)| *at < before)
-        + forget_actions(tables, before)
-        + delete(&mut tables.deliveries, |_, at| *at < before)
+fn deployments(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
+    let mut places = Places::default();
+    let mut goes = BTreeSet::new();
+    for (id, run) in newest_first(tables) {
+        let Run::Deployment(deployment) = run else { continue };
+        let place = places.next(&deployment.config);
+        let config = tables.configs.get(&deployment.config).map(|row| &row.value);
+        let beyond = match config {
+            Some(config) => place > 1 + config.history_limit().unwrap_or(most),
+            None => deployment.created_at < before || place > most,
+        };
+        let in_use = config.is_some_and(|config| config.runs_in_use().contains(id));
+        if run.is_ended() && beyond && !in_use {
+            goes.insert(id.clone());
+        }
+    }
+    remove_runs(tables, &goes)
+}
+
+fn sequences(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
+    let attempts = tables.configs.values().filter_map(|row| row.value.attempted.as_ref());
+    let attempted_by: BTreeSet<&RunId> = attempts.map(|attempt| &attempt.run).collect();
+    let mut places = Places::default();
+    let mut goes = BTreeSet::new();
+    for (id, run) in newest_first(tables) {
+        let Run::Sequence(sequence) = run else { continue };
+        let place = places.next(&sequence.service);
+        let beyond = sequence.created_at < before || place > most;
+        if run.is_ended() && beyond && !attempted_by.contains(id) {
+            goes.insert(id.clone());
+        }
+    }
+    remove_runs(tables, &goes)
+}
+
+fn events(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
+    let open: BTreeSet<RunId> = tables.open_runs().map(|run| run.value.id().clone()).collect();
+    delete(&mut tables.events, |_, event| event.at < before && !open.contains(&event.run))
+}
+
+fn revisions(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
+    let mut needed: BTreeSet<CommitId> = tables.open_runs().map(|run| run.value.revision().1.clone()).collect();
+    let repositories = tables.repositories.values();
+    needed.extend(repositories.flat_map(|row| row.value.applied.iter().chain(&row.value.seen).cloned()));
+    let owed = |row: &&OutboxRow| row.due.is_some() && row.asked_at >= before;
+    let keys = tables.outbox.values().map(|row| &**row).filter(owed).filter_map(|row| row.key.strip_prefix("report/"));
+    needed.extend(keys.filter_map(|key| key.split('/').nth(1)).map(CommitId::new));
+    let mut order: Vec<_> = tables.revisions.iter().collect();
+    order.sort_by_key(|(_, (number, revision))| std::cmp::Reverse((revision.at, *number)));
+    let mut places = Places::default();
+    let beyond = order.into_iter().filter(|((repository, commit), (_, revision))| {
+        let place = places.next(repository);
+        (revision.at < before || place > most) && !needed.contains(commit)
+    });
+    let goes: BTreeSet<_> = beyond.map(|(key, _)| key.clone()).collect();
+    delete(&mut tables.revisions, |key, _| goes.contains(key))
+}
+
+/// A plan that is the newest of a service stays whole, for the tables keep no parts.
+fn plans(tables: &mut Tables, _: Retention) -> u64 {
+    let mut needed: BTreeSet<PlanId> = tables.newest_plans.values().cloned().collect();
+    for (_, revision) in tables.revisions.values() {
+        if let RevisionResult::Planned(plan) = &revision.result {
+            needed.insert(plan.id.clone());
+        }
+    }
+    for run in tables.open_runs() {
+        if let Run::Sequence(run) = &run.value {
+            needed.extend(run.plan.clone());
+        }
+    }
+    delete(&mut tables.plans, |id, _| !needed.contains(id))
+}
+
+fn passed(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
+    let mut order: Vec<_> = tables.passed.iter().collect();
+    order.sort_by_key(|(key, row)| (std::cmp::Reverse(row.value.at), (*key).clone()));
+    let mut places = Places::default();
+    let delivered = |key: &PassedKey| {
+        let slot = tables.slots.get(&key.service).and_then(|row| row.value.last_delivery.as_ref());
+        slot.is_some_and(|last| last.content == key.content)
+    };
+    let beyond = order.into_iter().filter(|(key, row)| {
+        let place = places.next(&key.service);
+        (row.value.at < before || place > most) && !delivered(key)
+    });
+    let goes: BTreeSet<PassedKey> = beyond.map(|(key, _)| key.clone()).collect();
+    delete(&mut tables.passed, |key, _| goes.contains(key))
+}
+
+fn slots(tables: &mut Tables, _: Retention) -> u64 {
+    let of_config = |key: &crate::model::ids::ConfigKey, service: &crate::model::ids::ServiceName| ServiceKey {
+        project: key.project.clone(),
+        stage: key.stage.clone(),
+        service: service.clone(),
+    };
+    let mut used: BTreeSet<ServiceKey> = tables.runs.values().map(|(_, run)| run.value.service()).collect();
+    used.extend(tables.configs.values().map(|row| of_config(&row.value.key, &row.value.service)));
+    used.extend(tables.objects.values().map(|row| ServiceKey {
+        project: row.value.project.clone(),
+        stage: row.value.stage.clone(),
+        service: row.value.object.service.clone(),
+    }));
+    delete(&mut tables.slots, |key, row| row.value.is_free() && !used.contains(key))
 }
 
 /// Reports that nobody took, and what was given up.
-fn forget_actions(tables: &mut Tables, before: Timestamp) -> u64 {
+fn actions(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
     let old = |row: &OutboxRow| row.asked_at < before && (row.run.as_str() == "report" || row.due.is_none());
     let gone = delete(&mut tables.outbox, |_, row| old(row));
     let left = tables.outbox.clone();
@@ -59,16 +146,53 @@ fn forget_actions(tables: &mut Tables, before: Timestamp) -> u64 {
     gone
 }
 
-fn needed(tables: &Tables) -> Needed {
-    let mut needed = Needed::default();
-    for run in tables.open_runs() {
-        needed.runs.insert(run.value.id().clone());
-        needed.commits.insert(run.value.revision().1.clone());
-        if let Run::Sequence(run) = &run.value {
-            needed.plans.extend(run.plan.clone());
-        }
+fn statuses(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
+    let revisions = tables.revisions.clone();
+    let known =
+        |(repository, _, commit, _): &_| revisions.contains_key(&(Clone::clone(repository), Clone::clone(commit)));
+    delete(&mut tables.posted, |entry, (at, _)| *at < before || !known(entry))
+}
+
+fn deliveries(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
+    let mut order: Vec<_> = tables.deliveries.iter().collect();
+    order.sort_by_key(|((_, id), at)| (std::cmp::Reverse(**at), id.clone()));
+    let mut places = Places::default();
+    let beyond = order.into_iter().filter(|((repository, _), at)| {
+        let place = places.next(repository);
+        **at < before || place > most
+    });
+    let goes: BTreeSet<_> = beyond.map(|(key, _)| key.clone()).collect();
+    delete(&mut tables.deliveries, |key, _| goes.contains(key))
+}
+
+/// Counts what comes of each kind, from 1.
+struct Places<K>(BTreeMap<K, u32>);
+
+impl<K> Default for Places<K> {
+    fn default() -> Self {
+        Self(BTreeMap::new())
     }
-    needed
+}
+
+impl<K: Ord + Clone> Places<K> {
+    fn next(&mut self, of: &K) -> u32 {
+        let place = self.0.entry(of.clone()).or_default();
+        *place += 1;
+        *place
+    }
+}
+
+fn newest_first(tables: &Tables) -> Vec<(&RunId, &Run)> {
+    let mut order: Vec<_> = tables.runs.iter().collect();
+    order.sort_by_key(|(_, (place, _))| std::cmp::Reverse(*place));
+    order.into_iter().map(|(id, (_, run))| (id, &run.value)).collect()
+}
+
+/// Their events go with them.
+fn remove_runs(tables: &mut Tables, goes: &BTreeSet<RunId>) -> u64 {
+    delete(&mut tables.runs_in_order, |_, id| goes.contains(id));
+    delete(&mut tables.events, |_, event| goes.contains(&event.run));
+    delete(&mut tables.runs, |id, _| goes.contains(id))
 }
 
 fn delete<K: Ord + Clone, V>(map: &mut Map<K, V>, goes: impl Fn(&K, &V) -> bool) -> u64 {

@@ -21,8 +21,8 @@ pub trait Images: Send + Sync {
     /// Forgets that an image could not be made runnable, so that it is tried again.
     fn forget_failure(&self, repository: &RepositoryName, image: &str) -> Result<()>;
 
-    /// Deletes what is not among `keep`.
-    fn collect(&self, keep: &[ImageUse]) -> Result<()>;
+    /// Deletes what is not among `keep`, or only counts it; says how much.
+    fn collect(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64>;
 }
 
 impl Images for Launchables {
@@ -38,7 +38,7 @@ impl Images for Launchables {
         Launchables::forget_failure(self, repository, image)
     }
 
-    fn collect(&self, keep: &[ImageUse]) -> Result<()> {
-        Launchables::collect(self, keep)
+    fn collect(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64> {
+        Launchables::collect(self, keep, dry_run)
     }
 }

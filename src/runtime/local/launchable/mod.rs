@@ -143,12 +143,17 @@ impl Launchables {
         self.0.forget_failure(&key, &image)
     }
 
-    /// Deletes all launchables but those in `keep` and those that are being installed.
-    pub fn collect(&self, keep: &[ImageUse]) -> Result<()> {
+    /// Deletes all launchables but those in `keep` and those that are being installed, or only counts them; says how
+    /// many.
+    pub fn collect(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64> {
         let failed = || "cannot delete launchables that are not used".to_owned();
         let kept: BTreeSet<Key> = keep.iter().filter_map(|used| self.key_of_use(used)).collect();
         let keys = self.0.folders().map_err(on_disk(failed))?.into_iter().filter_map(|folder| folder.key());
-        keys.filter(|key| !kept.contains(key)).try_for_each(|key| self.0.discard(&key)).map_err(on_disk(failed))
+        let unused: Vec<Key> = keys.filter(|key| !kept.contains(key)).collect();
+        if !dry_run {
+            unused.iter().try_for_each(|key| self.0.discard(key)).map_err(on_disk(failed))?;
+        }
+        Ok(unused.len() as u64)
     }
 
     fn key_of_use(&self, used: &ImageUse) -> Option<Key> {

@@ -70,17 +70,23 @@ CREATE TABLE outbox (
 CREATE INDEX outbox_by_due ON outbox (lane, due, id);
 
 CREATE TABLE configs (
-  number     INTEGER PRIMARY KEY,
-  project    TEXT    NOT NULL,
-  stage      TEXT    NOT NULL,
-  name       TEXT    NOT NULL,
-  version    INTEGER NOT NULL,
-  repository TEXT    NOT NULL,
-  digest     TEXT    NOT NULL,
-  is_settled INTEGER NOT NULL,
-  record     TEXT    NOT NULL,
+  number        INTEGER PRIMARY KEY,
+  project       TEXT    NOT NULL,
+  stage         TEXT    NOT NULL,
+  name          TEXT    NOT NULL,
+  version       INTEGER NOT NULL,
+  service       TEXT    NOT NULL,
+  repository    TEXT    NOT NULL,
+  digest        TEXT    NOT NULL,
+  is_settled    INTEGER NOT NULL,
+  history_limit INTEGER, -- how many old versions are kept; nothing: as many as of everything else
+  runs_in_use   TEXT    NOT NULL, -- JSON: the ids of the deployments that serve or may serve, and of the one that is attempted
+  attempted_by  TEXT, -- the sequence run that attempts a version
+  record        TEXT    NOT NULL,
   UNIQUE (project, stage, name)
 ) STRICT;
+CREATE INDEX configs_by_service ON configs (project, stage, service);
+CREATE INDEX configs_attempted_by ON configs (attempted_by) WHERE attempted_by IS NOT NULL;
 -- Planning reads all of a stage and must not touch the records.
 CREATE INDEX configs_applied ON configs (project, stage, name, digest, version, is_settled, repository);
 
@@ -91,11 +97,13 @@ CREATE TABLE objects (
   kind       TEXT    NOT NULL,
   name       TEXT    NOT NULL,
   version    INTEGER NOT NULL,
+  service    TEXT    NOT NULL,
   repository TEXT    NOT NULL,
   digest     TEXT    NOT NULL,
   record     TEXT    NOT NULL,
   UNIQUE (project, stage, kind, name)
 ) STRICT;
+CREATE INDEX objects_by_service ON objects (project, stage, service);
 CREATE INDEX objects_applied ON objects (project, stage, kind, name, digest, version, repository);
 
 CREATE TABLE repositories (
@@ -157,6 +165,7 @@ CREATE TABLE passed (
   service TEXT    NOT NULL,
   content TEXT    NOT NULL,
   version INTEGER NOT NULL,
+  at      INTEGER NOT NULL, -- the last time
   record  TEXT    NOT NULL,
   PRIMARY KEY (project, stage, service, content)
 ) STRICT, WITHOUT ROWID;
@@ -199,7 +208,10 @@ CREATE TABLE deliveries (
 CREATE INDEX deliveries_by_time ON deliveries (at);
 
 CREATE TRIGGER runs_deleted AFTER DELETE ON runs
-BEGIN DELETE FROM content_users WHERE user_table = 'runs' AND user = OLD.number; END;
+BEGIN
+  DELETE FROM content_users WHERE user_table = 'runs' AND user = OLD.number;
+  DELETE FROM events WHERE run = OLD.id;
+END;
 CREATE TRIGGER plans_deleted AFTER DELETE ON plans
 BEGIN DELETE FROM content_users WHERE user_table = 'plans' AND user = OLD.number; END;
 CREATE TRIGGER plan_parts_deleted AFTER DELETE ON plan_parts

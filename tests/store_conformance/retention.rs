@@ -1,0 +1,175 @@
+//! What goes once nothing needs it any more.
+
+use launchway::model::commit_status::{Posted, StatusState};
+use launchway::model::event::Event;
+use launchway::model::ids::RunId;
+use launchway::model::run::{DeploymentRun, Phase, SequenceRun};
+use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
+use launchway::model::state::Version;
+use launchway::store::{Retention, RunFilter, Store, Versioned, Write};
+
+use super::Backend;
+use super::samples::{
+    at, attempt, commit, commit_id, config_key, config_state, deployment, ended, ids, object, plan, planned, put,
+    put_config, put_deployment, put_repository, repository_state, run_id, sequence, service, status, tell,
+};
+use launchway::model::object::Kind;
+
+/// Nothing is too many.
+const MANY: u32 = 1_000;
+
+pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let revision = |id: &str, digit, time| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(time)))));
+    let mut busy = sequence("open", service("dev", "web"));
+    (busy.plan, busy.commit) = (Some("busy".into()), commit_id('b'));
+    let mut repository = repository_state();
+    repository.applied = Some(commit_id('a'));
+    let posted = Posted { status: status("launchway/plan", StatusState::Success), rendering: 1 };
+    let writes = [
+        put(0, busy),
+        put(0, ended(sequence("done", service("dev", "web")))),
+        tell("open", Event::Admitted),
+        tell("done", Event::Admitted),
+        put_repository(0, repository),
+        revision("head", 'a', 0),
+        revision("busy", 'b', 0),
+        revision("old", 'c', 0),
+        revision("young", 'd', 60),
+        Write::Delivery { repository: "shop".into(), id: "old".into(), at: at(0) },
+        Write::Delivery { repository: "shop".into(), id: "young".into(), at: at(60) },
+        Write::Posted { repository: "shop".into(), writer: "notes".into(), posted: Box::new(posted) },
+    ];
+    commit(&*store, writes).await;
+
+    let retention = Retention { before: at(30), most: MANY };
+    let announced = store.superfluous(retention).await.unwrap();
+    assert_eq!(store.superfluous(retention).await.unwrap(), announced, "nothing goes by being counted");
+    let gone = store.retain(retention).await.unwrap();
+    assert_eq!(gone, announced);
+    for kind in ["runs", "revisions", "plans", "statuses", "deliveries"] {
+        assert_eq!(gone[kind], 1, "{kind}");
+    }
+    assert!(store.retain(retention).await.unwrap().values().all(|rows| *rows == 0));
+    let events = store.events(None, 0, 10).await.unwrap();
+    assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["open"]);
+    for (plan, stays) in [("head", true), ("busy", true), ("old", false), ("young", true)] {
+        assert_eq!(store.plan(&plan.into()).await.unwrap().is_some(), stays, "{plan}");
+    }
+    assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
+    assert!(!store.was_delivered(&"shop".into(), "old").await.unwrap());
+    assert!(store.was_delivered(&"shop".into(), "young").await.unwrap());
+    assert_eq!(store.posted(&"shop".into(), &"notes".into(), &commit_id('1')).await.unwrap(), []);
+    assert!(store.run(&run_id("done")).await.unwrap().is_none());
+}
+
+fn complete(version: u32, seconds: i64) -> DeploymentRun {
+    let run = deployment(&config_key("dev", "web"), version);
+    DeploymentRun { phase: Phase::Complete, created_at: at(seconds), ended_at: Some(at(seconds)), ..run }
+}
+
+async fn left(store: &dyn Store, sequences: bool) -> Vec<String> {
+    let runs = store.runs(&RunFilter { sequences: Some(sequences), ..RunFilter::default() }).await.unwrap();
+    ids(&runs).into_iter().map(str::to_owned).collect()
+}
+
+/// As many old versions stay as a deployment config says, beside those that serve or are attempted, however old.
+pub(crate) async fn versions_that_a_rollback_may_want_stay(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let key = config_key("dev", "web");
+    let mut config = config_state(&key, "sha256:web");
+    let limited = serde_json::json!({"spec": {"revisionHistoryLimit": 2}});
+    std::sync::Arc::make_mut(&mut config.object).content = limited.into();
+    let serves = object(Kind::DeploymentConfig, "web", "sha256:web");
+    config.serving = Some(Version { number: 1, commit: commit_id('1'), object: serves });
+    let versions = (1..=6).map(|version| put_deployment(0, complete(version, i64::from(version))));
+    commit(&*store, versions.chain([put_config(0, config)])).await;
+    store.retain(Retention { before: at(1_000), most: MANY }).await.unwrap();
+    let stay = [6, 5, 4, 1].map(|version| key.deployment(version).to_string());
+    assert_eq!(left(&*store, false).await, stay, "the newest, two old ones, and what serves");
+}
+
+/// The history of a deployment config that is gone grows old like everything else.
+pub(crate) async fn versions_of_what_is_gone_grow_old(backend: &dyn Backend) {
+    let store = backend.open().await;
+    commit(&*store, [put_deployment(0, complete(1, 0)), put_deployment(0, complete(2, 60))]).await;
+    store.retain(Retention { before: at(30), most: MANY }).await.unwrap();
+    assert_eq!(left(&*store, false).await, [config_key("dev", "web").deployment(2).to_string()]);
+}
+
+/// Runs that are beyond their number go, young or not, but for open ones and the one that a retry needs.
+pub(crate) async fn of_young_runs_the_newest_stay(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let run = |id: &str, seconds| SequenceRun { created_at: at(seconds), ..sequence(id, service("dev", "web")) };
+    let mut config = config_state(&config_key("dev", "web"), "sha256:web");
+    config.attempted = Some(launchway::model::state::Attempt { run: RunId::new("tried"), ..attempt(None) });
+    let writes = [
+        put(0, run("open", 0)),
+        put(0, ended(run("tried", 1))),
+        put(0, ended(run("third", 2))),
+        put(0, ended(run("second", 3))),
+        put(0, ended(run("first", 4))),
+        put(0, ended(SequenceRun { service: service("dev", "other"), ..run("other", 0) })),
+        put_config(0, config),
+        tell("third", Event::Admitted),
+        tell("first", Event::Admitted),
+    ];
+    commit(&*store, writes).await;
+    store.retain(Retention { before: at(-1), most: 2 }).await.unwrap();
+    let mut left = left(&*store, true).await;
+    left.sort();
+    assert_eq!(left, ["first", "open", "other", "second", "tried"]);
+    let events = store.events(None, 0, 10).await.unwrap();
+    assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["first"], "events go with their run");
+}
+
+/// What a service was delivered with last has passed for ever; a slot stays as long as its service.
+pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let web = service("dev", "web");
+    let passed = |content: &str, seconds| {
+        let key = PassedKey { service: web.clone(), content: content.into() };
+        let value = PassedState { key, commit: commit_id('1'), at: at(seconds), procedure: "p".into() };
+        Write::Passed(Box::new(Versioned { version: 0, value }))
+    };
+    let delivered = Delivered { run: "s1".into(), content: "sha256:now".into(), procedure: "p".into() };
+    let slot = |service, last_delivery| {
+        let value = SlotState { last_delivery, ..SlotState::free(service) };
+        Write::Slot(Box::new(Versioned { version: 0, value }))
+    };
+    let writes = [
+        passed("sha256:now", 0),
+        passed("sha256:old", 1),
+        passed("sha256:young", 60),
+        slot(web.clone(), Some(delivered)),
+        slot(service("dev", "gone"), None),
+        put_config(0, config_state(&config_key("dev", "web"), "sha256:web")),
+    ];
+    commit(&*store, writes).await;
+    let gone = store.retain(Retention { before: at(30), most: MANY }).await.unwrap();
+    assert_eq!((gone["passed"], gone["slots"]), (1, 1));
+    for (content, stays) in [("sha256:now", true), ("sha256:old", false), ("sha256:young", true)] {
+        let key = PassedKey { service: web.clone(), content: content.into() };
+        assert_eq!(store.passed(&key).await.unwrap().is_some(), stays, "{content}");
+    }
+    assert!(store.slot(&web).await.unwrap().is_some());
+}
+
+/// A revision stays while its writer is owed a report, and the newest plan of a service while somebody may deploy it.
+pub(crate) async fn of_young_revisions_the_newest_stay(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let revision = |id: &str, digit, time| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(time)))));
+    let report = launchway::model::action::Action::Report {
+        repository: "shop".into(),
+        commit: commit_id('a'),
+        writer: "gitea".into(),
+    };
+    let ask = Write::Ask { run: "report".into(), action: Box::new(report), due: at(0), at: at(0) };
+    commit(&*store, [revision("owed", 'a', 0), revision("old", 'b', 1), revision("second", 'c', 2), ask]).await;
+    commit(&*store, [revision("first", 'd', 3)]).await;
+    store.retain(Retention { before: at(-1), most: 2 }).await.unwrap();
+    for (id, stays) in [("owed", true), ("old", false), ("second", true), ("first", true)] {
+        assert_eq!(store.plan(&id.into()).await.unwrap().is_some(), stays, "{id}");
+    }
+    assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
+}
