@@ -262,6 +262,7 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
             && run.state == SequenceState::Queued
+            && run.delivery.is_some()
         {
             let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
             return Err(Failure::stalled(message.trim_end_matches(": ")).into());

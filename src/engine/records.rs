@@ -37,7 +37,7 @@ pub enum Need {
     /// A record; its version becomes part of the transaction.
     Record(RecordKey),
     /// Something that is found by looking; it moves only together with a record that the decision reads as well.
-    Lookup(Lookup),
+    Lookup(Box<Lookup>),
     /// An identity that was never given.
     Id,
 }
@@ -51,8 +51,9 @@ pub enum Lookup {
     NewestPlanOf(ProjectName, ServiceName),
     /// The newest version of a deployment config in the history; moves with the config's record.
     NewestVersion(ConfigKey),
-    /// How many runs a revision has had for a service; moves with the service's slot.
-    Attempts(RepositoryName, CommitId, ServiceKey),
+    /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
+    /// the service's slot.
+    Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),
 }
 
 /// What a lookup found.
@@ -181,7 +182,7 @@ impl Records {
     /// # Errors
     /// If it was not made yet.
     pub fn lookup(&self, lookup: Lookup) -> Result<&Found, Undecided> {
-        self.lookups.get(&lookup).ok_or(Undecided::Needs(Need::Lookup(lookup)))
+        self.lookups.get(&lookup).ok_or_else(|| Undecided::Needs(Need::Lookup(Box::new(lookup))))
     }
 
     /// A plan that a lookup found.

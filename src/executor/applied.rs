@@ -110,7 +110,9 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
     for slot in store.open_slots(Some(project)).await? {
         for id in slot.value.open() {
             let run = store.run(id).await?;
-            if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value) {
+            if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
+                && run.delivery.is_some()
+            {
                 deliveries.push((**run).clone());
             }
             records.runs.read(id.clone(), run);

@@ -211,7 +211,7 @@ impl Driver {
             Need::Id => records.add_id(self.ids.next(self.clock.now())),
             Need::Lookup(lookup) => {
                 let found = look_up(store, &lookup).await?;
-                records.found(lookup, found);
+                records.found(*lookup, found);
             }
             Need::Record(key) => read_record(store, key, records).await?,
         }
@@ -294,8 +294,8 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
                 Some(Run::Sequence(_)) | None => 0,
             })
         }
-        Lookup::Attempts(repository, commit, service) => {
-            Found::Number(store.attempts(repository, commit, service).await?)
+        Lookup::Attempts(repository, commit, service, sequence) => {
+            Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)
         }
     })
 }

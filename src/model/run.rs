@@ -64,6 +64,7 @@ impl SequenceRun {
             is_rollback: false,
             forced: None,
             attempt: 0,
+            after: Vec::new(),
             procedure,
             delivery: None,
             limits: TaskLimits::default(),
@@ -80,6 +81,16 @@ impl SequenceRun {
     /// Its sequence's name.
     pub fn sequence(&self) -> &str {
         &self.procedure.sequence.name
+    }
+
+    /// The name of its sequence, if it brings nothing and only runs tasks.
+    pub fn only_tasks(&self) -> Option<&str> {
+        self.delivery.is_none().then(|| self.sequence())
+    }
+
+    /// Its sequence as events name it: `<stage>.<sequence>`.
+    pub fn event_name(&self) -> String {
+        format!("{}.{}", self.service.stage, self.sequence())
     }
 
     /// What its deployment task does; nothing, if it brings nothing.
@@ -186,6 +197,9 @@ pub struct SequenceRun {
     pub forced: Option<String>,
     /// 1, and more for each retry on the same revision.
     pub attempt: u32,
+    /// The sequences whose ends led to it, as `<stage>.<sequence>`, the first one first: none is started by its own end.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub after: Vec<String>,
     /// The sequence as it was when planned, with how its tasks run.
     pub procedure: ByDigest<Procedure>,
     /// What it brings; nothing, if it only runs tasks.

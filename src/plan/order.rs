@@ -65,6 +65,20 @@ pub fn next<'a>(
     parts.filter(|(part, service)| triggered(part) || behind(part, service)).collect()
 }
 
+/// The sequences that the end of another one starts, other than the ones that stages are delivered by.
+pub fn others<'a>(plan: &'a Plan, ended: &str, verdict: Verdict) -> Vec<(&'a StagePlan, &'a Sequence)> {
+    let event = format!("{ended}.finished");
+    let delivers = |stage: &StagePlan, name: &str| stage.sequence.as_ref().is_some_and(|it| it.name == name);
+    let sequences = plan.procedures.shipyard.stages.iter().filter_map(|declared| {
+        let stage = plan.stage(&declared.name)?;
+        Some(declared.sequences.iter().map(move |sequence| (stage, sequence)))
+    });
+    let started = |(stage, sequence): &(&StagePlan, &Sequence)| {
+        !delivers(stage, &sequence.name) && sequence.triggered_on.iter().any(|it| fires(it, &event, verdict))
+    };
+    sequences.flatten().filter(started).collect()
+}
+
 /// A trigger may name its event with or without the type's prefix.
 fn short(event: &str) -> &str {
     event.strip_prefix("sh.keptn.event.").unwrap_or(event)

@@ -184,12 +184,14 @@ pub trait ReadStore: Send + Sync {
         project: &ProjectName,
         stage: &StageName,
     ) -> Result<BTreeMap<ServiceName, Delivered>, Failure>;
-    /// How many sequence runs a revision has had for a service in a stage.
+    /// The last attempt at a revision for a service in a stage: at delivering it, or at a sequence that only runs tasks.
+    /// 0 if there was none.
     async fn attempts(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         service: &ServiceKey,
+        sequence: Option<&str>,
     ) -> Result<u32, Failure>;
     /// A plan.
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>, Failure>;

@@ -196,9 +196,15 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.delivered(project, stage).await
     }
 
-    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
+    async fn attempts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        service: &ServiceKey,
+        sequence: Option<&str>,
+    ) -> Result<u32> {
         self.guard.pass().await?;
-        self.store.attempts(repository, commit, service).await
+        self.store.attempts(repository, commit, service, sequence).await
     }
 
     async fn plan_of(&self, id: &PlanId, service: &ServiceName) -> Result<Option<Plan>> {

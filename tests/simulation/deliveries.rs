@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use launchway::model::project::{Project, TaskDefinition};
 use launchway::model::run::{Phase, Run};
-use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use launchway::testing::runtime::Behaviour;
 use launchway::testing::world::{World, deployment_config, hook, project};
 use serde_json::{Value, json};
@@ -153,4 +154,81 @@ async fn after_a_reboot_the_last_complete_version_starts_again_without_hooks() {
     world.runtime.reboot();
     world.settle().await.unwrap();
     assert_eq!(pods(&world)[before..], ["shop-default/web-1-2", "shop-default/web-1-3"]);
+}
+
+/// `dev` delivers and tests; its end starts `report`, or `alarm` if it failed; the end of `report` lets production go on.
+fn with_reports() -> Project {
+    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let trigger = |event: &str, result: &str| SequenceTrigger {
+        event: event.into(),
+        selector: [("result".to_owned(), result.to_owned())].into(),
+    };
+    let sequence = |name: &str, triggered_on: Vec<SequenceTrigger>, tasks: &[&str]| Sequence {
+        name: name.into(),
+        triggered_on,
+        tasks: tasks.iter().map(|name| task(name)).collect(),
+    };
+    let dev = vec![
+        sequence("delivery", vec![], &["deployment", "test"]),
+        sequence("report", vec![trigger("dev.delivery.finished", "pass")], &["mail"]),
+        // A circle: `report` is started by what it starts, and yet ends.
+        sequence("echo", vec![trigger("dev.report.finished", "pass")], &["mail"]),
+        sequence(
+            "alarm",
+            vec![trigger("dev.delivery.finished", "fail"), trigger("dev.echo.finished", "fail")],
+            &["mail"],
+        ),
+    ];
+    let production = vec![sequence("delivery", vec![trigger("dev.report.finished", "pass")], &["deployment"])];
+    let stage = |name: &str, sequences| Stage { name: name.into(), sequences };
+    let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev", dev), stage("production", production)] };
+    let mut shop = project(shipyard, &[deployment_config("web", "a", 1, json!({}))]);
+    for stage in &mut shop.stages {
+        stage.tasks = ["test", "mail"].map(|name| (name.to_owned(), vec![definition()])).into();
+    }
+    shop
+}
+
+fn definition() -> TaskDefinition {
+    TaskDefinition {
+        command: vec!["true".into()],
+        image: "host".into(),
+        env: Vec::new(),
+        timeout_seconds: Some(60),
+        retries: 0,
+        stages: Vec::new(),
+        services: Vec::new(),
+        location: Default::default(),
+    }
+}
+
+async fn ended_sequences(world: &World) -> Vec<String> {
+    let runs = world.runs().await.unwrap().into_iter().filter_map(|run| match run {
+        Run::Sequence(run) => Some(format!("{}.{} {}", run.service.stage, run.sequence(), run.attempt)),
+        Run::Deployment(_) => None,
+    });
+    let mut names: Vec<String> = runs.collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn the_end_of_a_sequence_starts_others_and_what_waits_for_them() {
+    let (_folder, mut world) = world();
+    let shop = with_reports();
+    world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    let expected = ["dev.delivery 1", "dev.echo 1", "dev.report 1", "production.delivery 1"];
+    assert_eq!(ended_sequences(&world).await, expected);
+    assert_eq!(world.config("production", "web").await.unwrap().serving.unwrap().number, 1);
+    assert!(world.plan_again(&shop).await.unwrap().is_empty(), "planning after convergence is empty");
+}
+
+#[tokio::test]
+async fn a_failed_sequence_starts_what_is_triggered_on_failure_and_nothing_else() {
+    let (_folder, mut world) = world();
+    world.runtime.behave("web-test-", Behaviour::fails(1));
+    world.push(&with_reports()).await.unwrap();
+    world.settle().await.unwrap();
+    assert_eq!(ended_sequences(&world).await, ["dev.alarm 1", "dev.delivery 1"]);
 }

@@ -99,9 +99,12 @@ pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend:
 pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &dyn Backend) {
     let store = backend.open().await;
     let later = SequenceRun { commit: commit_id('2'), ..sequence("s4", service("dev", "web")) };
+    let second = SequenceRun { attempt: 2, ..sequence("s2", service("dev", "web")) };
+    let tasks = SequenceRun { delivery: None, attempt: 7, ..sequence("s5", service("dev", "web")) };
     let writes = [
         put(0, sequence("s1", service("dev", "web"))),
-        put(0, ended(sequence("s2", service("dev", "web")))),
+        put(0, ended(second)),
+        put(0, tasks),
         put(0, sequence("s3", service("prod", "web"))),
         put(0, later),
         put_deployment(0, deployment(&config_key("dev", "web"), 1)),
@@ -110,8 +113,14 @@ pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &
     for (repository, commit, stage, expected) in
         [("shop", '1', "dev", 2), ("shop", '2', "dev", 1), ("shop", '1', "prod", 1), ("other", '1', "dev", 0)]
     {
-        let attempts = store.attempts(&repository.into(), &commit_id(commit), &service(stage, "web")).await.unwrap();
+        let (repository, service) = (repository.into(), service(stage, "web"));
+        let attempts = store.attempts(&repository, &commit_id(commit), &service, None).await.unwrap();
         assert_eq!(attempts, expected, "{repository} {commit} {stage}");
+    }
+    for (sequence, expected) in [("delivery", 7), ("report", 0)] {
+        let web = service("dev", "web");
+        let attempts = store.attempts(&"shop".into(), &commit_id('1'), &web, Some(sequence)).await.unwrap();
+        assert_eq!(attempts, expected, "{sequence}");
     }
 }
 

@@ -63,6 +63,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         is_rollback: false,
         forced: None,
         attempt: 1,
+        after: Vec::new(),
         procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")] }),
         limits: Default::default(),

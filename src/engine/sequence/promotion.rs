@@ -1,15 +1,18 @@
-//! What becomes of a service in the stages after one in which its sequence ended. It is decided in the transaction that
-//! ends the sequence, so that no promotion can be lost between the two.
+//! What the end of a sequence starts: the service's delivery to the stages whose turn it is, and other sequences that the
+//! shipyard of its revision triggers on it. It is decided in the transaction that ends the sequence, so that nothing can
+//! be lost between the two.
 
 use std::collections::BTreeSet;
 
 use crate::engine::records::Undecided;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
-use crate::model::ids::{RunId, StageName};
+use crate::manifest::digest;
+use crate::model::ids::{RunId, ServiceKey, StageName};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::run::{Run, SequenceRun};
+use crate::model::slot::PassedKey;
 use crate::plan::order;
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
@@ -31,9 +34,12 @@ pub(in crate::engine) fn promote(
     let service = &ended.service;
     let Some(plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     let newest = transition.newest_plan_of(service)?.filter(|newest| newest.id != plan.id);
+    start_others(transition, &ended, verdict, &plan)?;
     let mut started = BTreeSet::new();
     start_next(transition, &ended, verdict, &plan, |_| true, &mut started)?;
-    if let (Some(newest), Some(content)) = (newest, ended.planned_content().cloned()) {
+    let content =
+        plan.stage(&service.stage).and_then(|stage| stage.service(&service.service)).map(|part| &part.content);
+    if let (Some(newest), Some(content)) = (newest, content.cloned()) {
         let passed = PassedContent { stage: service.stage.clone(), content };
         let waited = |part: &ServicePlan| part.previous_stage.as_ref() == Some(&passed);
         start_next(transition, &ended, verdict, &newest, waited, &mut started)?;
@@ -51,7 +57,7 @@ fn start_next(
 ) -> Result<(), Undecided> {
     let (stage, sequence) = (&ended.service.stage, ended.sequence());
     for (stage, part) in order::next(plan, stage, &ended.service.service, sequence, verdict) {
-        if !takes_part(part) {
+        if !takes_part(part) || !may_start(transition, &ended.service, part)? {
             continue;
         }
         let cause = format!("{}.{sequence} finished", ended.service.stage);
@@ -66,6 +72,40 @@ fn start_next(
             started.insert(stage.stage.clone());
             transition.start(run)?;
         }
+    }
+    Ok(())
+}
+
+/// Whether the stage before has passed what a stage needs of it: a trigger only causes this check.
+fn may_start(transition: &Transition<'_>, service: &ServiceKey, part: &ServicePlan) -> Result<bool, Undecided> {
+    let Some(PassedContent { stage, content }) = part.previous_stage.clone() else { return Ok(true) };
+    let key = PassedKey { service: ServiceKey { stage, ..service.clone() }, content };
+    Ok(transition.records.passed.get(&key)?.is_some())
+}
+
+/// Starts the sequences that bring nothing and only run tasks, for the same service.
+fn start_others(
+    transition: &mut Transition<'_>,
+    ended: &SequenceRun,
+    verdict: Verdict,
+    plan: &Plan,
+) -> Result<(), Undecided> {
+    let after: Vec<String> = ended.after.iter().cloned().chain([ended.event_name()]).collect();
+    for (stage, sequence) in order::others(plan, &ended.event_name(), verdict) {
+        if after.contains(&format!("{}.{}", stage.stage, sequence.name)) {
+            continue; // else a circle of triggers never ends
+        }
+        let service = ServiceKey { stage: stage.stage.clone(), ..ended.service.clone() };
+        let revision = (ended.repository.clone(), ended.commit.clone());
+        let procedure = plan.procedures.procedure(&stage.stage, sequence, &service.service);
+        let draft = SequenceRun {
+            plan: ended.plan.clone(),
+            cause: format!("{} finished", ended.event_name()),
+            after: after.clone(),
+            ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
+        };
+        let run = queue::queued(transition.records, transition.now, draft)?;
+        transition.start(run)?;
     }
     Ok(())
 }

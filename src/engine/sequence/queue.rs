@@ -13,14 +13,15 @@ use crate::model::time::Timestamp;
 use crate::plan::build::is_nothing;
 use crate::plan::{passed_procedure, procedure};
 
-/// Makes a draft, or what another run was asked, a queued run. Its attempt is one more than the revision has had for the
-/// service.
+/// Makes a draft a queued run. Its attempt is one more than the revision has had for the service: at delivering it, or at
+/// this sequence if it only runs tasks.
 ///
 /// # Errors
 /// If something must be read first.
 pub fn queued(records: &mut Records, now: Timestamp, draft: SequenceRun) -> Result<SequenceRun, Undecided> {
-    let attempts = Lookup::Attempts(draft.repository.clone(), draft.commit.clone(), draft.service.clone());
-    let attempt = 1 + records.number(attempts)?;
+    let sequence = draft.only_tasks().map(str::to_owned);
+    let before = Lookup::Attempts(draft.repository.clone(), draft.commit.clone(), draft.service.clone(), sequence);
+    let attempt = 1 + records.number(before)?;
     let id = RunId::new(records.fresh_id()?);
     let tasks = task_records(&draft.procedure.sequence);
     Ok(SequenceRun { id, attempt, tasks, created_at: now, ..draft })

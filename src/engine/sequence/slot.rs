@@ -45,23 +45,30 @@ pub fn clear(runs: &[&SequenceRun], by: &str) -> Vec<(RunId, Event)> {
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
 ///
-/// Of queued deliveries the newest counts, the others are superseded; a rollback comes before it.
+/// Of queued deliveries the newest counts, the others are superseded; a rollback comes before everything else.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
+    let (others, queued): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
+        queued.into_iter().partition(|run| run.delivery.is_none());
     let (mut rollbacks, mut deliveries): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         queued.into_iter().partition(|run| run.is_rollback);
     let (rollback, delivery) = (rollbacks.pop(), deliveries.pop());
-    let Some(next) = rollback.or(delivery) else { return Vec::new() };
+    // What only runs tasks has its turn in the order in which it came.
+    let first = others.first().copied().into_iter().chain(delivery).min_by_key(|run| (run.created_at, &run.id));
+    let Some(next) = rollback.or(first) else { return Vec::new() };
     let mut told = Vec::new();
     for (older, newest) in [(rollbacks, rollback), (deliveries, delivery)] {
         let superseded =
             |newest: &SequenceRun| older.iter().map(|run| (run.id.clone(), superseded_by(newest))).collect();
         told.extend(newest.map_or_else(Vec::new, superseded));
     }
-    if let (Some(rollback), Some(delivery)) = (rollback, delivery) {
-        told.extend(waiting(delivery, format!("waits for the {}", rollback.cause)));
-    }
+    let comes_first = match rollback {
+        Some(rollback) => format!("waits for the {}", rollback.cause),
+        None => format!("waits for {} of {}", next.sequence(), next.commit.short()),
+    };
+    let later = others.into_iter().chain(delivery).filter(|run| run.id != next.id);
+    told.extend(later.filter_map(|run| waiting(run, comes_first.clone())));
     let covers = |hold: &&Hold| {
         hold.scope.covers(&next.service.project, &next.service.stage, &next.service.service) && !next.is_rollback
     };

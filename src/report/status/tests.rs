@@ -130,6 +130,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         is_rollback: false,
         forced: None,
         attempt,
+        after: Vec::new(),
         procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new() }),
         limits: Default::default(),

@@ -279,9 +279,19 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::delivered(connection, &project, &stage)).await
     }
 
-    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
+    async fn attempts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        service: &ServiceKey,
+        sequence: Option<&str>,
+    ) -> Result<u32> {
         let (repository, commit, service) = (repository.clone(), commit.clone(), service.clone());
-        self.read(move |connection| read::attempts(connection, &repository, &commit, &service)).await
+        let sequence = sequence.map(str::to_owned);
+        let attempts = move |connection: &Connection| {
+            read::attempts(connection, &repository, &commit, &service, sequence.as_deref())
+        };
+        self.read(attempts).await
     }
 
     async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>> {

@@ -95,11 +95,13 @@ pub(super) fn attempts(
     repository: &RepositoryName,
     commit: &CommitId,
     service: &ServiceKey,
+    sequence: Option<&str>,
 ) -> Result<u32> {
-    let sql = "SELECT count(*) FROM runs WHERE project = ? AND stage = ? AND service = ? AND commit_id = ? \
-               AND repository = ? AND is_sequence";
+    let sql = "SELECT ifnull(max(attempt), 0) FROM runs WHERE project = ? AND stage = ? AND service = ? \
+               AND commit_id = ? AND repository = ? AND sequence IS ? AND is_sequence";
     let ServiceKey { project, stage, service } = service;
-    let values = params![project.as_str(), stage.as_str(), service.as_str(), commit.as_str(), repository.as_str()];
+    let (project, stage, service) = (project.as_str(), stage.as_str(), service.as_str());
+    let values = params![project, stage, service, commit.as_str(), repository.as_str(), sequence];
     Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0))?)
 }
 

@@ -76,26 +76,28 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
 
 fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     let Versioned { version, value } = run;
-    let (config, plan, is_sequence) = match value {
-        Run::Sequence(sequence) => (None, sequence.plan.as_ref().map(PlanId::as_str), true),
-        Run::Deployment(deployment) => (Some(deployment.config.name.as_str()), None, false),
+    let (config, plan, sequence, attempt) = match value {
+        Run::Sequence(run) => (None, run.plan.as_ref().map(PlanId::as_str), run.only_tasks(), run.attempt),
+        Run::Deployment(run) => (Some(run.config.name.as_str()), None, None, run.attempt),
     };
     let service = value.service();
     let (repository, commit) = value.revision();
     let key = RecordKey::Run(value.id().clone());
     // What a run belongs to never changes.
-    let fixed: [Column<'_>; 9] = [
-        ("is_sequence", &is_sequence),
+    let fixed: [Column<'_>; 10] = [
+        ("is_sequence", &config.is_none()),
         ("repository", &repository.as_str()),
         ("project", &service.project.as_str()),
         ("stage", &service.stage.as_str()),
         ("service", &service.service.as_str()),
         ("config", &config),
         ("plan", &plan),
+        ("sequence", &sequence),
         ("commit_id", &commit.as_str()),
         ("created_at", &value.created_at().0),
     ];
-    let columns: [Column<'_>; 2] = [("is_open", &!value.is_ended()), ("record", &encode(value)?)];
+    let columns: [Column<'_>; 3] =
+        [("is_open", &!value.is_ended()), ("attempt", &attempt), ("record", &encode(value)?)];
     if *version == 0 {
         insert(connection, &key, fixed.iter().chain(&columns))?;
     } else {

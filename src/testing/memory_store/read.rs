@@ -66,13 +66,21 @@ impl ReadStore for MemoryStore {
         Ok(last.collect())
     }
 
-    async fn attempts(&self, repository: &RepositoryName, commit: &CommitId, service: &ServiceKey) -> Result<u32> {
+    async fn attempts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        service: &ServiceKey,
+        sequence: Option<&str>,
+    ) -> Result<u32> {
         let tables = self.tables();
-        let counts = |run: &Run| {
-            matches!(run, Run::Sequence(_)) && run.revision() == (repository, commit) && &run.service() == service
-        };
-        let runs = tables.runs.values().filter(|(_, run)| counts(&run.value)).count();
-        Ok(u32::try_from(runs).unwrap_or(u32::MAX))
+        let attempts = tables.runs.values().filter_map(|(_, run)| match &run.value {
+            Run::Sequence(run) if run.only_tasks() == sequence && &run.service == service => {
+                ((&run.repository, &run.commit) == (repository, commit)).then_some(run.attempt)
+            }
+            Run::Sequence(_) | Run::Deployment(_) => None,
+        });
+        Ok(attempts.max().unwrap_or(0))
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {

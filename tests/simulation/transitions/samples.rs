@@ -83,6 +83,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         forced: None,
         attempt: 1,
         tasks: task_records(&sequence),
+        after: Vec::new(),
         procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), test)]) }),
         delivery: Some(Delivery {
             content: "sha256:1".into(),

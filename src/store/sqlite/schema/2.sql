@@ -19,6 +19,8 @@ CREATE TABLE runs (
   service     TEXT    NOT NULL,
   config      TEXT, -- of deployments
   plan        TEXT, -- of sequences
+  sequence    TEXT, -- of sequences that bring nothing and only run tasks
+  attempt     INTEGER NOT NULL,
   commit_id   TEXT    NOT NULL,
   created_at  INTEGER NOT NULL,
   record      TEXT    NOT NULL
@@ -28,7 +30,7 @@ CREATE INDEX runs_by_service ON runs (project, stage, service, created_at, numbe
 CREATE INDEX runs_by_commit ON runs (commit_id, created_at, number);
 CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number) WHERE config IS NOT NULL;
 CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
-CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository) WHERE is_sequence;
+CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository, sequence, attempt) WHERE is_sequence;
 
 -- What files declare and what runs, each content once. Records name it by its digest.
 CREATE TABLE contents (
