@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, prune, repository, rollout,
-    scale, schema, serve, status, store, sync, trigger, up, validate, why,
+    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, prune, release, repository,
+    rollout, scale, schema, serve, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -96,7 +96,7 @@ pub(super) enum Verb {
     Scale(scale::Arguments),
     Prune(prune::Arguments),
     Hold(hold::Hold),
-    Release(hold::Release),
+    Release(release::Arguments),
     Trigger(trigger::Arguments),
     Sync(sync::Arguments),
     Repository(repository::Arguments),

@@ -160,12 +160,6 @@ impl Client {
         parsed(&accepted(answer)?)
     }
 
-    /// Has a resource below `/api/v1/` deleted.
-    pub(super) async fn delete<T: DeserializeOwned>(&self, path: &str) -> Outcome<T> {
-        let answer = self.call(Method::DELETE, &format!("/api/v1/{path}"), &[], None).await?;
-        parsed(&accepted(answer)?)
-    }
-
     async fn call(
         &self,
         method: Method,

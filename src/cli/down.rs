@@ -40,7 +40,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         }
         Client::Store { .. } => Done {
             message: daemon::take_down(&global.state_folder()?, &repository.name.as_str().into()).await?,
-            runs: Vec::new(),
+            ..Done::default()
         },
     };
     output.show(&done, |done| format!("{}\n", done.message))?;

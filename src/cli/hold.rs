@@ -1,4 +1,4 @@
-//! `launchway hold` and `launchway release`.
+//! `launchway hold`.
 
 use clap::Args;
 
@@ -9,7 +9,6 @@ use super::target::{self, ConfigName};
 use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::api::act::HoldRequest;
-use crate::server::view::{HoldView, List};
 
 /// Let nothing change in a project, a stage or a service
 #[derive(Debug, Args)]
@@ -23,18 +22,6 @@ pub(super) struct Hold {
     /// Why, for those who wonder
     #[arg(long, value_name = "TEXT")]
     reason: String,
-}
-
-/// Let things change again
-#[derive(Debug, Args)]
-#[command(after_help = "Examples:\n  launchway release 01JD3ZQ6M2\n  launchway release --all")]
-pub(super) struct Release {
-    /// The holds, as `launchway get holds` lists them
-    #[arg(value_name = "HOLD", required_unless_present = "all")]
-    holds: Vec<String>,
-    /// All holds
-    #[arg(long, conflicts_with = "holds")]
-    all: bool,
 }
 
 pub(super) async fn hold(arguments: &Hold, global: &Global, output: &mut Output) -> Outcome {
@@ -62,20 +49,4 @@ pub(super) async fn project(client: &Client, global: &Global) -> Outcome<String>
         let failure = Failure::waiting(format!("no revision of `{}` could be read yet", repository.name));
         Complaint::failed(failure.hint("`launchway repository list` says why"))
     })
-}
-
-pub(super) async fn release(arguments: &Release, global: &Global, output: &mut Output) -> Outcome {
-    let client = Client::to_act(global).await?;
-    let ids = if arguments.all {
-        let holds: List<HoldView> = client.get("holds", &[]).await?;
-        // What a file pauses is the file's to lift.
-        holds.items.into_iter().filter(|hold| hold.kind != "paused").map(|hold| hold.id).collect()
-    } else {
-        arguments.holds.clone()
-    };
-    for id in ids {
-        let done: Done = client.delete(&format!("holds/{id}")).await?;
-        output.show(&done, |done| format!("{}\n", done.message))?;
-    }
-    Ok(Exit::Good)
 }

@@ -19,6 +19,7 @@ mod moment;
 pub mod output;
 mod plan;
 mod prune;
+mod release;
 mod repository;
 mod rollout;
 mod scale;
@@ -93,7 +94,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Prune(arguments) => wait(prune::run(arguments, global, output)),
         Verb::Scale(arguments) => wait(scale::run(arguments, global, output)),
         Verb::Hold(arguments) => wait(hold::hold(arguments, global, output)),
-        Verb::Release(arguments) => wait(hold::release(arguments, global, output)),
+        Verb::Release(arguments) => wait(release::run(arguments, global, output)),
         Verb::Trigger(arguments) => wait(trigger::run(arguments, global, output)),
         Verb::Sync(arguments) => wait(sync::run(arguments, global, output)),
         Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),

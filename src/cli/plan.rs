@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use clap::Args;
 
@@ -12,8 +13,9 @@ use crate::clock::{Clock, SystemClock};
 use crate::control::sync::TreeFiles;
 use crate::engine::records::Records;
 use crate::error::{Failure, Result};
-use crate::executor::applied::applied;
+use crate::executor::applied::surroundings;
 use crate::manifest::{self, Snapshot};
+use crate::model::hold::Release;
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
 use crate::plan::assumed::assumed;
@@ -67,10 +69,10 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     let to = read.repository.resolve(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
-    let (from, applied) = match arguments.from.as_deref() {
-        None => (None, BTreeMap::new()),
+    let (project, from, applied) = match arguments.from.as_deref() {
+        None => (project, None, BTreeMap::new()),
         Some("applied") => read.applied(&project, global).await?,
-        Some(from) => read.assumed(from)?,
+        Some(from) => read.assumed(project, from)?,
     };
     let revision = Revision {
         repository: read.name.clone(),
@@ -115,6 +117,9 @@ fn as_values(problems: &[manifest::Problem]) -> Result<Vec<serde_json::Value>> {
     problems.iter().map(value).collect()
 }
 
+/// A project, and what it is compared with.
+type Compared = (Arc<Project>, Option<String>, BTreeMap<StageName, Applied>);
+
 /// Reads revisions of one repository.
 struct Reader {
     repository: Repository,
@@ -129,7 +134,7 @@ impl Reader {
         Ok(Self { name: RepositoryName::new(name), repository })
     }
 
-    fn project(&self, commit: &CommitId) -> Result<(Option<std::sync::Arc<Project>>, Vec<manifest::Problem>)> {
+    fn project(&self, commit: &CommitId) -> Result<(Option<Arc<Project>>, Vec<manifest::Problem>)> {
         let files = TreeFiles { tree: self.repository.tree(commit)?, limit: Limits::default().manifest };
         let options = manifest::Options { repository: self.name.clone() };
         let outcome = Snapshot::read(&files, &options)?.project().clone();
@@ -137,7 +142,7 @@ impl Reader {
     }
 
     /// What is applied as if a revision were deployed whole.
-    fn assumed(&self, from: &str) -> Result<(Option<String>, BTreeMap<StageName, Applied>)> {
+    fn assumed(&self, to: Arc<Project>, from: &str) -> Result<Compared> {
         let from = self.repository.resolve(from)?;
         let (project, problems) = self.project(&from)?;
         let broken = || {
@@ -145,17 +150,14 @@ impl Reader {
             Failure::stalled(format!("`{}` is broken, so nothing can be compared with it: {first}", from.short()))
         };
         let project = project.ok_or_else(broken)?;
-        Ok((Some(from.to_string()), assumed(&project, &self.name, &from)))
+        Ok((to, Some(from.to_string()), assumed(&project, &self.name, &from)))
     }
 
-    /// What is applied by the state folder's word.
-    async fn applied(
-        &self,
-        project: &Project,
-        global: &Global,
-    ) -> Result<(Option<String>, BTreeMap<StageName, Applied>)> {
+    /// What is applied and held by the state folder's word.
+    async fn applied(&self, project: &Arc<Project>, global: &Global) -> Result<Compared> {
         let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
-        Ok((Some("applied".to_owned()), applied(&store, project, &mut Records::default()).await?))
+        let seen = surroundings(&store, project, &Release::default(), &mut Records::default()).await?;
+        Ok((seen.project, Some("applied".to_owned()), seen.stages))
     }
 }
 

@@ -7,15 +7,18 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use crate::engine::holds;
 use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger};
 use crate::engine::transition::Transition;
 use crate::error::{Class, Context, Failure, Result};
-use crate::executor::applied::{Stages, applied};
+use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
-use crate::model::ids::{CommitId, RepositoryName, RunId};
+use crate::model::hold::Release;
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
 use crate::model::project::Project;
+use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
 use crate::source::{self, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 
@@ -124,7 +127,7 @@ impl Watched {
         };
         let mut records = Records::default();
         records.repositories.read(self.name.clone(), Some(stored).filter(|stored| stored.version > 0));
-        let (head, applied) = self.surroundings(driver, read, &mut records).await?;
+        let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
         let known = driver.store.revision(&self.name, head.commit.as_str()).await?;
         let watched = self.as_declared();
         let decide = |transition: &mut Transition<'_>| {
@@ -141,6 +144,16 @@ impl Watched {
         Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Broken { .. })))
     }
 
+    /// Whether a rule refuses the head that was seen: what it broke may be put right elsewhere.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn is_refused(&self, driver: &Driver) -> Result<bool> {
+        let Some(head) = self.state(driver).await?.value.seen else { return Ok(false) };
+        let known = driver.store.revision(&self.name, head.as_str()).await?;
+        Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Refused { .. })))
+    }
+
     /// What its configuration says of it.
     fn as_declared(&self) -> sync::Watched {
         sync::Watched {
@@ -152,7 +165,13 @@ impl Watched {
     }
 
     /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
-    async fn surroundings(&self, driver: &Driver, read: Read, records: &mut Records) -> Result<(Head, Stages)> {
+    async fn surroundings(
+        &self,
+        driver: &Driver,
+        read: Read,
+        release: &Release,
+        records: &mut Records,
+    ) -> Result<(Head, Stages)> {
         let Read { mut head, problems } = read;
         let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
         let unreadable = self.unreadable_but_applied(driver, &project, &problems).await?;
@@ -160,8 +179,9 @@ impl Watched {
             head.declared = Err(unreadable);
             return Ok((head, Stages::default()));
         }
-        let applied = applied(&*driver.store, &project, records).await?;
-        Ok((head, applied))
+        let seen = surroundings(&*driver.store, &project, release, records).await?;
+        let head = Head { declared: Ok(seen.project), lifted: seen.lifted, ..head };
+        Ok((head, seen.stages))
     }
 
     /// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
@@ -177,7 +197,7 @@ impl Watched {
             let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
             let read = read.await.or_transient(|| "reading the repository broke off".into())??;
             let mut records = Records::default();
-            let (head, applied) = self.surroundings(driver, read, &mut records).await?;
+            let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
             let watched = self.as_declared();
             let decide =
                 |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
@@ -186,6 +206,33 @@ impl Watched {
             }
         }
         Err(keeps_changing())
+    }
+
+    /// What would start in a project if something were released; nothing is changed.
+    ///
+    /// # Errors
+    /// If the revision that is applied cannot be read, or the store fails.
+    pub async fn starts_after(
+        self: &Arc<Self>,
+        driver: &Driver,
+        project: &ProjectName,
+        release: &Release,
+    ) -> Result<Vec<SequenceRun>> {
+        let Some(commit) = self.state(driver).await?.value.applied else { return Ok(Vec::new()) };
+        let watched = self.clone();
+        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
+        let read = read.await.or_transient(|| "reading the repository broke off".into())??;
+        let mut records = Records::default();
+        let (head, applied) = self.surroundings(driver, read, release, &mut records).await?;
+        let slots = driver.store.open_slots(Some(project)).await?;
+        let watched = self.as_declared();
+        let decide = |transition: &mut Transition<'_>| {
+            holds::release(transition, project, release)?;
+            slots.iter().for_each(|slot| transition.examine(slot.value.service.clone()));
+            sync::decide(transition, &watched, &head, &applied, None).map(drop)
+        };
+        let (_, transaction, _) = driver.work_out(&mut records, decide).await?;
+        Ok(transaction.writes.into_iter().filter_map(sync::starting).collect())
     }
 
     /// Remembers what is wrong with the repository, or that nothing is. Writes nothing if that is known, unless it is
@@ -274,7 +321,7 @@ impl Watched {
             Err(failure) if failure.class() == Class::Stalled => (Err(vec![failure.one_line()]), Vec::new()),
             Err(failure) => return Err(failure),
         };
-        let head = Head { commit, subject: info.subject, descends, declared };
+        let head = Head { commit, subject: info.subject, descends, declared, lifted: Vec::new() };
         Ok(Read { head, problems })
     }
 

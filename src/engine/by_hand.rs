@@ -167,7 +167,10 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     refuse_if_queued(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled("cannot deploy a paused deployment config")
-            .hint("set `paused: false` and push")
+            .hint(format!(
+                "`launchway release dc/{} -s {}` lets it go on, or set `paused: false` and push",
+                config.name, config.stage
+            ))
             .into());
     }
     refuse_if_waiting(transition.records, &state)?;
@@ -279,7 +282,8 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     let newest = Lookup::NewestPlanOf(state.key.project.clone(), state.service.clone());
     let Some(plan) = records.plan(newest)? else { return Ok(()) };
     let part = plan.stage(&state.key.stage).and_then(|stage| stage.service(&state.service));
-    let waits = |change: &&Change| change.key == state.object.key && change.decision == Decision::Wait;
+    let waits =
+        |change: &&Change| change.key == state.object.key && change.decision == Decision::Wait && !change.is_held();
     let Some(change) = part.and_then(|part| part.changes.iter().find(waits)) else { return Ok(()) };
     let message = format!("cannot deploy what {} declares: {}", plan.commit.short(), change.cause);
     let hint = format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name);

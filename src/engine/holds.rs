@@ -3,7 +3,7 @@
 use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
-use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
+use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds, Release};
 use crate::model::ids::{HoldId, ProjectName, ServiceKey};
 
 /// Places a hold.
@@ -21,21 +21,20 @@ pub fn place(
     let id = HoldId::new(transition.records.fresh_id()?);
     let hold = Hold { id, kind, scope, reason, by: by.to_owned(), since: transition.now };
     let holds = transition.records.holds.get(&project)?.cloned();
-    let mut holds = holds.unwrap_or_else(|| ProjectHolds { project: project.clone(), holds: Vec::new() });
+    let mut holds = holds.unwrap_or_else(|| ProjectHolds::none(project.clone()));
     holds.holds.push(hold.clone());
     transition.records.holds.put(&project, Some(holds))?;
     Ok(hold)
 }
 
-/// Lifts holds of a project; who waited for them is examined by whoever asked for this.
+/// Releases holds of a project and what its files pause; who waited is examined by whoever asked for this.
 ///
 /// # Errors
 /// If something must be read first.
-pub fn release(transition: &mut Transition<'_>, project: &ProjectName, ids: &[HoldId]) -> Result<(), Undecided> {
-    if let Some(holds) = transition.records.holds.get_mut(project)? {
-        holds.holds.retain(|hold| !ids.contains(&hold.id));
-    }
-    Ok(())
+pub fn release(transition: &mut Transition<'_>, project: &ProjectName, release: &Release) -> Result<(), Undecided> {
+    let holds = transition.records.holds.get(project)?.cloned();
+    let holds = holds.unwrap_or_else(|| ProjectHolds::none(project.clone())).after(release);
+    transition.records.holds.put(project, Some(holds))
 }
 
 /// Under a hold, nothing is started by hand either.

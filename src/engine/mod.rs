@@ -9,6 +9,7 @@ pub mod deployment;
 pub mod given_up;
 pub mod holds;
 pub mod lifecycle;
+pub mod names;
 pub mod records;
 pub mod rollback;
 pub mod sequence;

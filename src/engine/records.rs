@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 
 use crate::error::Failure;
 use crate::model::hold::ProjectHolds;
-use crate::model::ids::{CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName};
+use crate::model::ids::{
+    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{PassedKey, PassedState, SlotState};
@@ -51,6 +53,8 @@ pub enum Lookup {
     NewestPlanOf(ProjectName, ServiceName),
     /// The newest version of a deployment config in the history; moves with the config's record.
     NewestVersion(ConfigKey),
+    /// Whether anything is left of a stage, 1 or 0; grows only with the repository that declares it.
+    Inhabited(ProjectName, StageName),
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
     /// the service's slot.
     Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),

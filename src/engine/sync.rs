@@ -6,18 +6,19 @@ use std::sync::Arc;
 
 use crate::engine::by_hand::is_down;
 use crate::engine::holds;
+use crate::engine::names;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
+use crate::model::hold::Lifted;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
-use crate::model::run::SequenceRun;
+use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::transaction::Write;
-use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::plan::build::{self, Applied, Revision};
 use crate::plan::order;
 use crate::plan::summary::summary;
@@ -44,8 +45,10 @@ pub struct Head {
     pub subject: String,
     /// Whether it descends from the applied revision.
     pub descends: bool,
-    /// What its files declare, or what is wrong with them, each problem on a line.
+    /// What its files declare, as far as people let it go on, or what is wrong with them, each problem on a line.
     pub declared: Result<Arc<Project>, Vec<String>>,
+    /// What people let go on although its file says `paused`.
+    pub lifted: Vec<Lifted>,
 }
 
 /// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none. `applied` is
@@ -66,7 +69,11 @@ pub fn decide(
     let result = match judge(transition, watched, &state, head, applied)? {
         Err(refused) => refused,
         Ok((project, plan)) => {
-            take_names(transition.records, &state, watched, &project)?;
+            names::take(transition.records, &state, &watched.name, &project)?;
+            if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
+                holds.lifted.clone_from(&head.lifted);
+            }
+            state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.applied = Some(head.commit.clone());
             RevisionResult::Planned(Box::new(plan))
@@ -86,6 +93,19 @@ pub fn decide(
     transition.write(Write::Revision(Box::new(revision)));
     transition.report(watched.name.clone(), head.commit.clone());
     Ok(result)
+}
+
+/// The run that a write starts, or lets begin with its first task.
+pub fn starting(write: Write) -> Option<SequenceRun> {
+    let Write::Run(run) = write else { return None };
+    let is_new = run.version == 0;
+    let Run::Sequence(run) = run.value else { return None };
+    let begins = match run.state {
+        SequenceState::Queued => is_new,
+        SequenceState::Running { .. } => true,
+        SequenceState::Ending { .. } | SequenceState::Ended => false,
+    };
+    begins.then_some(*run)
 }
 
 /// What a person wants to be delivered.
@@ -222,7 +242,7 @@ fn judge(
         Ok(project) => project,
         Err(problems) => return Ok(Err(RevisionResult::Broken { problems: problems.clone() })),
     };
-    if let Some(reason) = taken(transition.records, watched, project)? {
+    if let Some(reason) = names::taken(transition.records, &watched.name, project)? {
         return refused(reason);
     }
     let revision = Revision {
@@ -236,62 +256,6 @@ fn judge(
         Ok(plan) => Ok(Ok((project.clone(), plan))),
         Err(refusal) => refused(refusal.reason),
     }
-}
-
-/// Why a project may not be deployed beside the others: its name or one of its namespaces is another's.
-fn taken(records: &Records, watched: &Watched, project: &Project) -> Result<Option<String>, Undecided> {
-    let owner = records.names.get(&UniqueName::Project(project.name.clone()))?;
-    if let Some(other) = owner.filter(|owner| owner.repository != watched.name) {
-        return Ok(Some(format!(
-            "repository `{}` declares project `{}` already; rename one in launchway.yaml",
-            other.repository, project.name
-        )));
-    }
-    let mut own = BTreeMap::new();
-    for stage in &project.stages {
-        let place = format!("stage `{}` of project `{}`", stage.name, project.name);
-        let owner = records.names.get(&UniqueName::Namespace(stage.destination.namespace.clone()))?;
-        let other = owner.filter(|owner| owner.project != project.name || owner.stage.as_ref() != Some(&stage.name));
-        let other = match other {
-            Some(other) => {
-                let stage = other.stage.as_ref().map(StageName::as_str).unwrap_or_default();
-                Some(format!("stage `{stage}` of project `{}`", other.project))
-            }
-            None => own.insert(&stage.destination.namespace, place.clone()),
-        };
-        if let Some(other) = other {
-            return Ok(Some(format!(
-                "{place} and {other} both live in namespace `{}`; give one of them another `namespace` in launchway.yaml",
-                stage.destination.namespace
-            )));
-        }
-    }
-    Ok(None)
-}
-
-/// A project and its namespaces become the repository's; what it declared itself to be before is free again.
-fn take_names(
-    records: &mut Records,
-    state: &RepositoryState,
-    watched: &Watched,
-    project: &Project,
-) -> Result<(), Undecided> {
-    if let Some(before) = state.project.as_ref().filter(|before| **before != project.name) {
-        let name = UniqueName::Project(before.clone());
-        if records.names.get(&name)?.is_some_and(|owner| owner.repository == watched.name) {
-            records.names.put(&name, None)?;
-        }
-    }
-    let namespaces = project
-        .stages
-        .iter()
-        .map(|stage| (UniqueName::Namespace(stage.destination.namespace.clone()), Some(stage.name.clone())));
-    for (key, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
-        records.names.get(&key)?;
-        let (repository, project) = (watched.name.clone(), project.name.clone());
-        records.names.put(&key, Some(NameOwner { name: key.clone(), repository, project, stage }))?;
-    }
-    Ok(())
 }
 
 /// Starts what a plan starts by itself: stages that a push starts, and later ones for services whose content the stage
@@ -322,7 +286,8 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
         (StageStart::ByHand, _) => return Ok(false),
     };
     let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&part.service));
-    if before.is_some_and(|before| before.changes.iter().any(|change| queue::does_something(change.decision))) {
+    let comes = |change: &Change| change.is_held() || queue::does_something(change.decision);
+    if before.is_some_and(|before| before.changes.iter().any(comes)) {
         return Ok(false); // the stage before runs first, and its end starts this one
     }
     let service =

@@ -1,9 +1,11 @@
 //! Reads what is applied in the stages of a project, as far as planning needs it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use crate::engine::records::Records;
 use crate::error::Result;
+use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Plan};
@@ -13,18 +15,49 @@ use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
-use crate::plan::{passed_procedure, procedure};
+use crate::plan::{gate, passed_procedure, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
 pub type Stages = BTreeMap<StageName, Applied>;
 
-/// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
-/// become part of what is decided on it.
+/// What a project is decided on beside its files.
+#[derive(Clone, Debug)]
+pub struct Surroundings {
+    /// The project as people let it go on.
+    pub project: Arc<Project>,
+    /// What they let go on although its file says `paused`.
+    pub lifted: Vec<Lifted>,
+    /// What is applied in its stages, and held there.
+    pub stages: Stages,
+}
+
+/// What a project is decided on, once `release` was released; what was read of it becomes part of what is decided.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
+pub async fn surroundings(
+    store: &dyn ReadStore,
+    project: &Arc<Project>,
+    release: &Release,
+    records: &mut Records,
+) -> Result<Surroundings> {
+    let stored = store.holds_of(&project.name).await?;
+    let holds = stored.as_ref().map_or_else(|| ProjectHolds::none(project.name.clone()), |stored| stored.value.clone());
+    records.holds.read(project.name.clone(), stored);
+    let holds = holds.after(release);
+    let (project, lifted) = gate::lift(project, &holds.lifted);
+    let mut stages = applied(store, &project, records).await?;
+    for (name, seen) in &mut stages {
+        let covers = |hold: &&Hold| hold.scope.stage.as_ref().is_none_or(|held| held == name);
+        seen.holds = holds.holds.iter().filter(covers).cloned().collect();
+    }
+    Ok(Surroundings { project, lifted, stages })
+}
+
+/// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
+/// become part of what is decided on it.
+async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
     let mut stages = under_way(store, &project.name, records).await?;
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {

@@ -294,6 +294,11 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
                 Some(Run::Sequence(_)) | None => 0,
             })
         }
+        Lookup::Inhabited(project, stage) => {
+            let applied = store.applied_stages(project).await?.contains(stage);
+            let open = store.open_slots(Some(project)).await?;
+            Found::Number(u32::from(applied || open.iter().any(|slot| &slot.value.service.stage == stage)))
+        }
         Lookup::Attempts(repository, commit, service, sequence) => {
             Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)
         }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{HoldId, ProjectName, ServiceName, StageName};
+use super::ids::{ConfigKey, HoldId, ProjectName, ServiceName, StageName};
 use super::time::Timestamp;
 
 /// A hold on a project, a stage or a service.
@@ -52,6 +52,45 @@ pub struct ProjectHolds {
     pub project: ProjectName,
     /// Its holds.
     pub holds: Vec<Hold>,
+    /// What is let go although its file says `paused`, until a revision says that no longer.
+    #[serde(default)]
+    pub lifted: Vec<Lifted>,
+}
+
+/// A deployment config that a person lets go on although its file says `paused`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Lifted {
+    /// Which.
+    pub config: ConfigKey,
+    /// Who lets it.
+    pub by: String,
+    /// Since when.
+    pub since: Timestamp,
+}
+
+/// What a person releases in a project.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Release {
+    /// Holds, which go.
+    pub holds: Vec<HoldId>,
+    /// What files pause.
+    pub paused: Vec<Lifted>,
+}
+
+impl ProjectHolds {
+    /// Nothing is held.
+    pub fn none(project: ProjectName) -> Self {
+        Self { project, holds: Vec::new(), lifted: Vec::new() }
+    }
+
+    /// What is left once something was released.
+    #[must_use]
+    pub fn after(mut self, release: &Release) -> Self {
+        self.holds.retain(|hold| !release.holds.contains(&hold.id));
+        self.lifted.retain(|known| release.paused.iter().all(|new| new.config != known.config));
+        self.lifted.extend(release.paused.iter().cloned());
+        self
+    }
 }
 
 /// What a hold covers: everything below the parts that are given.

@@ -120,11 +120,18 @@ pub struct Change {
 
 /// The cause of what waits because its file says `paused`.
 pub const PAUSED: &str = "paused";
+/// What the cause of what waits because it is held begins with; the hold's id follows.
+pub const HELD: &str = "hold ";
 
 impl Change {
     /// Whether it waits because its file says `paused`.
     pub fn is_paused(&self) -> bool {
         self.decision == Decision::Wait && self.cause == PAUSED
+    }
+
+    /// Whether it waits because it is held.
+    pub fn is_held(&self) -> bool {
+        self.decision == Decision::Wait && self.cause.starts_with(HELD)
     }
 }
 

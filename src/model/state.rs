@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::deployment_config::DeploymentConfigSpec;
 use super::ids::{
-    CommitId, ConfigKey, Destination, Digest, ProjectName, RepositoryName, RunId, ServiceName, WriterName,
+    CommitId, ConfigKey, Destination, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName, WriterName,
 };
 use super::object::{Object, ObjectKey};
 use super::outcome::Verdict;
@@ -34,6 +34,9 @@ pub struct RepositoryState {
     pub branch: String,
     /// What its last readable revision declares itself to be.
     pub project: Option<ProjectName>,
+    /// Where its stages lived in that revision.
+    #[serde(default)]
+    pub namespaces: BTreeSet<Namespace>,
     /// The head that was last applied or found to change nothing; what a new head is compared with.
     pub applied: Option<CommitId>,
     /// The head that was last looked at, whatever came of it.
@@ -64,6 +67,7 @@ impl RepositoryState {
             url: url.into(),
             branch: branch.into(),
             project: None,
+            namespaces: BTreeSet::new(),
             applied: None,
             seen: None,
             synced_at: None,

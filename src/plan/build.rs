@@ -7,6 +7,7 @@ use aws_lc_rs::digest::{Context, SHA256};
 use itertools::{EitherOrBoth, Itertools as _};
 
 use crate::manifest::digest;
+use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
@@ -15,7 +16,7 @@ use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
 use crate::plan::prune::Prune;
-use crate::plan::{config_change, diff::diff, order as stage_order};
+use crate::plan::{config_change, diff::diff, gate, order as stage_order};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -43,6 +44,8 @@ pub struct Applied {
     pub objects: BTreeMap<ObjectKey, ObjectState>,
     /// What the newest open delivery of each service brings here.
     pub under_way: BTreeMap<ServiceName, UnderWay>,
+    /// The holds that cover services here.
+    pub holds: Vec<Hold>,
     /// Services that have neither passed here with what they declare nor ended otherwise, and why: only asked for where
     /// a sequence does more than deploy.
     pub not_passed: BTreeMap<ServiceName, String>,
@@ -226,6 +229,10 @@ fn plan_stage<'a>(
         }
         let previous_stage = before(&service)
             .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
+        let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service);
+        if let Some(hold) = applied.holds.iter().find(covers) {
+            changes = changes.into_iter().map(|change| gate::held(change, hold)).collect();
+        }
         let runs_again = runs_again.remove(&service);
         let configs = stage.objects.of_service(&service).filter(|object| object.key.kind == Kind::DeploymentConfig);
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
@@ -294,7 +301,8 @@ fn masked(kind: &Kind, mut reasons: Vec<crate::model::plan::Difference>) -> Vec<
     reasons
 }
 
-fn deletion(key: &ObjectKey) -> Change {
+/// What becomes of an object that is declared no longer.
+pub fn deletion(key: &ObjectKey) -> Change {
     let cause = "no longer declared".to_owned();
     Change { key: key.clone(), decision: Decision::Delete, reasons: Vec::new(), cause, object: None, retry: None }
 }

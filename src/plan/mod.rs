@@ -7,6 +7,7 @@ pub mod assumed;
 pub mod build;
 pub mod config_change;
 pub mod diff;
+pub mod gate;
 pub mod order;
 mod procedure;
 pub mod prune;

@@ -24,7 +24,7 @@ pub fn summary(plan: &Plan) -> PlanSummary {
 /// How many statuses below the stages a plan leads to: services, their tasks, and the hooks of their deployments.
 fn details(plan: &Plan) -> usize {
     let hooks = |service: &ServicePlan| -> usize {
-        let deployments = service.changes.iter().filter(|change| change.starts_deployment());
+        let deployments = service.changes.iter().filter(|change| change.starts_deployment() || change.is_held());
         let specs = deployments.filter_map(|change| spec_of(change.object.as_ref()?).ok());
         let points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post];
         specs.map(|spec| points.iter().filter(|point| spec.strategy.hook(**point).is_some()).count()).sum()

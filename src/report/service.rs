@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{ServiceName, StageName};
 use crate::model::outcome::Verdict;
-use crate::model::plan::{Decision, ServicePlan, StagePlan, StageStart};
+use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
 use crate::report::delivery::Delivery;
@@ -87,7 +87,8 @@ fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan
 
 /// What a service that has not started waits for, or why it never will start.
 fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (StatusState, String) {
-    if service.changes.iter().all(|change| matches!(change.decision, Decision::None | Decision::Wait)) {
+    let goes_on = |change: &Change| change.is_held() || !matches!(change.decision, Decision::None | Decision::Wait);
+    if !service.changes.iter().any(goes_on) {
         let cause =
             service.changes.first().map(|change| format!("{} {}", change.key, change.cause)).unwrap_or_default();
         let waits = service.changes.iter().any(|change| change.decision == Decision::Wait);

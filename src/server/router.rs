@@ -66,6 +66,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/deliveries", post(act::deliver))
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))
+        .route("/api/v1/releases", post(act::release_all))
         .route_layer(from_fn_with_state(state.clone(), require_operator));
     reading
         .merge(acting)

@@ -17,7 +17,7 @@ use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
-use crate::executor::applied::applied;
+use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -26,6 +26,7 @@ use crate::forge::{self, StatusWriter};
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
+use crate::model::hold::Release;
 use crate::model::ids::{
     CommitId, ConfigKey, Destination, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
     WriterName,
@@ -180,7 +181,7 @@ impl World {
         }
         for _ in 0..TRIES {
             let mut records = Records::default();
-            let applied = applied(&*self.driver.store, project, &mut records).await?;
+            let (head, applied) = self.surrounded(project, &head, &mut records).await?;
             let known = self.driver.store.revision(&watched.name, head.commit.as_str()).await?;
             let decide =
                 |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
@@ -199,7 +200,7 @@ impl World {
         let (watched, head) = (watched(), head(project, self.pushed()));
         for _ in 0..TRIES {
             let mut records = Records::default();
-            let applied = applied(&*self.driver.store, project, &mut records).await?;
+            let (head, applied) = self.surrounded(project, &head, &mut records).await?;
             let decide =
                 |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
             if let Some(runs) = self.driver.try_decide(&mut records, decide).await? {
@@ -207,6 +208,13 @@ impl World {
             }
         }
         Err(keeps_changing())
+    }
+
+    /// A head with what it is decided on.
+    async fn surrounded(&self, project: &Project, head: &Head, records: &mut Records) -> Result<(Head, Stages)> {
+        let project = Arc::new(project.clone());
+        let seen = surroundings(&*self.driver.store, &project, &Release::default(), records).await?;
+        Ok((Head { declared: Ok(seen.project), lifted: seen.lifted, ..head.clone() }, seen.stages))
     }
 
     async fn allow_prune(&self, commit: &CommitId) -> Result<()> {
@@ -224,7 +232,7 @@ impl World {
     async fn pushed_again(&self, project: &Project) -> Result<(RevisionResult, Transaction)> {
         let (watched, head) = (watched(), head(project, u32::MAX));
         let mut records = Records::default();
-        let applied = applied(&*self.driver.store, project, &mut records).await?;
+        let (head, applied) = self.surrounded(project, &head, &mut records).await?;
         let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, None);
         let (result, transaction, _) = self.driver.work_out(&mut records, decide).await?;
         Ok((result, transaction))
@@ -387,7 +395,7 @@ fn watched() -> Watched {
 
 fn head(project: &Project, push: u32) -> Head {
     let (subject, declared) = (format!("push {push}"), Ok(Arc::new(project.clone())));
-    Head { commit: commit(push), subject, descends: true, declared }
+    Head { commit: commit(push), subject, descends: true, declared, lifted: Vec::new() }
 }
 
 /// The key of a deployment config of the simulated project.

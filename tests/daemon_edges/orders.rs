@@ -110,6 +110,64 @@ fn who_triggered_a_delivery_is_in_its_events_and_in_the_history() {
 }
 
 #[test]
+fn a_plan_shows_what_is_held_and_a_release_says_first_what_it_lets_start() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let second = world.deploy(&[("web.yaml", &web("2"))], "success");
+    world.tell(&["rollout", "undo", "dc/web"]);
+    world.tell(&["rollout", "status", "dc/web"]);
+    let id = world.json(&["get", "holds"])["items"][0]["id"].as_str().unwrap().to_owned();
+    let work = world.git.work().display().to_string();
+    let plan = world.json(&["plan", &work, "--from", "applied"]);
+    let change = &plan["changes"][0];
+    assert_eq!(change["decision"], "wait", "{plan:#}");
+    assert!(change["cause"].as_str().unwrap().contains(&id), "{plan:#}");
+
+    let starts = format!("default/web: deploy DeploymentConfig/web (config change) of {}", &second[..7]);
+    let foretold = world.tell(&["release", "dc/web", "--dry-run"]);
+    assert!(foretold.contains(&starts) && !foretold.contains("released"), "{foretold}");
+    assert_eq!(only_config(&world)["serving"]["version"], 3, "nothing was done");
+    let told = world.tell(&["release", &id[..id.len() - 1].to_lowercase()]);
+    let (first, last) = (told.find(&starts), told.find("released"));
+    assert!(first.is_some() && first < last, "{told}");
+    eventually("what Git says serves", || only_config(&world)["serving"]["version"] == 4);
+    assert!(world.json(&["get", "holds"])["items"].as_array().unwrap().is_empty());
+
+    world.tell(&["hold", "-s", "default", "--reason", "audit"]);
+    let third = world.git.push_files(&[("web.yaml", &web("3"))]);
+    let plan = world.status(&third, "launchway/plan", "success");
+    assert!(plan.contains("1 wait"), "{plan}");
+    let foretold = world.tell(&["release", "default", "--dry-run"]);
+    assert!(foretold.contains(&format!("of {}", &third[..7])), "{foretold}");
+    world.tell(&["release", "-s", "default"]);
+    world.status(&third, "launchway/default", "success");
+}
+
+#[test]
+fn what_a_file_pauses_goes_on_once_it_is_released_until_a_revision_says_otherwise() {
+    let world = World::new(&[]);
+    world.start();
+    let paused = |version: &str| web(version).replace("replicas: 1", "replicas: 1\n  paused: true");
+    let first = world.git.push_files(&[("web.yaml", &paused("1"))]);
+    world.status(&first, "launchway/default", "pending");
+    let told = world.tell(&["release", "dc/web"]);
+    assert!(told.contains("default/web: create DeploymentConfig/web") && told.contains("goes on until"), "{told}");
+    world.status(&first, "launchway/default", "success");
+    assert!(world.json(&["get", "holds"])["items"].as_array().unwrap().is_empty());
+    world.deploy(&[("web.yaml", &paused("2"))], "success");
+    world.tell(&["rollout", "latest", "dc/web"]);
+    eventually("a version by hand", || only_config(&world)["serving"]["version"] == 3);
+
+    let unpaused = world.git.push_files(&[("web.yaml", &web("2"))]);
+    world.status(&unpaused, "launchway/plan", "success");
+    let again = world.git.push_files(&[("web.yaml", &paused("3"))]);
+    let why = world.status(&again, "launchway/default", "pending");
+    assert!(why.contains("paused"), "{why}");
+    assert_eq!(world.json(&["get", "holds"])["items"][0]["kind"], "paused");
+}
+
+#[test]
 fn a_test_whose_pod_does_not_start_in_time_ends_as_timed_out() {
     let world = World::new(&[]);
     let config = fs::read_to_string(world.config()).unwrap();

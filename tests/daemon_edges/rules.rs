@@ -1,6 +1,7 @@
 //! What is refused although it can be read, and how a person allows it.
 
 use crate::support::daemon::{World, complaint, eventually, repository, sleeper};
+use crate::support::git::GitFixture;
 
 fn ready_pods(world: &World) -> usize {
     let pods = world.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
@@ -101,6 +102,46 @@ fn a_second_repository_may_not_declare_the_same_project() {
         status["statuses"][0]["description"].as_str().is_some_and(|why| why.contains("declares project `shop`"))
     });
     assert_eq!(ready_pods(&world), 1);
+}
+
+#[test]
+fn two_stages_never_meet_in_one_namespace_and_it_is_free_once_one_has_left() {
+    let world = World::new(&[]);
+    let shipyard = |stage: &str| {
+        format!(
+            "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: s}}\nspec:\n  stages:\n  \
+             - {{name: {stage}, sequences: [{{name: delivery, tasks: [{{name: deployment}}]}}]}}\n"
+        )
+    };
+    let project = |name: &str| format!("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: {name}}}\n");
+    let web = sleeper("web", "type: Recreate", "1");
+    let other = GitFixture::new();
+    let bare = |git: &GitFixture| git.bare().display().to_string();
+    world.configure(&(repository("shop", &bare(&world.git), &[]) + &repository("other", &bare(&other), &[])));
+    let first = world.git.push_files(&[
+        ("launchway.yaml", &project("shop")),
+        ("shipyard.yaml", &shipyard("api-dev")),
+        ("web.yaml", &web),
+    ]);
+    world.start();
+    world.status(&first, "launchway/api-dev", "success");
+    let second = other.push_files(&[
+        ("launchway.yaml", &project("shop-api")),
+        ("shipyard.yaml", &shipyard("dev")),
+        ("web.yaml", &web),
+    ]);
+    let statuses = || world.json(&["status", &second, "-r", "other"])["statuses"].to_string();
+    let both = ["stage `dev` of project `shop-api`", "stage `api-dev` of project `shop`", "namespace `shop-api-dev`"];
+    eventually("a refusal with both names", || both.iter().all(|name| statuses().contains(name)));
+    assert_eq!(ready_pods(&world), 1);
+
+    let renamed = world.git.push_files(&[("shipyard.yaml", &shipyard("qa"))]);
+    world.status(&renamed, "launchway/qa", "success");
+    eventually("the stage is empty", || world.json(&["get", "dc", "-s", "api-dev"])["items"] == serde_json::json!([]));
+    world.tell(&["sync", "other"]);
+    eventually("the other goes on", || ready_pods(&world) == 2);
+    let serving = world.json(&["get", "dc", "-r", "other"])["items"][0]["namespace"].clone();
+    assert_eq!(serving, "shop-api-dev");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Commands for Recorder {
             return Err(Refusal::Conflict(Failure::stalled("rollout #1 is complete").hint("use `rollout latest`")));
         }
         self.0.lock().unwrap().push((command, by.to_owned()));
-        Ok(Done { message: "rolled out".into(), runs: vec![] })
+        Ok(Done { message: "rolled out".into(), ..Done::default() })
     }
 }
 

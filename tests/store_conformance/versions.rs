@@ -142,10 +142,7 @@ pub(crate) async fn a_record_that_was_only_read_must_not_have_moved(backend: &dy
             version: 0,
             value: PassedState { key: passed, commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() },
         })),
-        Write::Holds(Box::new(Versioned {
-            version: 0,
-            value: ProjectHolds { project: "shop".into(), holds: Vec::new() },
-        })),
+        Write::Holds(Box::new(Versioned { version: 0, value: ProjectHolds::none("shop".into()) })),
         Write::Name(Box::new(put(owner))),
     ]);
     commit(&*store, writes).await;

@@ -4,8 +4,8 @@ use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
 use crate::executor::drive::Driver;
-use crate::model::hold::{Hold, HoldKind, HoldScope};
-use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName};
+use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
+use crate::model::ids::{ConfigKey, ProjectName, RepositoryName};
 use crate::model::state::ConfigState;
 
 /// Cancels the rollout that is in progress; says which version.
@@ -58,12 +58,12 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
     driver.decide(place).await
 }
 
-/// Lifts holds; what waited for them goes on.
+/// Releases what a project holds or pauses; what waited for a hold goes on.
 ///
 /// # Errors
 /// If the store fails.
-pub async fn release(driver: &Driver, project: &ProjectName, holds: &[HoldId]) -> Result<()> {
-    driver.decide(|transition| holds::release(transition, project, holds)).await?;
+pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<()> {
+    driver.decide(|transition| holds::release(transition, project, release)).await?;
     driver.examine_slots(Some(project)).await
 }
 

@@ -2,6 +2,7 @@
 
 pub mod by_hand;
 pub mod operator;
+mod release;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -73,10 +74,17 @@ pub enum Command {
         /// Why, for people.
         reason: String,
     },
-    /// End a hold.
+    /// End holds, and let go on what files pause.
     Release {
-        /// Which.
-        hold: HoldId,
+        /// Which holds.
+        #[serde(default)]
+        holds: Vec<HoldId>,
+        /// Which deployment configs, although their files say `paused`.
+        #[serde(default)]
+        paused: Vec<ConfigKey>,
+        /// Only say what that would start.
+        #[serde(default)]
+        dry_run: bool,
     },
     /// Start a stage's delivery sequence with what the last revision declares.
     TriggerDelivery {
@@ -114,6 +122,9 @@ pub struct Done {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub runs: Vec<RunId>,
+    /// What it lets start, a line each.
+    #[serde(default)]
+    pub starts: Vec<String>,
 }
 
 /// A command that was not taken.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::control::commands::release::release;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
 use crate::control::housekeeping::Housekeeping;
 use crate::control::sync::Allowance;
@@ -12,7 +13,7 @@ use crate::control::watcher::Watcher;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName};
 
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
@@ -67,7 +68,7 @@ impl Commands for Operator {
                 let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
                 Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
             }
-            Command::Release { hold } => self.release(hold).await,
+            Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
                 let (service, force) = (service.as_ref(), force.as_deref());
                 self.trigger(&project, Trigger { stage: &stage, service, force, by }).await
@@ -91,7 +92,13 @@ impl Operator {
         self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
     }
 
-    async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
+    /// The repository that declares a project.
+    pub(super) async fn declaring(&self, project: &ProjectName) -> Result<Option<RepositoryName>> {
+        let states = self.driver.store.repositories().await?.into_iter().map(|state| state.value);
+        Ok(states.into_iter().find(|state| state.project.as_ref() == Some(project)).map(|state| state.name))
+    }
+
+    pub(super) async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
         let found = self.driver.store.config(config).await?;
         let missing = || {
             Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage))
@@ -101,7 +108,7 @@ impl Operator {
 
     async fn sync(&self, repository: &RepositoryName, allow: &Allowance, up: bool) -> Result<Done, Refusal> {
         let watcher = self.watcher(repository)?;
-        if *allow != Allowance::default() {
+        if *allow != Allowance::default() || watcher.watched.is_refused(&self.driver).await? {
             watcher.watched.allow(&self.driver, allow).await.map_err(conflict)?;
         }
         let came_up = up && by_hand::up(&self.driver, repository).await?;
@@ -122,31 +129,15 @@ impl Operator {
         }))
     }
 
-    async fn release(&self, hold: HoldId) -> Result<Done, Refusal> {
-        let holds = self.driver.store.holds().await?;
-        let Some(known) = holds.into_iter().find(|known| known.id == hold) else {
-            return Err(Refusal::Unknown(Failure::stalled(format!("there is no hold `{hold}`"))));
-        };
-        by_hand::release(&self.driver, &known.scope.project, std::slice::from_ref(&hold)).await?;
-        // What the hold kept from being planned may be different now.
-        for watcher in self.watchers.values() {
-            watcher.watched.allow(&self.driver, &Allowance::default()).await?;
-            watcher.requests.request();
-        }
-        Ok(said(format!("hold {hold} released")))
-    }
-
     async fn trigger(&self, project: &ProjectName, asked: Trigger<'_>) -> Result<Done, Refusal> {
-        let repositories = self.driver.store.repositories().await?;
-        let repository = repositories.into_iter().find(|state| state.value.project.as_ref() == Some(project));
         let unknown = || Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")));
-        let watcher = self.watcher(&repository.ok_or_else(unknown)?.value.name)?;
+        let watcher = self.watcher(&self.declaring(project).await?.ok_or_else(unknown)?)?;
         let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage".to_owned(),
             started => format!("started {started}"),
         };
-        Ok(Done { message, runs })
+        Ok(Done { message, runs, ..Done::default() })
     }
 
     /// Of any repository of the state folder, also of one that is not watched any more.
@@ -172,9 +163,13 @@ fn conflict(failure: Failure) -> Refusal {
 }
 
 fn rollout(config: &ConfigKey, version: u32, what: &str) -> Done {
-    Done { message: format!("deploymentconfig/{} {what}", config.name), runs: vec![config.deployment(version)] }
+    Done {
+        message: format!("deploymentconfig/{} {what}", config.name),
+        runs: vec![config.deployment(version)],
+        ..Done::default()
+    }
 }
 
-fn said(message: String) -> Done {
-    Done { message, runs: Vec::new() }
+pub(super) fn said(message: String) -> Done {
+    Done { message, ..Done::default() }
 }

@@ -17,14 +17,18 @@ use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Target, Version, Wanted, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::plan::{build::object_change, config_change};
+use crate::plan::build::{deletion, object_change};
+use crate::plan::config_change;
 
-/// What a change that was decided earlier comes to on what is applied now. What a person asked for stays as asked.
+/// What a change that was decided earlier comes to on what is applied now, whatever held it then. What a person asked for
+/// stays as asked.
 ///
 /// # Errors
 /// If something must be read first.
 pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) -> Result<Change, Undecided> {
-    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else { return Ok(change.clone()) };
+    let Some(object) = change.object.as_ref().filter(|_| !change.is_by_hand()) else {
+        return Ok(if change.is_held() { deletion(&change.key) } else { change.clone() });
+    };
     if change.key.kind == Kind::DeploymentConfig {
         return Ok(config_change::decide(object, records.configs.get(&service.config(&change.key.name))?));
     }

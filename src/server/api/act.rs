@@ -62,6 +62,30 @@ pub struct HoldRequest {
     pub reason: String,
 }
 
+/// What is released.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(default, rename_all = "camelCase", deny_unknown_fields)]
+pub struct ReleaseRequest {
+    /// Holds, by their ids.
+    pub holds: Vec<String>,
+    /// What files pause.
+    pub paused: Vec<PausedConfig>,
+    /// Only say what that would start.
+    pub dry_run: bool,
+}
+
+/// A deployment config whose file says `paused`.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PausedConfig {
+    /// Its project.
+    pub project: String,
+    /// Its stage.
+    pub stage: String,
+    /// Its name.
+    pub name: String,
+}
+
 /// Which delivery is started.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -182,7 +206,22 @@ pub(in crate::server) async fn release(
     Extension(actor): Extension<Actor>,
     Segments(id): Segments<String>,
 ) -> Acted {
-    state.act(Command::Release { hold: HoldId::new(id) }, &actor).await.map(Json)
+    let command = Command::Release { holds: vec![HoldId::new(id)], paused: Vec::new(), dry_run: false };
+    state.act(command, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn release_all(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<ReleaseRequest>,
+) -> Acted {
+    let config = |paused: PausedConfig| config_key((paused.project, paused.stage, paused.name));
+    let command = Command::Release {
+        holds: request.holds.into_iter().map(HoldId::new).collect(),
+        paused: request.paused.into_iter().map(config).collect(),
+        dry_run: request.dry_run,
+    };
+    state.act(command, &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn deliver(

@@ -7,7 +7,7 @@ use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
-use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ScaleRequest, SyncRequest, UndoRequest};
+use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::output::ExecRequest;
 use crate::control::commands::Done;
 use crate::runtime::ExecOutput;
@@ -41,7 +41,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 30] = [
+const OPERATIONS: [Operation; 31] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
@@ -86,6 +86,7 @@ const OPERATIONS: [Operation; 30] = [
     ),
     post("/deliveries", "Start a stage's delivery sequence", Some(schema::<DeliveryRequest>), schema::<Done>),
     post("/holds", "Let nothing change until released", Some(schema::<HoldRequest>), schema::<Done>),
+    post("/releases", "End holds, or say what that would start", Some(schema::<ReleaseRequest>), schema::<Done>),
     Operation { method: "delete", path: "/holds/{id}", summary: "End a hold", request: None, answer: schema::<Done> },
 ];
 

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::model::hold::Hold;
-use crate::model::ids::ServiceKey;
+use crate::model::ids::{ServiceKey, StageName};
 use crate::model::object::Kind;
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
@@ -174,8 +174,8 @@ fn outbox_reason(row: &OutboxRow) -> Option<Reason> {
 
 fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
     let Some((plan, start)) = &facts.planned else { return Vec::new() };
-    let waiting = plan.changes.iter().filter(|change| change.decision == Decision::Wait);
-    let mut reasons: Vec<_> = waiting.map(waiting_reason).collect();
+    let waiting = plan.changes.iter().filter(|change| change.decision == Decision::Wait && !change.is_held());
+    let mut reasons: Vec<_> = waiting.map(|change| waiting_reason(change, &service.stage)).collect();
     let stage = &service.stage;
     match &plan.previous_stage {
         Some(previous) if !facts.passed => {
@@ -192,10 +192,13 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
     reasons
 }
 
-fn waiting_reason(change: &Change) -> Reason {
+fn waiting_reason(change: &Change, stage: &StageName) -> Reason {
     let reason = Reason::new("plan", format!("{} waits: {}", change.key, change.cause));
     match change.is_paused() {
-        true => reason.hint("set `paused: false` and push"),
+        true => reason.hint(format!(
+            "`launchway release dc/{} -s {stage}` lets it go on, or set `paused: false` and push",
+            change.key.name
+        )),
         false => reason,
     }
 }
@@ -208,7 +211,7 @@ fn asked_by(plan: &ServicePlan) -> String {
 
 /// Whether a change that was planned has not been made since.
 fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
-    if matches!(change.decision, Decision::None | Decision::Wait | Decision::Refuse) {
+    if !change.is_held() && matches!(change.decision, Decision::None | Decision::Wait | Decision::Refuse) {
         return false;
     }
     let Some(object) = change.object.as_ref().filter(|object| object.key.kind == Kind::DeploymentConfig) else {

@@ -72,6 +72,12 @@ pub struct HoldView {
     pub kind: String,
     /// The project, with stage and service if it covers less.
     pub scope: String,
+    /// The project.
+    pub project: String,
+    /// The stage, if it covers one alone.
+    pub stage: Option<String>,
+    /// The service, if it covers one alone.
+    pub service: Option<String>,
     /// Why.
     pub reason: String,
     /// Who placed it, or the file that says it.
@@ -87,6 +93,9 @@ impl HoldView {
             id: format!("dc/{}", object.key.name),
             kind: "paused".to_owned(),
             scope: service.to_string(),
+            project: service.project.to_string(),
+            stage: Some(service.stage.to_string()),
+            service: Some(service.service.to_string()),
             reason: "its file says `paused: true`".to_owned(),
             by: object.location.file.clone(),
             since: None,
@@ -100,6 +109,9 @@ impl From<&Hold> for HoldView {
             id: hold.id.to_string(),
             kind: hold.kind.as_str().to_owned(),
             scope: hold.scope.to_string(),
+            project: hold.scope.project.to_string(),
+            stage: hold.scope.stage.as_ref().map(ToString::to_string),
+            service: hold.scope.service.as_ref().map(ToString::to_string),
             reason: hold.reason.clone(),
             by: hold.by.clone(),
             since: Some(time(hold.since)),

@@ -4,8 +4,8 @@ use futures::FutureExt as _;
 
 use crate::control::commands::by_hand;
 use crate::error::{Failure, Result};
-use crate::model::hold::HoldScope;
-use crate::model::ids::{HoldId, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::hold::{HoldScope, Release};
+use crate::model::ids::{ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::sync;
 use crate::testing::interleaved::world::config_key;
@@ -43,8 +43,8 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             by_hand::place_hold(driver, scope, reason.join(" "), WHO).await.map(drop)
         }
         ["release"] => {
-            let holds: Vec<HoldId> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
-            by_hand::release(driver, project, &holds).await?;
+            let holds = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
+            by_hand::release(driver, project, &Release { holds, ..Release::default() }).await?;
             for repository in hosting.repositories() {
                 sync::allow(driver, hosting, &repository, false).await?;
                 hosting.request_sync(&repository);

@@ -4,8 +4,9 @@ use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
-use crate::executor::applied::applied;
+use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
+use crate::model::hold::Release;
 use crate::model::ids::{RepositoryName, ServiceName, StageName};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::{RepositoryState, RevisionResult};
@@ -22,9 +23,9 @@ pub(super) async fn sync(driver: &Driver, hosting: &Hosting, name: &RepositoryNa
         }
         let mut records = Records::default();
         records.repositories.read(name.clone(), stored);
-        let applied = applied(&*driver.store, &commit.project, &mut records).await?;
+        let (head, applied) = surrounded(driver, &commit, &mut records).await?;
         let known = driver.store.revision(name, commit.id.as_str()).await?;
-        let (watched, head) = (watched(name), head(&commit));
+        let watched = watched(name);
         let decide = |transition: &mut Transition<'_>| {
             sync::decide(transition, &watched, &head, &applied, known.as_ref()).map(drop)
         };
@@ -61,8 +62,8 @@ pub(super) async fn trigger(
         let state = driver.store.repository(name).await?.map(|state| state.value);
         let commit = applied_commit(hosting, name, state.as_ref())?;
         let mut records = Records::default();
-        let applied = applied(&*driver.store, &commit.project, &mut records).await?;
-        let (watched, head) = (watched(name), head(&commit));
+        let (head, applied) = surrounded(driver, &commit, &mut records).await?;
+        let watched = watched(name);
         let decide = |transition: &mut Transition<'_>| {
             let asked = Trigger { stage, service: Some(service), force: None, by };
             sync::trigger(transition, &watched, &head, applied.clone(), asked).map(drop)
@@ -84,8 +85,8 @@ fn applied_commit(hosting: &Hosting, name: &RepositoryName, state: Option<&Repos
 /// The runs that a sync would start now if the head were pushed again; nothing if it would be refused.
 pub(super) async fn would_start(driver: &Driver, name: &RepositoryName, commit: &Commit) -> Result<Vec<SequenceRun>> {
     let mut records = Records::default();
-    let applied = applied(&*driver.store, &commit.project, &mut records).await?;
-    let (watched, head) = (watched(name), head(commit));
+    let (head, applied) = surrounded(driver, commit, &mut records).await?;
+    let watched = watched(name);
     let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, None);
     let (result, transaction, _) = driver.work_out(&mut records, decide).await?;
     if !matches!(result, RevisionResult::Planned(_)) {
@@ -106,7 +107,10 @@ fn watched(name: &RepositoryName) -> Watched {
     Watched { name: name.clone(), url, branch, rewrite_allowed: false }
 }
 
-fn head(commit: &Commit) -> Head {
-    let (subject, declared) = (format!("push {}", commit.id.short()), Ok(commit.project.clone()));
-    Head { commit: commit.id.clone(), subject, descends: true, declared }
+/// A head with what it is decided on.
+async fn surrounded(driver: &Driver, commit: &Commit, records: &mut Records) -> Result<(Head, Stages)> {
+    let seen = surroundings(&*driver.store, &commit.project, &Release::default(), records).await?;
+    let subject = format!("push {}", commit.id.short());
+    let (declared, lifted) = (Ok(seen.project), seen.lifted);
+    Ok((Head { commit: commit.id.clone(), subject, descends: true, declared, lifted }, seen.stages))
 }

@@ -16,7 +16,7 @@
 //! settle, pass 11m                             everything happens; time passes
 //! reconcile                                    one step towards what is wanted
 //! crash, reboot, lose POD                      the daemon, the machine, a pod dies
-//! hold STAGE SERVICE REASON, release           `*` for all
+//! hold STAGE SERVICE REASON, release           `*` for all; `release dev/web` lets go on what is paused
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
@@ -33,7 +33,7 @@ use std::time::Duration;
 use crate::control::commands::by_hand;
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
-use crate::model::hold::HoldScope;
+use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
@@ -217,9 +217,18 @@ impl Play<'_> {
             }
             ["release"] => {
                 let holds: Vec<_> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
-                by_hand::release(&driver, &ProjectName::new("shop"), &holds).await?;
+                let released = holds.len();
+                let release = Release { holds, ..Release::default() };
+                by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
                 self.world.sync_again(&self.declared.project()?, false).await?;
-                format!("released {}", holds.len())
+                format!("released {released}")
+            }
+            ["release", dc] => {
+                let lifted = Lifted { config: key(dc)?, by: WHO.to_owned(), since: driver.clock.now() };
+                let release = Release { paused: vec![lifted], ..Release::default() };
+                by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
+                self.world.sync_again(&self.declared.project()?, false).await?;
+                "lets it go on".to_owned()
             }
             ["cancel", dc] => format!("cancels #{}", by_hand::cancel(&driver, &key(dc)?, WHO).await?),
             ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),

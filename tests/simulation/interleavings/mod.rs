@@ -129,6 +129,33 @@ fn what_was_put_right_stays_so() {
     }
 }
 
+/// Two stages whose names make the same namespace, in two repositories; one of them leaves it while the other asks again.
+const ONE_NAMESPACE: &str = "
+    project shop
+    shipyard api-dev
+    declare web image=a
+    push
+    @two project shop-api
+    @two shipyard dev
+    @two declare web image=b replicas=2
+    @two push
+    settle
+    shipyard qa
+    push
+    turns 40
+    @two declare web image=c
+    @two push
+    settle
+    @two declare web image=d
+    @two push";
+
+#[test]
+fn stages_of_two_projects_never_meet_in_one_namespace() {
+    for order in 0..CURED_ORDERS {
+        play(&Story { order, ..Story::read(ONE_NAMESPACE) });
+    }
+}
+
 /// Where each known failure shows itself: what to write into the table.
 #[test]
 #[ignore = "prints, and asserts nothing"]

@@ -42,6 +42,8 @@ pub enum Invariant {
     HeadsAreSeen,
     /// Of repositories that declare one project exactly one has it.
     OneOwner,
+    /// In a namespace are the pods of one stage of one project.
+    OneStageANamespace,
     /// Planning the head again starts nothing.
     PlanIsEmpty,
     /// What is declared serves, unless it was tried and failed.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::error::Result;
-use crate::model::ids::ConfigKey;
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, Pace};
 use crate::store::Store;
@@ -60,7 +60,7 @@ impl Pods {
             }
         }
         self.deeds = deeds.len();
-        Ok(one_hook(&pods))
+        Ok(one_hook(&pods).and_then(|()| one_stage(&pods)))
     }
 }
 
@@ -80,6 +80,20 @@ fn ready(pods: &[ObservedPod]) -> BTreeMap<PodId, ConfigKey> {
         PodOwner::Run { .. } => None,
     });
     of_config.collect()
+}
+
+/// Two stages never share a namespace: their pods have the same names.
+fn one_stage(pods: &[ObservedPod]) -> Result<(), Violation> {
+    let mut living: BTreeMap<&Namespace, (&ProjectName, &StageName)> = BTreeMap::new();
+    for pod in pods.iter().filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. })) {
+        let PodOwner::Version { config, .. } = &pod.owner else { continue };
+        let here = (&config.project, &config.stage);
+        if let Some((project, stage)) = living.insert(&pod.id.namespace, here).filter(|other| *other != here) {
+            let what = format!("{} is of {}/{}, and lives with pods of {project}/{stage}", pod.id, here.0, here.1);
+            return Err(Violation::new(Invariant::OneStageANamespace, what));
+        }
+    }
+    Ok(())
 }
 
 /// Hooks and tasks of one owner follow each other.

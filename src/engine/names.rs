@@ -1,0 +1,162 @@
+//! Names that only one may have: a project belongs to one repository, a namespace to one stage of one project.
+
+use std::collections::BTreeMap;
+
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::model::ids::{Namespace, ProjectName, RepositoryName, StageName};
+use crate::model::project::Project;
+use crate::model::state::RepositoryState;
+use crate::model::unique_name::{NameOwner, UniqueName};
+
+/// Why a project may not be deployed beside the others: its name or one of its namespaces is another's.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn taken(
+    records: &Records,
+    repository: &RepositoryName,
+    project: &Project,
+) -> Result<Option<String>, Undecided> {
+    let owner = records.names.get(&UniqueName::Project(project.name.clone()))?;
+    if let Some(other) = owner.filter(|owner| &owner.repository != repository) {
+        return Ok(Some(format!(
+            "repository `{}` declares project `{}` already; rename one in launchway.yaml",
+            other.repository, project.name
+        )));
+    }
+    let mut own: BTreeMap<&Namespace, String> = BTreeMap::new();
+    for stage in &project.stages {
+        let namespace = &stage.destination.namespace;
+        let here = place(&stage.name, &project.name);
+        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+        let other = match owner {
+            Some(owner) if owner.project == project.name && owner.stage.as_ref() == Some(&stage.name) => None,
+            Some(owner) => in_use(records, owner, namespace, project)?,
+            None => None,
+        };
+        if let Some(other) = other.or_else(|| own.insert(namespace, here.clone())) {
+            return Ok(Some(format!(
+                "{here} and {other} both live in namespace `{namespace}`; give one of them another `namespace` in launchway.yaml"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Who lives in a namespace that has an owner; nobody, if it is declared no longer and nothing of it is left there.
+fn in_use(
+    records: &Records,
+    owner: &NameOwner,
+    namespace: &Namespace,
+    project: &Project,
+) -> Result<Option<String>, Undecided> {
+    let Some(stage) = &owner.stage else { return Ok(None) };
+    let declared = if owner.project == project.name {
+        let same = project.stages.iter().find(|declared| &declared.name == stage);
+        same.is_some_and(|declared| &declared.destination.namespace == namespace)
+    } else {
+        let state = records.repositories.get(&owner.repository)?;
+        state
+            .is_some_and(|state| state.project.as_ref() == Some(&owner.project) && state.namespaces.contains(namespace))
+    };
+    let inhabited = Lookup::Inhabited(owner.project.clone(), stage.clone());
+    Ok((declared || records.number(inhabited)? > 0).then(|| place(stage, &owner.project)))
+}
+
+fn place(stage: &StageName, project: &ProjectName) -> String {
+    format!("stage `{stage}` of project `{project}`")
+}
+
+/// A project and its namespaces become the repository's; what it declared itself to be before is free again.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn take(
+    records: &mut Records,
+    state: &RepositoryState,
+    repository: &RepositoryName,
+    project: &Project,
+) -> Result<(), Undecided> {
+    if let Some(before) = state.project.as_ref().filter(|before| **before != project.name) {
+        let name = UniqueName::Project(before.clone());
+        if records.names.get(&name)?.is_some_and(|owner| &owner.repository == repository) {
+            records.names.put(&name, None)?;
+        }
+    }
+    let namespaces = project
+        .stages
+        .iter()
+        .map(|stage| (UniqueName::Namespace(stage.destination.namespace.clone()), Some(stage.name.clone())));
+    for (key, stage) in std::iter::once((UniqueName::Project(project.name.clone()), None)).chain(namespaces) {
+        records.names.get(&key)?;
+        let (repository, project) = (repository.clone(), project.name.clone());
+        records.names.put(&key, Some(NameOwner { name: key.clone(), repository, project, stage }))?;
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::records::Found;
+    use crate::model::shipyard::{Shipyard, Stage};
+    use crate::model::state::Versioned;
+    use crate::plan::build::default_namespace;
+    use crate::testing::world;
+
+    fn project(name: &str, stages: &[&str]) -> Project {
+        let stages = stages.iter().map(|stage| Stage { name: (*stage).into(), sequences: Vec::new() }).collect();
+        let mut project = world::project(Shipyard { stages, ..Shipyard::default() }, &[]);
+        project.name = name.into();
+        for stage in &mut project.stages {
+            stage.destination.namespace = default_namespace(&project.name, &stage.name);
+        }
+        project
+    }
+
+    /// What is remembered once repository `one` has declared stage `api-dev` of project `shop`, and what has become of
+    /// that: what it declares now, and whether anything is left of the stage.
+    fn remembered(now: &Project, inhabited: u32) -> Records {
+        let mut records = Records::default();
+        let value = |value| Some(Versioned { version: 1, value });
+        let namespace = UniqueName::Namespace("shop-api-dev".into());
+        let (repository, project, stage) = ("one".into(), "shop".into(), Some("api-dev".into()));
+        records.names.read(namespace.clone(), value(NameOwner { name: namespace, repository, project, stage }));
+        let mut state = RepositoryState::new("one".into(), "/one", "main");
+        state.project = Some(now.name.clone());
+        state.namespaces = now.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
+        records.repositories.read("one".into(), Some(Versioned { version: 1, value: state }));
+        for name in ["shop", "shop-api", "store"] {
+            records.names.read(UniqueName::Project(name.into()), None);
+        }
+        records.names.read(UniqueName::Namespace("shop-api-qa".into()), None);
+        records.found(Lookup::Inhabited("shop".into(), "api-dev".into()), Found::Number(inhabited));
+        records
+    }
+
+    #[test]
+    fn a_namespace_is_anothers_until_it_is_declared_no_longer_and_empty() {
+        let asks = project("shop-api", &["dev"]);
+        for (case, now, inhabited, refused) in [
+            ("declared", project("shop", &["api-dev"]), 1, true),
+            ("declared, and nothing there yet", project("shop", &["api-dev"]), 0, true),
+            ("stage renamed, pods left", project("shop", &["qa"]), 1, true),
+            ("stage renamed, all gone", project("shop", &["qa"]), 0, false),
+            ("project renamed, pods left", project("store", &["api-dev"]), 1, true),
+            ("project renamed, all gone", project("store", &["api-dev"]), 0, false),
+        ] {
+            let why = taken(&remembered(&now, inhabited), &"two".into(), &asks).expect("everything was read");
+            assert_eq!(why.is_some(), refused, "{case}: {why:?}");
+            let both = ["stage `dev` of project `shop-api`", "stage `api-dev` of project `shop`", "`shop-api-dev`"];
+            assert!(why.is_none_or(|why| both.iter().all(|name| why.contains(name))), "{case}");
+        }
+    }
+
+    #[test]
+    fn two_stages_of_one_project_never_share_a_namespace() {
+        let mut shop = project("shop-api", &["dev", "qa"]);
+        shop.stages[1].destination.namespace = "shop-api-dev".into();
+        let why = taken(&remembered(&project("shop", &["qa"]), 0), &"two".into(), &shop).expect("everything was read");
+        assert!(why.is_some_and(|why| why.contains("stage `dev`") && why.contains("stage `qa`")));
+    }
+}
