@@ -19,6 +19,7 @@ pub struct Failure {
     class: Class,
     message: String,
     hint: Option<String>,
+    until: Option<String>,
     source: Option<Box<dyn std::error::Error + Send + Sync>>,
 }
 
@@ -42,13 +43,20 @@ impl Failure {
     }
 
     fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), hint: None, source: None }
+        Self { class, message: message.into(), hint: None, until: None, source: None }
     }
 
     /// Adds what the reader can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// Adds what is announced when it has passed.
+    #[must_use]
+    pub fn until(mut self, announced: impl Into<String>) -> Self {
+        self.until = Some(announced.into());
         self
     }
 
@@ -67,6 +75,11 @@ impl Failure {
     /// What the reader can do, if anything is known.
     pub fn hint_text(&self) -> Option<&str> {
         self.hint.as_deref()
+    }
+
+    /// What is announced when it has passed, if anything is.
+    pub fn awaits(&self) -> Option<&str> {
+        self.until.as_deref()
     }
 
     /// Message, causes and hint in one line, for logs, statuses and records.

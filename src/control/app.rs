@@ -22,6 +22,7 @@ use crate::control::state_folder::{Ownership, StateFolder};
 use crate::control::watcher::Watcher;
 use crate::control::wiring::{MirrorTrees, WatchedHooks};
 use crate::error::{Context, Failure, Result};
+use crate::executor::admission::Admission;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -108,8 +109,6 @@ impl App {
         let listener = bind(settings.listen).await?;
         let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
         let parts = assemble(settings, folder, store, clock, ids)?;
-        // What a process that died had decided and not told anybody is looked at once; after that, level is kept.
-        parts.driver.examine_slots(None).await?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
         // Whoever was shut out of the store stops too, as if told to.
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
@@ -309,6 +308,7 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
     let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
+    tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));

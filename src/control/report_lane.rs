@@ -119,7 +119,7 @@ impl ReportLane {
                 return self.commit(vec![Input::Write(Box::new(write))]).await;
             }
         };
-        self.driver.metrics.action(&row.key, outcome.is_ok());
+        self.driver.metrics.action(&row.key, if outcome.is_ok() { "performed" } else { "failed" });
         match outcome {
             Ok(()) => self.written(row).await,
             Err(refusal) => self.refused(row, &refusal).await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::engine::deployment::apply;
 use crate::engine::holds;
-use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -216,7 +216,8 @@ pub fn take_down(
     state.down = true;
     by.clone_into(&mut state.down_by);
     state.seen = None; // once it is up again, the head is planned anew
-    configs.iter().try_for_each(|config| apply::quiesce(transition.records, config))
+    transition.switch();
+    each(configs, |config| apply::quiesce(transition.records, config))
 }
 
 /// Brings back what a repository ran before it was taken down; says whether it was.
@@ -233,8 +234,18 @@ pub fn bring_up(
     };
     state.down = false;
     state.seen = None;
-    configs.iter().try_for_each(|config| apply::resume(transition.records, config))?;
+    transition.switch();
+    each(configs, |config| apply::resume(transition.records, config))?;
     Ok(true)
+}
+
+/// Decides about each on its own; what is missing for any of them is asked for at once.
+fn each(configs: &[ConfigKey], mut decide: impl FnMut(&ConfigKey) -> Result<(), Undecided>) -> Result<(), Undecided> {
+    let mut needs = Needs::default();
+    for config in configs {
+        needs.of(decide(config))?;
+    }
+    needs.none()
 }
 
 /// Nothing is accepted that cannot happen.

@@ -2,7 +2,9 @@
 //!
 //! A decision asks for records as it goes. One that was not read yet ends it with [`Undecided::Needs`]: whoever drives
 //! it reads the record and decides again from the beginning. So everything that a decision was made on is known here,
-//! what is absent included, and becomes the read set of its transaction.
+//! what is absent included, and becomes the read set of its transaction. A decision about many things that have nothing
+//! to do with each other asks for what all of them need at once ([`Needs`]): how often it begins again does not depend
+//! on how many they are.
 
 use std::collections::BTreeMap;
 
@@ -22,9 +24,38 @@ use crate::model::unique_name::{NameOwner, UniqueName};
 #[derive(Debug)]
 pub enum Undecided {
     /// Something must be read first.
-    Needs(Need),
+    Needs(Vec<Need>),
     /// It must not be; nothing is changed.
     Refused(Failure),
+}
+
+/// What several decisions ask for that are made together.
+#[derive(Debug, Default)]
+pub struct Needs(Vec<Need>);
+
+impl Needs {
+    /// What was decided, if nothing is missing for it.
+    ///
+    /// # Errors
+    /// If it is refused.
+    pub fn of<T>(&mut self, decided: Result<T, Undecided>) -> Result<Option<T>, Undecided> {
+        match decided {
+            Ok(answer) => Ok(Some(answer)),
+            Err(Undecided::Needs(needs)) => {
+                self.0.extend(needs);
+                Ok(None)
+            }
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Nothing was missing.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn none(self) -> Result<(), Undecided> {
+        if self.0.is_empty() { Ok(()) } else { Err(Undecided::Needs(self.0)) }
+    }
 }
 
 impl From<Failure> for Undecided {
@@ -34,7 +65,7 @@ impl From<Failure> for Undecided {
 }
 
 /// What a decision asks for.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Need {
     /// A record; its version becomes part of the transaction.
     Record(RecordKey),
@@ -177,7 +208,7 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
 }
 
 fn needs<K: Clone + Into<RecordKey>>(key: &K) -> Undecided {
-    Undecided::Needs(Need::Record(key.clone().into()))
+    Undecided::Needs(vec![Need::Record(key.clone().into())])
 }
 
 impl Records {
@@ -186,7 +217,7 @@ impl Records {
     /// # Errors
     /// If it was not made yet.
     pub fn lookup(&self, lookup: Lookup) -> Result<&Found, Undecided> {
-        self.lookups.get(&lookup).ok_or_else(|| Undecided::Needs(Need::Lookup(Box::new(lookup))))
+        self.lookups.get(&lookup).ok_or_else(|| Undecided::Needs(vec![Need::Lookup(Box::new(lookup))]))
     }
 
     /// A plan that a lookup found.
@@ -221,7 +252,7 @@ impl Records {
     /// # Errors
     /// If one must be made first.
     pub fn fresh_id(&mut self) -> Result<String, Undecided> {
-        let id = self.ids.get(self.ids_used).cloned().ok_or(Undecided::Needs(Need::Id))?;
+        let id = self.ids.get(self.ids_used).cloned().ok_or_else(|| Undecided::Needs(vec![Need::Id]))?;
         self.ids_used += 1;
         Ok(id)
     }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use crate::engine::by_hand::is_down;
 use crate::engine::holds;
 use crate::engine::names;
-use crate::engine::records::{Records, Undecided};
+use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -145,24 +145,35 @@ pub fn trigger(
         return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
     };
     let stage = asked_stage(&project, &plan, asked)?;
-    let mut runs = Vec::new();
+    let (mut runs, mut needs) = (Vec::new(), Needs::default());
     for part in stage.services.iter().filter(|part| asked.service.is_none_or(|service| service == &part.service)) {
-        let forced = pass_gate(transition.records, &plan, part, asked)?;
-        let (records, now) = (&mut *transition.records, transition.now);
-        let run = match asked.service {
-            Some(_) => queue::delivery(records, now, &plan, stage, part, cause.clone())?,
-            None => queue::due_delivery(records, now, &plan, stage, part, cause.clone())?,
-        };
-        let Some(run) = run else { continue };
-        holds::refuse(transition.records, &run.service)?;
-        runs.push(run.id.clone());
-        transition.start(SequenceRun { by: Some(asked.by.to_owned()), forced, ..run })?;
+        runs.extend(needs.of(trigger_one(transition, (&plan, stage, part), asked, &cause))?.flatten());
     }
+    needs.none()?;
     if runs.is_empty() && asked.service.is_some() {
         return Err(Failure::stalled("a delivery of what is declared is under way already").into());
     }
     transition.write(Write::Plan(Box::new(plan)));
     Ok(runs)
+}
+
+fn trigger_one(
+    transition: &mut Transition<'_>,
+    (plan, stage, part): (&Plan, &StagePlan, &ServicePlan),
+    asked: Trigger<'_>,
+    cause: &str,
+) -> Result<Option<RunId>, Undecided> {
+    let forced = pass_gate(transition.records, plan, part, asked)?;
+    let (records, now) = (&mut *transition.records, transition.now);
+    let run = match asked.service {
+        Some(_) => queue::delivery(records, now, plan, stage, part, cause.to_owned())?,
+        None => queue::due_delivery(records, now, plan, stage, part, cause.to_owned())?,
+    };
+    let Some(run) = run else { return Ok(None) };
+    holds::refuse(transition.records, &run.service)?;
+    let id = run.id.clone();
+    transition.start(SequenceRun { by: Some(asked.by.to_owned()), forced, ..run })?;
+    Ok(Some(id))
 }
 
 /// What is remembered of the repository, if a person may start something for this revision.
@@ -261,20 +272,29 @@ fn judge(
 /// Starts what a plan starts by itself: stages that a push starts, and later ones for services whose content the stage
 /// before has passed already. Says whether that is anything.
 fn start_due(transition: &mut Transition<'_>, plan: &Plan) -> Result<bool, Undecided> {
-    let mut any = false;
+    let (mut any, mut needs) = (false, Needs::default());
     for stage in &plan.stages {
         for part in &stage.services {
-            if !is_due(transition.records, plan, stage, part)? {
-                continue;
-            }
-            let (records, now) = (&mut *transition.records, transition.now);
-            if let Some(run) = queue::due_delivery(records, now, plan, stage, part, "push".into())? {
-                any = true;
-                transition.start(run)?;
-            }
+            any |= needs.of(start_if_due(transition, plan, stage, part))?.unwrap_or_default();
         }
     }
+    needs.none()?;
     Ok(any)
+}
+
+fn start_if_due(
+    transition: &mut Transition<'_>,
+    plan: &Plan,
+    stage: &StagePlan,
+    part: &ServicePlan,
+) -> Result<bool, Undecided> {
+    if !is_due(transition.records, plan, stage, part)? {
+        return Ok(false);
+    }
+    let (records, now) = (&mut *transition.records, transition.now);
+    let Some(run) = queue::due_delivery(records, now, plan, stage, part, "push".into())? else { return Ok(false) };
+    transition.start(run)?;
+    Ok(true)
 }
 
 fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> Result<bool, Undecided> {

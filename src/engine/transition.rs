@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::{promotion, slot};
 use crate::engine::{self, deployment::apply};
 use crate::model::action::{Action, Decided, Record};
@@ -18,7 +18,10 @@ use crate::model::run::{Run, RunKind, SequenceRun, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{RevisionResult, Wanted};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{Transaction, Write};
+use crate::model::transaction::{ObjectPlace, Transaction, Write};
+
+/// Slots that are examined in one transaction.
+pub const SLOTS_AT_ONCE: usize = 32;
 
 /// Something that starts a transition.
 #[derive(Clone, Debug)]
@@ -42,8 +45,12 @@ pub enum Input {
 pub struct Touched {
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
-    /// Whether what services should answer may have changed.
-    pub objects: bool,
+    /// Other objects that have changed.
+    pub objects: BTreeSet<ObjectPlace>,
+    /// Whether any service may have to end, or to answer again.
+    pub services: bool,
+    /// Slots that are still to be examined: there were too many for one transaction.
+    pub slots: BTreeSet<ServiceKey>,
     /// What runs are new.
     pub begun: Vec<RunKind>,
     /// What runs have ended, and how.
@@ -65,6 +72,7 @@ pub struct Transition<'a> {
     slots: BTreeSet<ServiceKey>,
     told: VecDeque<(RunId, Event)>,
     writes: Vec<Write>,
+    switched: bool,
     reports: BTreeSet<(RepositoryName, CommitId)>,
 }
 
@@ -72,6 +80,8 @@ pub struct Transition<'a> {
 #[derive(Debug)]
 pub struct Outcome {
     writes: Vec<Write>,
+    left: BTreeSet<ServiceKey>,
+    switched: bool,
     reports: BTreeSet<(RepositoryName, CommitId)>,
 }
 
@@ -85,6 +95,7 @@ impl<'a> Transition<'a> {
             slots: BTreeSet::new(),
             told: VecDeque::new(),
             writes: Vec::new(),
+            switched: false,
             reports: BTreeSet::new(),
         }
     }
@@ -121,6 +132,11 @@ impl<'a> Transition<'a> {
     /// A revision has news for whoever reads its statuses.
     pub fn report(&mut self, repository: RepositoryName, commit: CommitId) {
         self.reports.insert((repository, commit));
+    }
+
+    /// A repository is taken down or brought up: its services follow.
+    pub fn switch(&mut self) {
+        self.switched = true;
     }
 
     /// A slot will be examined.
@@ -209,28 +225,37 @@ impl<'a> Transition<'a> {
         self.records.runs.put(&id, Some(run))
     }
 
-    /// Tells facts, and what they lead to, until nobody has anything to say.
+    /// Tells facts, and what they lead to, until nobody has anything to say. Where many slots are to be examined, that is
+    /// left for later.
     ///
     /// # Errors
     /// If something must be read first.
     pub fn propagate(mut self) -> Result<Outcome, Undecided> {
+        let many = self.slots.len() > SLOTS_AT_ONCE;
+        let left = if many { std::mem::take(&mut self.slots) } else { BTreeSet::new() };
+        let mut needs = Needs::default();
         loop {
             while let Some((run, event)) = self.told.pop_front() {
-                self.step(&run, &event)?;
+                needs.of(self.step(&run, &event))?;
             }
             let Some(service) = self.slots.pop_first() else { break };
-            self.decide_slot(&service)?;
+            needs.of(self.decide_slot(&service))?;
         }
-        Ok(Outcome { writes: self.writes, reports: self.reports })
+        needs.none()?;
+        Ok(Outcome { writes: self.writes, left, switched: self.switched, reports: self.reports })
     }
 
     fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
         let Some(mut run) = self.records.runs.get(id)?.cloned() else { return Ok(()) };
         if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
             let service = sequence.service.clone();
+            let mut needs = Needs::default();
             for change in sequence.delivery.iter_mut().flat_map(|delivery| &mut delivery.changes) {
-                *change = apply::decide_again(self.records, &service, change)?;
+                if let Some(again) = needs.of(apply::decide_again(self.records, &service, change))? {
+                    *change = again;
+                }
             }
+            needs.none()?;
         }
         let (next, decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
@@ -280,9 +305,11 @@ impl<'a> Transition<'a> {
     /// # Errors
     /// If something must be read first.
     pub fn apply(&mut self, by: &RunId, decided: Decided) -> Result<(), Undecided> {
+        let mut needs = Needs::default();
         for record in decided.records {
-            self.record(record)?;
+            needs.of(self.record(record))?;
         }
+        needs.none()?;
         for action in decided.actions {
             self.ask(by, action);
         }
@@ -318,13 +345,10 @@ impl<'a> Transition<'a> {
 impl Outcome {
     /// The transaction, and what it touches.
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
-        let Self { mut writes, reports } = self;
-        let is_new_for_services =
-            |write: &Write| matches!(write, Write::Object(_) | Write::RemoveObject(_) | Write::Repository(_));
-        let mut touched = Touched { reports, ..Touched::default() };
+        let Self { mut writes, left, switched, reports } = self;
+        let mut touched = Touched { reports, slots: left, services: switched, ..Touched::default() };
         let (reads, changed) = records.into_sets();
         for write in changed {
-            touched.objects |= is_new_for_services(&write);
             match &write {
                 Write::Run(run) => {
                     let (kind, verdict) = kind_and_verdict(&run.value);
@@ -338,6 +362,8 @@ impl Outcome {
                     touched.reports.insert((repository.clone(), commit.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
+                Write::Object(object) => drop(touched.objects.insert((&object.value).into())),
+                Write::RemoveObject(_) => touched.services = true,
                 _ => {}
             }
             writes.push(write);

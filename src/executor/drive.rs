@@ -1,6 +1,7 @@
 //! Makes decisions durable: reads what a decision asks for, commits what it decided, decides again if something moved
 //! meanwhile, and wakes who has to look.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use tokio::sync::broadcast;
@@ -8,12 +9,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::clock::{Clock, Ids};
 use crate::engine::records::{Found, Lookup, Need, Records, Undecided};
-use crate::engine::transition::{Input, Touched, Transition};
+use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched, Transition};
 use crate::error::{Failure, Result};
+use crate::executor::pace::Pace;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
 use crate::report::status::stage_context;
@@ -24,8 +26,6 @@ use crate::telemetry::Metrics;
 pub const TRIES: u32 = 100;
 /// How many announcements a slow listener may miss before it has to look at everything.
 const ANNOUNCEMENTS: usize = 1024;
-/// Slots that are examined in one transaction.
-const SLOTS_AT_ONCE: usize = 32;
 
 /// Makes decisions durable.
 #[derive(Clone)]
@@ -40,6 +40,8 @@ pub struct Driver {
     pub metrics: Arc<Metrics>,
     /// Who is asked for reports when a revision has news.
     pub writers: Arc<WriterLanes>,
+    /// Who is behind with their work.
+    pub pace: Arc<Pace>,
     limits: TaskLimits,
     fenced: CancellationToken,
     touched: broadcast::Sender<Touched>,
@@ -55,8 +57,8 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        let (writers, fenced) = (Arc::default(), CancellationToken::new());
-        Self { store, clock, ids, metrics, writers, limits: TaskLimits::default(), fenced, touched }
+        let (writers, pace, fenced) = (Arc::default(), Arc::default(), CancellationToken::new());
+        Self { store, clock, ids, metrics, writers, pace, limits: TaskLimits::default(), fenced, touched }
     }
 
     /// With how long the tasks of sequences that it starts may take.
@@ -186,34 +188,38 @@ impl Driver {
                     return Ok((answer, transaction, touched));
                 }
                 Err(Undecided::Refused(failure)) => return Err(failure),
-                Err(Undecided::Needs(need)) => self.read(need, records).await?,
+                Err(Undecided::Needs(needs)) => self.read(needs, records).await?,
             }
         }
     }
 
-    /// Examines every slot that somebody has or waits for, of a project or of all: by level, so that nothing that was
-    /// decided elsewhere has to wake anybody.
+    /// Examines every slot of a project that somebody has or waits for; many at their time.
     ///
     /// # Errors
     /// As [`Driver::decide`].
-    pub async fn examine_slots(&self, project: Option<&ProjectName>) -> Result<()> {
-        let slots = self.store.open_slots(project).await?;
-        let inputs: Vec<Input> = slots.into_iter().map(|slot| Input::Examine(slot.value.service)).collect();
-        for some in inputs.chunks(SLOTS_AT_ONCE) {
-            self.commit(some).await?;
+    pub async fn examine_slots(&self, project: &ProjectName) -> Result<()> {
+        let slots = self.store.open_slots(Some(project)).await?;
+        let slots: BTreeSet<ServiceKey> = slots.into_iter().map(|slot| slot.value.service).collect();
+        if slots.len() > SLOTS_AT_ONCE {
+            drop(self.touched.send(Touched { slots, ..Touched::default() }));
+            return Ok(());
         }
-        Ok(())
+        self.commit(&Vec::from_iter(slots.into_iter().map(Input::Examine))).await
     }
 
-    async fn read(&self, need: Need, records: &mut Records) -> Result<()> {
+    async fn read(&self, needs: Vec<Need>, records: &mut Records) -> Result<()> {
         let store = &*self.store;
-        match need {
-            Need::Id => records.add_id(self.ids.next(self.clock.now())),
-            Need::Lookup(lookup) => {
-                let found = look_up(store, &lookup).await?;
-                records.found(*lookup, found);
+        let mut read = BTreeSet::new();
+        for need in needs {
+            match need {
+                Need::Id => records.add_id(self.ids.next(self.clock.now())),
+                need if !read.insert(need.clone()) => {} // several asked for it
+                Need::Lookup(lookup) => {
+                    let found = look_up(store, &lookup).await?;
+                    records.found(*lookup, found);
+                }
+                Need::Record(key) => read_record(store, key, records).await?,
             }
-            Need::Record(key) => read_record(store, key, records).await?,
         }
         Ok(())
     }

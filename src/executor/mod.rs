@@ -2,13 +2,15 @@
 //!
 //! [`drive::Driver`] reads what a decision of the engine asks for and commits what it decided, [`outbox`] takes actions
 //! from the outbox and performs them, [`writer_lanes`] knows who writes statuses, and [`reconciler`] brings what is there
-//! to what is wanted.
+//! to what is wanted. [`admission`] keeps what is under way bounded, however much a push starts.
 
+pub mod admission;
 pub mod applied;
 pub mod drive;
 pub mod outbox;
+pub mod pace;
 pub mod perform;
 pub mod reconciler;
-
 pub mod services;
+pub(crate) mod work_queue;
 pub mod writer_lanes;

@@ -4,11 +4,13 @@
 //! Two lanes work independently: what prepares images can neither hide nor delay pods and timers. Statuses have lanes
 //! of their own (`control::report_lane`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::{Notify, Semaphore, broadcast};
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::{RecvError, TryRecvError};
+use tokio::sync::{Notify, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,6 +32,8 @@ const IMAGE_WORKERS: usize = 8;
 const IDLE: Duration = Duration::from_secs(30);
 /// The pause before something that waits for an announcement is tried again without one.
 const WAITING_PAUSE: Duration = Duration::from_secs(2);
+/// It is as long as something has waited, up to this.
+const LONGEST_WAITING_PAUSE: Duration = Duration::from_secs(30);
 /// The pause before the store is asked again after it failed, as on a full disk.
 pub const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between two tries.
@@ -90,8 +94,8 @@ pub(crate) struct Worker {
     performer: Performer,
     lane: Lane,
     hands: Arc<Semaphore>,
-    /// Rows that wait for the runtime to announce something.
-    waiting: Arc<Mutex<BTreeSet<OutboxId>>>,
+    /// Rows that wait, by the announcement that they wait for, if they know it.
+    waiting: Arc<Mutex<BTreeMap<Option<String>, BTreeSet<OutboxId>>>>,
     again: Arc<Notify>,
 }
 
@@ -114,7 +118,7 @@ impl Worker {
                 () = stop.cancelled() => break,
                 () = self.again.notified() => {}
                 () = tokio::time::sleep(wait) => {}
-                change = changes.recv() => drain(change, &mut changes),
+                change = changes.recv() => self.touched(change, &mut changes).await,
                 change = runtime.recv() => self.runtime_changed(&change).await,
             }
         }
@@ -155,7 +159,10 @@ impl Worker {
         if most == 0 {
             return Ok(Vec::new());
         }
-        self.performer.driver.claim(&self.lane, u32::try_from(most).unwrap_or(u32::MAX)).await
+        let driver = &self.performer.driver;
+        let claimed = driver.claim(&self.lane, u32::try_from(most).unwrap_or(u32::MAX)).await?;
+        driver.pace.set_behind(&self.lane.to_string(), claimed.len() >= most);
+        Ok(claimed)
     }
 
     /// When something comes due that is not due now.
@@ -178,7 +185,12 @@ impl Worker {
             Ok(action) => self.performer.perform(&row.run, action).await,
             Err(problem) => Err(Failure::stalled(problem.clone())),
         };
-        self.performer.driver.metrics.action(&row.key, performed.is_ok());
+        let result = match performed.as_ref().map_err(Failure::class) {
+            Ok(_) => "performed",
+            Err(Class::Waiting) => "waits",
+            Err(Class::Transient | Class::Stalled) => "failed",
+        };
+        self.performer.driver.metrics.action(&row.key, result);
         let inputs = match performed {
             Ok(mut inputs) => {
                 inputs.extend(no_longer_delayed(row));
@@ -202,9 +214,10 @@ impl Worker {
             }
             Class::Waiting => {
                 tracing::debug!(%run, action, problem, "an action waits");
-                locked(&self.waiting).insert(id);
+                locked(&self.waiting).entry(failure.awaits().map(ToOwned::to_owned)).or_default().insert(id);
                 inputs.extend(no_longer_delayed(row));
-                Write::Await { id, due: Some(now + WAITING_PAUSE), reason: problem }
+                let pause = now.since(row.asked_at).clamp(WAITING_PAUSE, LONGEST_WAITING_PAUSE);
+                Write::Await { id, due: Some(now + pause), reason: problem }
             }
             Class::Transient => {
                 tracing::warn!(%run, action, problem, "an action failed and is tried again");
@@ -216,26 +229,43 @@ impl Worker {
         inputs
     }
 
-    /// An image was prepared: what waits for one is due now.
-    pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, broadcast::error::RecvError>) {
-        if matches!(change, Ok(RuntimeChange::Pod(..))) {
-            return;
+    /// An image was prepared: what waits for it is due now. What waits for nothing that is announced may be, too, once
+    /// anything may have changed.
+    pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, RecvError>) {
+        let woken: BTreeSet<OutboxId> = match change {
+            Ok(RuntimeChange::Pod(..)) => return,
+            Ok(RuntimeChange::Image(image)) => locked(&self.waiting).remove(&Some(image.clone())).unwrap_or_default(),
+            Ok(RuntimeChange::Everything) | Err(_) => {
+                std::mem::take(&mut *locked(&self.waiting)).into_values().flatten().collect()
+            }
+        };
+        self.wake(woken).await;
+    }
+
+    /// Takes all announcements that are there already: one pass serves them all. Objects that changed may be those that
+    /// something waits for.
+    pub(crate) async fn touched(&self, first: Result<Touched, RecvError>, changes: &mut Receiver<Touched>) {
+        let brings_objects = |change: Result<Touched, _>| change.map_or(true, |touched| !touched.objects.is_empty());
+        let mut any = brings_objects(first.map_err(drop));
+        loop {
+            match changes.try_recv() {
+                Err(TryRecvError::Empty | TryRecvError::Closed) => break,
+                change => any |= brings_objects(change.map_err(drop)),
+            }
         }
-        let waiting = std::mem::take(&mut *locked(&self.waiting));
-        let due = self.performer.driver.clock.now();
-        let wake = |id: OutboxId| Input::Write(Box::new(Write::Wake { id, due }));
-        let inputs: Vec<Input> = waiting.into_iter().map(wake).collect();
-        if let Err(failure) = self.performer.driver.commit(&inputs).await {
-            tracing::warn!(problem = failure.one_line(), "cannot wake what waits for an image");
+        if any {
+            let woken = locked(&self.waiting).remove(&None).unwrap_or_default();
+            self.wake(woken).await;
         }
     }
-}
 
-/// Takes all announcements that are there already: one pass serves them all.
-fn drain(first: Result<Touched, broadcast::error::RecvError>, changes: &mut broadcast::Receiver<Touched>) {
-    let mut last = first.is_ok();
-    while last {
-        last = changes.try_recv().is_ok();
+    async fn wake(&self, rows: BTreeSet<OutboxId>) {
+        let due = self.performer.driver.clock.now();
+        let wake = |id: OutboxId| Input::Write(Box::new(Write::Wake { id, due }));
+        let inputs: Vec<Input> = rows.into_iter().map(wake).collect();
+        if let Err(failure) = self.performer.driver.commit(&inputs).await {
+            tracing::warn!(problem = failure.one_line(), "cannot wake what waits");
+        }
     }
 }
 

@@ -79,8 +79,7 @@ impl Performer {
     /// Ends a pod; one that was asked for and has not been started yet never is.
     async fn stop_pod(&self, run: &RunId, pod: &PodId) -> Result<Vec<Input>> {
         self.runtime.stop_pod(pod).await?;
-        let known = self.runtime.observe(&pod.namespace).await?.into_iter().any(|seen| &seen.id == pod);
-        if known {
+        if self.runtime.observe_pod(pod).await?.is_some() {
             return Ok(Vec::new());
         }
         let outcome =

@@ -5,30 +5,35 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::broadcast::error::RecvError;
+use futures::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::deployment::machine;
 use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::{self, Serving};
-use crate::engine::transition::{Input, Touched};
+use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::perform;
-use crate::executor::services::reconcile_services;
+use crate::executor::services::Services;
+use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace};
+use crate::model::ids::{ConfigKey, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, Versioned, Wanted};
+use crate::model::state::{ConfigState, Wanted};
 use crate::model::time::Timestamp;
+use crate::runtime::Runtime;
 use crate::runtime::replicas::ENDED_PODS_KEPT;
-use crate::runtime::{Runtime, RuntimeChange};
 
 /// How often everything is reconciled although nothing is announced.
 const RESYNC: Duration = Duration::from_secs(60);
 /// The pause after the first failure, of the store or to start pods; it doubles with each that follows.
 const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// How many deployment configs are reconciled before it is asked again what else there is to do.
+const AT_ONCE: usize = 64;
+/// How many of them side by side: starting a pod waits for the disk.
+const SIDE_BY_SIDE: usize = 8;
 /// The longest pause between two tries to start pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
@@ -37,6 +42,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 pub struct Reconciler {
     driver: Driver,
     runtime: Arc<dyn Runtime>,
+    side_by_side: usize,
     problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
     sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
@@ -54,24 +60,23 @@ impl std::fmt::Debug for Reconciler {
 #[derive(Debug, Default)]
 struct Problem {
     message: String,
+    /// What is announced when it has passed.
+    until: Option<String>,
     /// How often that was tried.
     tries: u32,
-}
-
-/// What is to be reconciled next, and when.
-#[derive(Debug, Default)]
-pub(crate) struct WorkQueue {
-    pub(crate) everything: bool,
-    objects: bool,
-    namespaces: BTreeSet<Namespace>,
-    configs: BTreeSet<ConfigKey>,
-    later: BTreeMap<ConfigKey, Timestamp>,
 }
 
 impl Reconciler {
     /// A reconciler that acts on `runtime`.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>) -> Self {
-        Self { driver, runtime, problems: Arc::default(), sharing: Arc::default(), reported: Arc::default() }
+        let (problems, sharing, reported) = Default::default();
+        Self { driver, runtime, side_by_side: SIDE_BY_SIDE, problems, sharing, reported }
+    }
+
+    /// The same, which does one after the other, for whoever wants the same order every time.
+    #[must_use]
+    pub fn one_by_one(self) -> Self {
+        Self { side_by_side: 1, ..self }
     }
 
     /// What holds a deployment config's pods back, if anything is known.
@@ -88,23 +93,21 @@ impl Reconciler {
         while !stop.is_cancelled() {
             if let Err(failure) = self.reconcile(&mut queue).await {
                 tracing::error!(problem = failure.one_line(), "cannot reconcile what runs with what is wanted");
-                queue.everything = true;
+                queue.add_everything();
                 tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(FIRST_PAUSE) => {} }
             }
-            let wait = queue.next(self.driver.clock.now());
-            tokio::select! {
-                () = stop.cancelled() => break,
-                _ = resync.tick() => queue.everything = true,
-                () = tokio::time::sleep(wait) => queue.come_due(self.driver.clock.now()),
-                change = touched.recv() => queue.touched(change),
-                change = changes.recv() => queue.changed(change),
+            if !queue.has_work() {
+                let now = self.driver.clock.now();
+                let wait = queue.next_due().map_or(RESYNC, |at| at.since(now).max(Duration::from_millis(1)));
+                tokio::select! {
+                    () = stop.cancelled() => break,
+                    _ = resync.tick() => queue.add_everything(),
+                    () = tokio::time::sleep(wait) => queue.come_due(self.driver.clock.now()),
+                    change = touched.recv() => queue.touched(change),
+                    change = changes.recv() => queue.changed(change),
+                }
             }
-            while let Ok(change) = touched.try_recv() {
-                queue.touched(Ok(change));
-            }
-            while let Ok(change) = changes.try_recv() {
-                queue.changed(Ok(change));
-            }
+            queue.take_in(&mut touched, &mut changes);
         }
     }
 
@@ -114,87 +117,125 @@ impl Reconciler {
     /// If the store or the runtime cannot be read.
     pub async fn reconcile_everything(&self) -> Result<Option<Timestamp>> {
         let mut queue = WorkQueue::everything();
-        self.reconcile(&mut queue).await?;
-        Ok(queue.later.into_values().min())
+        while queue.has_work() {
+            self.reconcile(&mut queue).await?;
+        }
+        Ok(queue.next_due())
     }
 
-    /// Works the queue off.
+    /// Works a part of the queue off: those that wait longest first, so that nobody waits for more than what came before.
     pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
-        let everything = std::mem::take(&mut queue.everything);
-        let objects = std::mem::take(&mut queue.objects) || everything;
-        if objects {
-            queue.configs.extend(self.problems().keys().cloned()); // what was missing may be there now
-        }
-        let configs = self.due(std::mem::take(&mut queue.configs), everything).await?;
-        if self.share_traffic(&configs) || objects {
-            let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
-            reconcile_services(&*self.driver.store, &*self.runtime, &sharing, now).await?;
-        }
-        let mut namespaces: BTreeMap<Namespace, Vec<Versioned<ConfigState>>> = BTreeMap::new();
-        for namespace in std::mem::take(&mut queue.namespaces) {
-            namespaces.entry(namespace).or_default();
-        }
-        if everything {
+        if queue.everything {
+            queue.configs.extend(self.driver.store.config_keys().await?);
             for namespace in self.runtime.namespaces().await? {
-                namespaces.entry(namespace).or_default();
+                let pods = self.runtime.observe(&namespace).await?;
+                let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
+                self.reported().retain(|pod| pod.namespace != namespace || there.contains(pod));
+                queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
             }
+            queue.everything = false;
         }
-        for config in configs {
-            namespaces.entry(config.value.destination.namespace.clone()).or_default().push(config);
+        self.reconcile_services(&queue.services).await?;
+        for image in std::mem::take(&mut queue.images) {
+            queue.configs.extend(self.waiting_for(&image));
         }
-        for (namespace, configs) in namespaces {
-            let pods = self.runtime.observe(&namespace).await?;
-            self.report_ended(&namespace, &pods).await?;
-            for config in configs {
-                let again = self.reconcile_config(&config, &pods).await?;
-                queue.later.extend(again.map(|at| (config.value.key, at)));
-            }
+        for stage in queue.services.take_stages() {
+            queue.configs.extend(self.hindered_in(stage.as_ref())); // what was missing may be there now
+        }
+        while let Some(pod) = queue.pods.first().cloned() {
+            self.report_ended(&pod).await?;
+            queue.pods.remove(&pod);
+        }
+        let configs = queue.configs.take(AT_ONCE);
+        self.driver.pace.set_behind("reconciler", !queue.configs.is_empty());
+        let mut work =
+            stream::iter(configs).map(|config| self.reconcile_one(config)).buffer_unordered(self.side_by_side);
+        while let Some((config, again)) = work.next().await {
+            queue.later.extend(again.map(|at| (config, at)));
         }
         Ok(())
     }
 
-    /// Notes which deployment configs have versions that share the traffic; says whether any of these does or did.
-    fn share_traffic(&self, configs: &[Versioned<ConfigState>]) -> bool {
-        let mut sharing = self.sharing();
-        let mut any = false;
-        for config in configs.iter().map(|config| &config.value) {
-            let before = sharing.remove(&config.key);
-            if config.wanted.shares_traffic() {
-                sharing.insert(config.key.clone(), config.wanted.clone());
-            }
-            any |= before.is_some() || config.wanted.shares_traffic();
+    /// The services of everything that was announced, or all.
+    async fn reconcile_services(&self, due: &ServicesDue) -> Result<()> {
+        let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
+        let services = Services { store: &*self.driver.store, runtime: &*self.runtime, sharing: &sharing, now };
+        if due.all {
+            return services.reconcile_all().await;
         }
-        any
+        for place in &due.some {
+            services.reconcile(place).await?;
+        }
+        Ok(())
+    }
+
+    /// The deployment configs that wait for an announcement.
+    fn waiting_for(&self, announced: &str) -> Vec<ConfigKey> {
+        let problems = self.problems();
+        let waits = problems.iter().filter(|(_, problem)| problem.until.as_deref() == Some(announced));
+        waits.map(|(config, _)| config.clone()).collect()
+    }
+
+    /// The deployment configs of a stage, or all, that something is in the way of.
+    fn hindered_in(&self, stage: Option<&(ProjectName, StageName)>) -> Vec<ConfigKey> {
+        let problems = self.problems();
+        let there =
+            |key: &&ConfigKey| stage.is_none_or(|(project, stage)| (&key.project, &key.stage) == (project, stage));
+        problems.keys().filter(there).cloned().collect()
+    }
+
+    /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
+    async fn reconcile_one(&self, config: ConfigKey) -> (ConfigKey, Option<Timestamp>) {
+        match self.try_reconcile(&config).await {
+            Ok(again) => (config, again),
+            Err(failure) => {
+                tracing::error!(%config, problem = failure.one_line(), "cannot reconcile a deployment config");
+                (config, Some(self.driver.clock.now() + FIRST_PAUSE))
+            }
+        }
+    }
+
+    async fn try_reconcile(&self, config: &ConfigKey) -> Result<Option<Timestamp>> {
+        let Some(state) = self.driver.store.config(config).await?.map(|state| state.value) else {
+            self.forget_problem(config);
+            self.sharing().remove(config);
+            return Ok(None);
+        };
+        if self.shares_traffic(&state) {
+            let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
+            let services = Services { store: &*self.driver.store, runtime: &*self.runtime, sharing: &sharing, now };
+            services.reconcile_stage(&config.project, &config.stage).await?;
+        }
+        let pods = self.runtime.observe_config(&state.destination.namespace, config).await?;
+        self.reconcile_config(&state, &pods).await
+    }
+
+    /// Notes whether a deployment config has versions that share the traffic; says whether it has or had.
+    fn shares_traffic(&self, state: &ConfigState) -> bool {
+        let mut sharing = self.sharing();
+        let before = sharing.remove(&state.key);
+        if state.wanted.shares_traffic() {
+            sharing.insert(state.key.clone(), state.wanted.clone());
+        }
+        before.is_some() || state.wanted.shares_traffic()
     }
 
     fn sharing(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Wanted>> {
         self.sharing.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    async fn due(&self, keys: BTreeSet<ConfigKey>, everything: bool) -> Result<Vec<Versioned<ConfigState>>> {
-        if everything {
-            return self.driver.store.configs(None, None).await;
+    /// Tells the run that waits for a run-once pod that it ended.
+    async fn report_ended(&self, id: &PodId) -> Result<()> {
+        let Some(pod) = self.runtime.observe_pod(id).await? else {
+            self.reported().remove(id);
+            return Ok(());
+        };
+        let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { return Ok(()) };
+        if self.reported().contains(id) {
+            return Ok(());
         }
-        let mut configs = Vec::new();
-        for key in keys {
-            configs.extend(self.driver.store.config(&key).await?);
-        }
-        Ok(configs)
-    }
-
-    /// Tells runs that their run-once pods ended. `pods` are all of a namespace: others of it are gone for good.
-    async fn report_ended(&self, namespace: &Namespace, pods: &[ObservedPod]) -> Result<()> {
-        let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
-        self.reported().retain(|pod| &pod.namespace != namespace || there.contains(pod));
-        for pod in pods {
-            let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { continue };
-            if self.reported().contains(&pod.id) {
-                continue;
-            }
-            let event = Event::PodEnded { pod: pod.id.name.clone(), outcome: outcome.clone() };
-            self.driver.tell(run, event).await?;
-            self.reported().insert(pod.id.clone());
-        }
+        self.driver.tell(run, Event::PodEnded { pod: id.name.clone(), outcome: outcome.clone() }).await?;
+        self.reported().insert(id.clone());
         Ok(())
     }
 
@@ -203,12 +244,7 @@ impl Reconciler {
     }
 
     /// Acts on the difference for one deployment config; says when to decide again.
-    async fn reconcile_config(
-        &self,
-        config: &Versioned<ConfigState>,
-        pods: &[ObservedPod],
-    ) -> Result<Option<Timestamp>> {
-        let state = &config.value;
+    async fn reconcile_config(&self, state: &ConfigState, pods: &[ObservedPod]) -> Result<Option<Timestamp>> {
         let now = self.driver.clock.now();
         let observed = Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
         let serving = serve::decide(&state.wanted, &observed);
@@ -275,6 +311,7 @@ impl Reconciler {
         }
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(problem.tries)).min(LONGEST_PAUSE);
         problem.tries += 1;
+        problem.until = failure.awaits().map(ToOwned::to_owned);
         pause
     }
 
@@ -314,50 +351,4 @@ fn pod_problem(state: &ConfigState, pods: &[ObservedPod]) -> Option<String> {
             && !matches!(pod.phase, PodPhase::Ready { .. })
     };
     pods.iter().find(troubled).map(|pod| format!("{}: {}", pod.id.name, pod.message))
-}
-
-impl WorkQueue {
-    /// Everything is to be reconciled.
-    pub(crate) fn everything() -> Self {
-        Self { everything: true, ..Self::default() }
-    }
-
-    pub(crate) fn touched(&mut self, change: Result<Touched, RecvError>) {
-        match change {
-            Ok(touched) => {
-                self.configs.extend(touched.configs);
-                self.objects |= touched.objects;
-            }
-            Err(_) => self.everything = true,
-        }
-    }
-
-    pub(crate) fn changed(&mut self, change: Result<RuntimeChange, RecvError>) {
-        match change {
-            Ok(RuntimeChange::Pod(_, PodOwner::Version { config, .. })) => {
-                self.configs.insert(config);
-            }
-            Ok(RuntimeChange::Pod(pod, PodOwner::Run { .. })) => {
-                self.namespaces.insert(pod.namespace);
-            }
-            Ok(RuntimeChange::Image | RuntimeChange::Everything) | Err(_) => self.everything = true,
-        }
-    }
-
-    fn next(&self, now: Timestamp) -> Duration {
-        self.next_due().map_or(RESYNC, |at| at.since(now).max(Duration::from_millis(1)))
-    }
-
-    /// When something of it comes due by itself.
-    pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        self.later.values().min().copied()
-    }
-
-    pub(crate) fn come_due(&mut self, now: Timestamp) {
-        let due: Vec<ConfigKey> = self.later.iter().filter(|(_, at)| **at <= now).map(|(key, _)| key.clone()).collect();
-        for key in due {
-            self.later.remove(&key);
-            self.configs.insert(key);
-        }
-    }
 }

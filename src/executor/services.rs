@@ -6,11 +6,12 @@ use serde::Deserialize;
 
 use crate::engine::deployment::traffic;
 use crate::error::Result;
-use crate::model::ids::{ConfigKey, Namespace, StageName};
-use crate::model::object::Kind;
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
+use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::Scalar;
 use crate::model::state::{ObjectState, Versioned, Wanted};
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::ReadStore;
 
@@ -56,55 +57,113 @@ struct EndpointPort {
     port: u16,
 }
 
-/// Makes all declared services answer, and ends those that are declared no longer. `sharing` are the deployment configs
-/// whose versions share the traffic.
-///
-/// # Errors
-/// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
-pub async fn reconcile_services(
-    store: &dyn ReadStore,
-    runtime: &dyn Runtime,
-    sharing: &BTreeMap<ConfigKey, Wanted>,
-    now: Timestamp,
-) -> Result<()> {
-    let repositories = store.repositories().await?;
-    let down: BTreeSet<_> =
-        repositories.into_iter().filter(|state| state.value.down).map(|state| state.value.name).collect();
-    let mut declared = store.objects(None, None, Some(&Kind::Service)).await?;
-    declared.retain(|service| !down.contains(&service.value.repository));
-    let endpoints = store.objects(None, None, Some(&Kind::Endpoints)).await?;
-    let mut wanted: BTreeMap<Namespace, BTreeSet<String>> = BTreeMap::new();
-    for namespace in runtime.namespaces().await? {
-        wanted.entry(namespace).or_default();
-    }
-    for Versioned { value: service, .. } in &declared {
-        let mut spec = service_spec(service, endpoints_of(service, &endpoints));
-        if !sharing.is_empty() {
-            let pods = runtime.observe(&spec.namespace).await?;
-            spec.backends = traffic::backends(&spec.selector, &pods, sharing, now);
-        }
-        wanted.entry(spec.namespace.clone()).or_default().insert(spec.name.clone());
-        if let Err(failure) = runtime.apply_service(&spec).await {
-            tracing::warn!(namespace = %spec.namespace, service = spec.name, problem = failure.one_line(), "cannot apply a service");
-        }
-    }
-    for (namespace, names) in wanted {
-        for service in runtime.services(&namespace).await? {
-            if !names.contains(&service.name) {
-                runtime.remove_service(&namespace, &service.name).await?;
-            }
-        }
-    }
-    Ok(())
+/// Makes declared services answer. `sharing` are the deployment configs whose versions share the traffic.
+pub struct Services<'a> {
+    /// What is declared.
+    pub store: &'a dyn ReadStore,
+    /// Where it answers.
+    pub runtime: &'a dyn Runtime,
+    /// Deployment configs whose versions share the traffic.
+    pub sharing: &'a BTreeMap<ConfigKey, Wanted>,
+    /// The time.
+    pub now: Timestamp,
 }
 
-fn endpoints_of<'a>(service: &ObjectState, all: &'a [Versioned<ObjectState>]) -> Option<&'a ObjectState> {
-    let home = |object: &ObjectState| (object.project.clone(), object.stage.clone(), object.object.key.name.clone());
-    let same = |other: &&Versioned<ObjectState>| -> bool {
-        let (mine, theirs): ((_, StageName, String), _) = (home(service), home(&other.value));
-        mine == theirs
-    };
-    all.iter().find(same).map(|found| &found.value)
+impl std::fmt::Debug for Services<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Services").field("sharing", &self.sharing.len()).finish_non_exhaustive()
+    }
+}
+
+impl Services<'_> {
+    /// Makes all declared services answer, and ends those that are declared no longer.
+    ///
+    /// # Errors
+    /// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
+    pub async fn reconcile_all(&self) -> Result<()> {
+        let mut wanted: BTreeMap<Namespace, BTreeSet<String>> = BTreeMap::new();
+        for namespace in self.runtime.namespaces().await? {
+            wanted.entry(namespace).or_default();
+        }
+        for (namespace, name) in self.apply_all(None).await? {
+            wanted.entry(namespace).or_default().insert(name);
+        }
+        for (namespace, names) in wanted {
+            for service in self.runtime.services(&namespace).await? {
+                if !names.contains(&service.name) {
+                    self.runtime.remove_service(&namespace, &service.name).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the services of a stage answer.
+    ///
+    /// # Errors
+    /// As [`Services::reconcile_all`].
+    pub async fn reconcile_stage(&self, project: &ProjectName, stage: &StageName) -> Result<()> {
+        self.apply_all(Some((project, stage))).await.map(drop)
+    }
+
+    /// Makes the service answer that an object is, or leads elsewhere.
+    ///
+    /// # Errors
+    /// As [`Services::reconcile_all`].
+    pub async fn reconcile(&self, place: &ObjectPlace) -> Result<()> {
+        if !matches!(place.key.kind, Kind::Service | Kind::Endpoints) {
+            return Ok(());
+        }
+        let of_kind = |kind| ObjectKey { kind, name: place.key.name.clone() };
+        let declared = self.store.object(&place.project, &place.stage, &of_kind(Kind::Service)).await?;
+        let Some(service) = declared.map(|declared| declared.value) else { return Ok(()) };
+        if self.down().await?.contains(&service.repository) {
+            return Ok(());
+        }
+        let endpoints = self.store.object(&place.project, &place.stage, &of_kind(Kind::Endpoints)).await?;
+        self.apply(&service, endpoints.as_ref().map(|endpoints| &endpoints.value)).await.map(drop)
+    }
+
+    /// Applies the services of a stage, or all; says which there are.
+    async fn apply_all(&self, place: Option<(&ProjectName, &StageName)>) -> Result<Vec<(Namespace, String)>> {
+        let (project, stage) = place.unzip();
+        let mut declared = self.store.objects(project, stage, Some(&Kind::Service)).await?;
+        if declared.is_empty() {
+            return Ok(Vec::new());
+        }
+        let down = self.down().await?;
+        declared.retain(|service| !down.contains(&service.value.repository));
+        let endpoints = self.store.objects(project, stage, Some(&Kind::Endpoints)).await?;
+        let endpoints: BTreeMap<_, _> = endpoints.iter().map(|it| (home(&it.value), &it.value)).collect();
+        let mut applied = Vec::new();
+        for Versioned { value: service, .. } in &declared {
+            applied.push(self.apply(service, endpoints.get(&home(service)).copied()).await?);
+        }
+        Ok(applied)
+    }
+
+    async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<(Namespace, String)> {
+        let mut spec = service_spec(service, endpoints);
+        let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
+        if self.sharing.keys().any(here) {
+            let pods = self.runtime.observe(&spec.namespace).await?;
+            spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
+        }
+        if let Err(failure) = self.runtime.apply_service(&spec).await {
+            tracing::warn!(namespace = %spec.namespace, service = spec.name, problem = failure.one_line(), "cannot apply a service");
+        }
+        Ok((spec.namespace, spec.name))
+    }
+
+    async fn down(&self) -> Result<BTreeSet<RepositoryName>> {
+        let repositories = self.store.repositories().await?.into_iter().map(|state| state.value);
+        Ok(repositories.filter(|state| state.down).map(|state| state.name).collect())
+    }
+}
+
+/// What a service and its endpoints have in common.
+fn home(object: &ObjectState) -> (&ProjectName, &StageName, &str) {
+    (&object.project, &object.stage, &object.object.key.name)
 }
 
 /// What a runtime is told about a declared service.

@@ -46,6 +46,12 @@ pub struct ObjectPlace {
     pub key: ObjectKey,
 }
 
+impl From<&ObjectState> for ObjectPlace {
+    fn from(object: &ObjectState) -> Self {
+        Self { project: object.project.clone(), stage: object.stage.clone(), key: object.object.key.clone() }
+    }
+}
+
 /// What a record is found by.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum RecordKey {

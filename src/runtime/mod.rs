@@ -18,7 +18,7 @@ use serde_json::Value;
 use tokio::sync::broadcast;
 
 use crate::error::Result;
-use crate::model::ids::{Namespace, RepositoryName};
+use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::state::Backend;
@@ -53,6 +53,18 @@ pub trait Runtime: Send + Sync {
 
     /// All pods of a namespace, ended ones included until they are removed, sorted by name.
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>>;
+
+    /// The same of one deployment config's versions.
+    async fn observe_config(&self, namespace: &Namespace, config: &ConfigKey) -> Result<Vec<ObservedPod>> {
+        let mut pods = self.observe(namespace).await?;
+        pods.retain(|pod| pod.version().is_some_and(|(owner, _)| owner == config));
+        Ok(pods)
+    }
+
+    /// The same of one pod.
+    async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {
+        Ok(self.observe(&pod.namespace).await?.into_iter().find(|seen| &seen.id == pod))
+    }
 
     /// The namespaces in which anything is or was running.
     async fn namespaces(&self) -> Result<Vec<Namespace>>;
@@ -94,8 +106,8 @@ pub type LogStream = BoxStream<'static, Result<Vec<u8>>>;
 pub enum RuntimeChange {
     /// A pod started, became ready or unready, or ended.
     Pod(PodId, PodOwner),
-    /// An image was prepared, or failed to be.
-    Image,
+    /// What [`crate::error::Failure::awaits`] an image: it was prepared, or failed to be.
+    Image(String),
     /// Events may have been lost.
     Everything,
 }

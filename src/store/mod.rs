@@ -146,6 +146,8 @@ pub trait ReadStore: Send + Sync {
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure>;
     /// A deployment config.
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>, Failure>;
+    /// Which deployment configs there are.
+    async fn config_keys(&self) -> Result<Vec<ConfigKey>, Failure>;
     /// All deployment configs of a project and stage; absent parts match everything.
     async fn configs(
         &self,

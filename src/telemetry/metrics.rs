@@ -84,10 +84,9 @@ impl Metrics {
         self.runs_ended.get_or_create(&[labelled(kind), ("verdict", verdict.to_owned())]).inc();
     }
 
-    /// An action was performed, or failed and will be tried again.
-    pub fn action(&self, key: &str, performed: bool) {
+    /// An action was `performed`, `waits` for something, or `failed` and may be tried again.
+    pub fn action(&self, key: &str, result: &'static str) {
         let kind = key.split('/').next().unwrap_or_default().to_owned();
-        let result = if performed { "performed" } else { "failed" };
         self.actions.get_or_create(&[("action", kind), ("result", result.to_owned())]).inc();
     }
 
@@ -140,7 +139,7 @@ mod tests {
         metrics.webhook(&shop, "accepted");
         metrics.run_started(RunKind::Sequence);
         metrics.run_ended(RunKind::Deployment, Verdict::Failure);
-        metrics.action("timer/retry", false);
+        metrics.action("timer/retry", "failed");
         metrics.commit(&Ok(()));
         metrics.commit(&Err(CommitError::Fenced));
         let text = metrics.encode();

@@ -112,6 +112,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.slot(service).await
     }
 
+    async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
+        self.guard.pass().await?;
+        self.store.config_keys().await
+    }
+
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
         self.guard.pass().await?;
         self.store.open_slots(project).await

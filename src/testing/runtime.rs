@@ -89,7 +89,7 @@ impl PretendedRuntime {
         } else {
             self.state().unprepared.remove(part);
         }
-        self.announce(RuntimeChange::Image);
+        self.announce(RuntimeChange::Everything);
     }
 
     /// Everything that was really done, in order.

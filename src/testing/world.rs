@@ -17,6 +17,7 @@ use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
+use crate::executor::admission::Admission;
 use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::outbox::Outbox;
@@ -63,6 +64,7 @@ pub struct World {
     pub runtime: Arc<PretendedRuntime>,
     /// Its daemon's driver.
     pub driver: Driver,
+    admission: Admission,
     outbox: Outbox,
     reporter: Arc<StatusReporter>,
     reconciler: Reconciler,
@@ -138,8 +140,9 @@ impl World {
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer { driver: driver.clone(), runtime: runtime.clone() };
-        let reconciler = Reconciler::new(driver.clone(), runtime.clone());
-        Self { surroundings, clock, runtime, driver, outbox: Outbox::new(performer), reporter, reconciler }
+        let reconciler = Reconciler::new(driver.clone(), runtime.clone()).one_by_one();
+        let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
+        Self { surroundings, clock, runtime, driver, admission, outbox, reporter, reconciler }
     }
 
     /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.
@@ -282,6 +285,7 @@ impl World {
         let mut touched = self.driver.changes();
         let mut changed = self.runtime.changes();
         for _ in 0..ROUNDS {
+            self.admission.examine_everything().await?;
             self.outbox.settle().await?;
             self.reporter.settle().await?;
             let again = self.reconciler.reconcile_everything().await?;

@@ -1,5 +1,7 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
+use std::collections::BTreeSet;
+
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
@@ -64,7 +66,7 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
 /// If the store fails.
 pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<()> {
     driver.decide(|transition| holds::release(transition, project, release)).await?;
-    driver.examine_slots(Some(project)).await
+    driver.examine_slots(project).await
 }
 
 /// Stops everything that a repository runs; nothing comes back by itself. Says how many deployment configs stop.
@@ -74,7 +76,11 @@ pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) 
 pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
     let configs = configs_of(driver, repository).await?;
     driver.decide(|transition| by_hand::take_down(transition, repository, &configs, by)).await?;
-    driver.examine_slots(None).await?;
+    let declared = driver.store.repository(repository).await?.and_then(|state| state.value.project);
+    let projects: BTreeSet<ProjectName> = configs.iter().map(|key| key.project.clone()).chain(declared).collect();
+    for project in projects {
+        driver.examine_slots(&project).await?;
+    }
     Ok(configs.len())
 }
 

@@ -1,7 +1,7 @@
 //! The one place that makes a sequence run: queued, with everything that it needs to its end.
 
 use crate::engine::deployment::apply;
-use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
@@ -47,8 +47,11 @@ pub fn delivery(
     }
     let service =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: part.service.clone() };
-    let again = part.changes.iter().map(|change| apply::decide_again(records, &service, change));
-    let changes = again.collect::<Result<_, _>>()?;
+    let (mut changes, mut needs) = (Vec::new(), Needs::default());
+    for change in &part.changes {
+        changes.extend(needs.of(apply::decide_again(records, &service, change))?);
+    }
+    needs.none()?;
     let procedure = digest::stored(plan.procedures.procedure(&stage.stage, &sequence, &part.service));
     let revision = (plan.repository.clone(), plan.commit.clone());
     let draft = SequenceRun {

@@ -13,7 +13,7 @@ use tokio::sync::broadcast;
 
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::{Namespace, RepositoryName};
+use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
@@ -25,7 +25,7 @@ use crate::runtime::local::pod::follow::{self, Follower};
 use crate::runtime::local::pod::logs;
 use crate::runtime::local::pod::paths::{self, PodDir, Root};
 use crate::runtime::local::pod::record::PodRecord;
-use crate::runtime::local::pod::start::{self, Surroundings};
+use crate::runtime::local::pod::start::{self, InUse, Surroundings};
 use crate::runtime::local::pod::status::PodStatus;
 use crate::runtime::local::pod::table::{Entry, Table};
 use crate::runtime::local::pod::volume;
@@ -165,14 +165,9 @@ impl Inner {
             Ok(status) => status,
             Err(failure) => return tracing::warn!(pod = %id, failure = failure.one_line(), "status not readable"),
         };
-        let mut table = self.table();
-        let Some(entry) = table.get_mut(id).filter(|entry| entry.status != status) else { return };
-        let ended = !entry.ended() && status.as_ref().is_some_and(PodStatus::ended);
-        entry.status = status;
-        let owner = entry.owner.clone();
-        drop(table);
-        self.announce(RuntimeChange::Pod(id.clone(), owner));
-        if ended {
+        let Some(change) = self.table().set_status(id, status) else { return };
+        self.announce(RuntimeChange::Pod(id.clone(), change.owner));
+        if change.ended {
             self.tell_services(&id.namespace);
         }
     }
@@ -211,7 +206,7 @@ impl Inner {
     fn keep_shim(&self, id: &PodId) -> Result<()> {
         let mut table = self.table();
         let Some(entry) = table.get_mut(id).filter(|entry| entry.lacks_shim()) else { return Ok(()) };
-        let known = entry.status.as_ref().and_then(|status| status.shim);
+        let known = entry.status().and_then(|status| status.shim);
         let shim = match known.filter(|shim| shim.lives()) {
             Some(shim) => shim,
             None => {
@@ -262,7 +257,9 @@ impl Inner {
             let message = format!("the folder `{}` holds a pod that cannot be read", dir.path().display());
             return Err(Failure::stalled(message).hint("remove the folder to start the pod again"));
         }
-        let record = start::write_record(pod, objects, &dir, self.surroundings(pod, created_at)?)?;
+        let in_use =
+            InUse { address: &|address| self.table().has_address(address), port: &|port| self.table().has_port(port) };
+        let record = start::write_record(pod, objects, &dir, self.surroundings(pod, created_at)?, &in_use)?;
         self.table().insert(pod.id.clone(), Entry::new(&record, dir, None));
         drop(one_at_a_time);
         self.tell_services(&pod.id.namespace);
@@ -272,10 +269,6 @@ impl Inner {
     fn surroundings(&self, pod: &Pod, created_at: Timestamp) -> Result<Surroundings> {
         let allow = self.check(pod)?;
         let (options, namespace) = (&self.options, &pod.id.namespace);
-        let taken = {
-            let table = self.table();
-            (table.addresses(), table.ports())
-        };
         Ok(Surroundings {
             created_at,
             images: self.images(pod)?,
@@ -284,8 +277,6 @@ impl Inner {
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
             change: self.root.change(&pod.id),
-            taken_addresses: taken.0,
-            taken_ports: taken.1,
         })
     }
 
@@ -346,7 +337,7 @@ impl Inner {
 
     /// The record of a pod whose commands were started and did not all end.
     fn running(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
-        let ended = self.table().get(id).and_then(|entry| entry.status.as_ref().map(PodStatus::ended));
+        let ended = self.table().get(id).and_then(|entry| entry.status().map(PodStatus::ended));
         match ended {
             Some(true) => Err(Failure::stalled(format!("pod `{id}` has ended"))),
             None => Err(Failure::waiting(format!("pod `{id}` does not run yet"))),
@@ -430,6 +421,14 @@ impl Runtime for LocalRuntime {
 
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
         Ok(self.inner.table().observe(namespace))
+    }
+
+    async fn observe_config(&self, _namespace: &Namespace, config: &ConfigKey) -> Result<Vec<ObservedPod>> {
+        Ok(self.inner.table().observe_config(config))
+    }
+
+    async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {
+        Ok(self.inner.table().observe_pod(pod))
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {

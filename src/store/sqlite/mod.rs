@@ -202,6 +202,10 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.filled_record(key.clone().into()).await
     }
 
+    async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
+        self.read(read::config_keys).await
+    }
+
     async fn configs(
         &self,
         project: Option<&ProjectName>,

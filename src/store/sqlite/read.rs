@@ -13,7 +13,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -122,6 +123,13 @@ pub(super) fn events(connection: &Connection, run: Option<&RunId>, after: i64, l
             })
         },
     )
+}
+
+pub(super) fn config_keys(connection: &Connection) -> Result<Vec<ConfigKey>> {
+    many(connection, "SELECT project, stage, name FROM configs ORDER BY project, stage, name", [], |row| {
+        let text = |column| row.get::<_, String>(column);
+        Ok(ConfigKey { project: ProjectName::new(text(0)?), stage: StageName::new(text(1)?), name: text(2)? })
+    })
 }
 
 pub(super) fn configs(

@@ -11,10 +11,12 @@ use tokio::sync::Notify;
 use crate::clock::{CountingIds, ManualClock};
 use crate::control::report_lane::ReportLane;
 use crate::control::reporter::StatusReporter;
+use crate::executor::admission::{Admission, SlotQueue};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
 use crate::executor::perform::Performer;
-use crate::executor::reconciler::{Reconciler, WorkQueue};
+use crate::executor::reconciler::Reconciler;
+use crate::executor::work_queue::WorkQueue;
 use crate::model::ids::RepositoryName;
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -71,7 +73,7 @@ impl Daemon {
         let runtime: Arc<dyn Runtime> = Arc::new(SharedRuntime(around.runtime.clone()));
         let reporter = StatusReporter::new(daemon.driver.clone());
         let performer = Performer { driver: daemon.driver.clone(), runtime: runtime.clone() };
-        spawner.spawn(group, daemon.clone().examines());
+        spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         let repositories = daemon.hosting.repositories();
         for repository in repositories {
             let writer = HostingWriter { hosting: daemon.hosting.clone(), repository: repository.clone() };
@@ -90,9 +92,18 @@ impl Daemon {
     }
 
     /// Whoever waits for a slot that is free gets it.
-    async fn examines(self) {
-        while self.driver.examine_slots(None).await.is_err() {
-            self.alarms.wait_until(Some(self.driver.clock.now() + PAUSE)).await;
+    async fn admits(self, admission: Admission) {
+        let mut changes = self.driver.changes();
+        let mut queue = SlotQueue::everything();
+        loop {
+            tokio::select! { biased;
+                change = changes.recv() => queue.touched(change),
+                () = self.driver.pace.caught_up(), if !queue.is_empty() => {
+                    if admission.examine_some(&mut queue).await.is_err() {
+                        self.alarms.wait_until(Some(self.driver.clock.now() + PAUSE)).await;
+                    }
+                }
+            }
         }
     }
 
@@ -130,11 +141,10 @@ impl Daemon {
             }
             tokio::select! { biased;
                 () = ended.notified() => {}
-                _ = changes.recv() => {}
+                change = changes.recv() => worker.touched(change, &mut changes).await,
                 change = pods.recv() => worker.runtime_changed(&change).await,
                 () = self.alarms.wait_until(due) => {}
             }
-            while changes.try_recv().is_ok() {}
         }
     }
 
@@ -158,19 +168,17 @@ impl Daemon {
         let mut queue = WorkQueue::everything();
         loop {
             let failed = reconciler.reconcile(&mut queue).await.is_err();
-            queue.everything |= failed;
-            let next = if failed { Some(self.driver.clock.now() + PAUSE) } else { queue.next_due() };
-            tokio::select! { biased;
-                () = self.alarms.wait_until(next) => queue.come_due(self.driver.clock.now()),
-                change = touched.recv() => queue.touched(change),
-                change = changes.recv() => queue.changed(change),
+            if failed {
+                queue.add_everything();
+                self.alarms.wait_until(Some(self.driver.clock.now() + PAUSE)).await;
+            } else if !queue.has_work() {
+                tokio::select! { biased;
+                    () = self.alarms.wait_until(queue.next_due()) => queue.come_due(self.driver.clock.now()),
+                    change = touched.recv() => queue.touched(change),
+                    change = changes.recv() => queue.changed(change),
+                }
             }
-            while let Ok(change) = touched.try_recv() {
-                queue.touched(Ok(change));
-            }
-            while let Ok(change) = changes.try_recv() {
-                queue.changed(Ok(change));
-            }
+            queue.take_in(&mut touched, &mut changes);
         }
     }
 }

@@ -53,6 +53,10 @@ impl ReadStore for MemoryStore {
         Ok(self.tables().slots.get(service).map(value))
     }
 
+    async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
+        Ok(self.tables().configs.keys().cloned().collect())
+    }
+
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
         let tables = self.tables();
         let open = tables.slots.values().filter(|slot| !slot.value.is_free());

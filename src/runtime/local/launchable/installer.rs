@@ -1,6 +1,6 @@
 //! Installing in the background, and remembering what came of it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -22,8 +22,8 @@ use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
 use crate::runtime::RuntimeChange;
 
-/// How many launchables are installed at once; others wait until one is done.
-const MAX_JOBS: usize = 4;
+/// How many launchables are installed at once.
+const THREADS: usize = 4;
 /// How long a failure other than a build's is remembered, so that all who wait for it hear of it.
 const REMEMBERED: Duration = Duration::from_secs(10);
 
@@ -39,8 +39,12 @@ pub(super) struct Installer {
 /// What is known only as long as the daemon lives.
 #[derive(Default)]
 pub(super) struct State {
-    /// What is being installed.
+    /// What is being installed, or waits for that.
     jobs: BTreeSet<Key>,
+    /// What waits, in the order in which it was asked for.
+    waiting: VecDeque<Job>,
+    /// How many threads install.
+    threads: usize,
     /// What failed a short time ago, other than by its build.
     failures: BTreeMap<Key, (Instant, Remembered)>,
     /// Digests of files whose images name none.
@@ -68,18 +72,34 @@ impl Installer {
         fs::read_dir(&self.root)?.map(|entry| Ok(Folder::new(entry?.path()))).collect()
     }
 
-    /// Starts a job, unless the same one is under way, has failed since it was asked about, or there are too many: whoever
-    /// waits asks again at the next change.
+    /// Starts a job when its turn comes, unless the same one is under way or has failed since it was asked about.
     pub(super) fn start(self: &Arc<Self>, job: Job) {
         let mut state = self.state();
         let failed = self.known_failure(&state, &job.key, &job.image).is_ok_and(|failure| failure.is_some());
-        if !failed && state.jobs.len() < MAX_JOBS && state.jobs.insert(job.key.clone()) {
+        if failed || !state.jobs.insert(job.key.clone()) {
+            return;
+        }
+        state.waiting.push_back(job);
+        if state.threads < THREADS {
+            state.threads += 1;
             let installer = self.clone();
             thread::spawn(move || {
-                let result = installer.install(&job);
-                installer.finish(job.key, result);
+                while let Some(job) = installer.next() {
+                    let result = installer.install(&job);
+                    installer.finish(&job.key, result);
+                }
             });
         }
+    }
+
+    /// The job whose turn it is; a thread that finds none ends.
+    fn next(&self) -> Option<Job> {
+        let mut state = self.state();
+        let job = state.waiting.pop_front();
+        if job.is_none() {
+            state.threads -= 1;
+        }
+        job
     }
 
     /// Removes what is half done, except where a builder is still at work: then its end is waited for.
@@ -89,7 +109,7 @@ impl Installer {
                 Some(key) if folder.is_being_built() => {
                     self.state().jobs.insert(key.clone());
                     let installer = self.clone();
-                    thread::spawn(move || installer.finish(key, result_of_build(&folder)));
+                    thread::spawn(move || installer.finish(&key, result_of_build(&folder)));
                 }
                 Some(_) if folder.is_sealed() || folder.read_failure()?.is_some() => {}
                 _ => folder.clear()?,
@@ -193,16 +213,16 @@ impl Installer {
     }
 
     /// Tells that a job is over.
-    fn finish(&self, key: Key, result: Result<()>) {
+    fn finish(&self, key: &Key, result: Result<()>) {
         let mut state = self.state();
-        state.jobs.remove(&key);
+        state.jobs.remove(key);
         state.failures.retain(|_, (at, _)| at.elapsed() < REMEMBERED);
         if let Err(failure) = result {
-            state.failures.insert(key, (Instant::now(), Remembered::new(&failure)));
+            state.failures.insert(key.clone(), (Instant::now(), Remembered::new(&failure)));
         }
         drop(state);
         // Nobody may be listening, and whoever asks again sees it anyway.
-        self.changes.send(RuntimeChange::Image).ok();
+        self.changes.send(RuntimeChange::Image(key.as_str().to_owned())).ok();
     }
 
     fn state(&self) -> MutexGuard<'_, State> {

@@ -117,7 +117,7 @@ impl Launchables {
         if let Some(failure) = self.0.failure(&key, &image)? {
             return Err(failure);
         }
-        let waiting = Failure::waiting(format!("`{image}` is being installed"));
+        let waiting = Failure::waiting(format!("`{image}` is being installed")).until(key.as_str());
         self.0.start(Job { key, repository: repository.clone(), image, run_as });
         Err(waiting)
     }
@@ -131,7 +131,7 @@ impl Launchables {
         let Some(key) = self.key(repository, &image)? else { return Ok(None) };
         let folder = self.0.folder(&key);
         if !folder.is_sealed() {
-            return Err(Failure::waiting(format!("`{image}` is not installed yet")));
+            return Err(Failure::waiting(format!("`{image}` is not installed yet")).until(key.as_str()));
         }
         Ok(Some(folder.tree()))
     }

@@ -26,8 +26,12 @@ pub(crate) struct Surroundings {
     pub(crate) claims: PathBuf,
     pub(crate) host_paths: Vec<PathBuf>,
     pub(crate) change: PathBuf,
-    pub(crate) taken_addresses: BTreeSet<Ipv4Addr>,
-    pub(crate) taken_ports: BTreeSet<u16>,
+}
+
+/// What other pods have.
+pub(crate) struct InUse<'a> {
+    pub(crate) address: &'a dyn Fn(Ipv4Addr) -> bool,
+    pub(crate) port: &'a dyn Fn(u16) -> bool,
 }
 
 /// Writes a new pod down, durably: from now on it exists.
@@ -36,11 +40,12 @@ pub(crate) fn write_record(
     objects: &BTreeMap<ObjectKey, Value>,
     dir: &PodDir,
     around: Surroundings,
+    in_use: &InUse<'_>,
 ) -> Result<PodRecord> {
     check_names(pod)?;
     let uid = make_folder(pod, dir, around.created_at)?;
     let seed = number_of(&format!("{} {uid}", dir.path().display()));
-    let address = choose_address(seed, &around.taken_addresses)
+    let address = choose_address(seed, in_use.address)
         .ok_or_else(|| Failure::waiting("all addresses of this machine's pods are in use"))?;
     let mut record = PodRecord {
         v: PodRecord::VERSION,
@@ -57,7 +62,7 @@ pub(crate) fn write_record(
         host_paths: around.host_paths,
         change: around.change,
     };
-    record.ports = map_ports(&record, seed, around.taken_ports)?;
+    record.ports = map_ports(&record, seed, in_use)?;
     record.write(dir)?;
     Ok(record)
 }
@@ -97,16 +102,21 @@ fn stored(objects: &BTreeMap<ObjectKey, Value>) -> Vec<StoredObject> {
 }
 
 /// Gives every declared TCP port a free one, or itself if the pod binds its own address.
-fn map_ports(record: &PodRecord, seed: u32, mut taken: BTreeSet<u16>) -> Result<Vec<PortMapping>> {
+fn map_ports(record: &PodRecord, seed: u32, in_use: &InUse<'_>) -> Result<Vec<PortMapping>> {
+    let mut own = BTreeSet::new();
     let own_address = record.listens_on_pod_ip();
     let tcp = |port: &&ContainerPort| port.protocol.as_deref().is_none_or(|protocol| protocol == "TCP");
     let declared = |container: &Container| container.ports.iter().filter(tcp).cloned().collect::<Vec<_>>();
     let all =
         record.containers().flat_map(|container| declared(container).into_iter().map(|port| (&container.name, port)));
     all.map(|(container, port)| {
-        let real = if own_address { Some(port.container_port) } else { choose_port(seed, &taken) };
+        let real = if own_address {
+            Some(port.container_port)
+        } else {
+            choose_port(seed, |port| own.contains(&port) || (in_use.port)(port))
+        };
         let real = real.ok_or_else(|| Failure::waiting("all ports for pods of this machine are in use"))?;
-        taken.insert(real);
+        own.insert(real);
         Ok(PortMapping { container: container.clone(), name: port.name, declared: port.container_port, real })
     })
     .collect()

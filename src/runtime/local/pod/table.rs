@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::paths::PodDir;
 use super::record::PodRecord;
 use super::status::PodStatus;
-use crate::model::ids::Namespace;
+use crate::model::ids::{ConfigKey, Namespace, PodName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::time::Timestamp;
 use crate::runtime::ImageUse;
@@ -18,15 +18,21 @@ const SHIM_PAUSE: Duration = Duration::from_secs(1);
 
 /// Pods by identity.
 #[derive(Debug, Default)]
-pub(crate) struct Table(BTreeMap<PodId, Entry>);
+pub(crate) struct Table {
+    pods: BTreeMap<PodId, Entry>,
+    /// The pods of each deployment config.
+    of_config: BTreeMap<ConfigKey, BTreeSet<PodId>>,
+    addresses: BTreeSet<Ipv4Addr>,
+    /// By how many pods that have not ended each port is used: those that listen on their own address may share one.
+    ports: BTreeMap<u16, usize>,
+}
 
 /// A pod.
 #[derive(Debug)]
 pub(crate) struct Entry {
     /// Its folder.
     pub(crate) dir: PodDir,
-    /// What its shim said last.
-    pub(crate) status: Option<PodStatus>,
+    status: Option<PodStatus>,
     /// Whose it is.
     pub(crate) owner: PodOwner,
     /// Whether the end of its shim is being waited for.
@@ -41,6 +47,15 @@ pub(crate) struct Entry {
     address: Ipv4Addr,
     ports: Vec<u16>,
     images: Vec<ImageUse>,
+}
+
+/// What a pod's shim said that is new.
+#[derive(Debug)]
+pub(crate) struct StatusChange {
+    /// Whose pod it is.
+    pub(crate) owner: PodOwner,
+    /// Whether it has ended with this.
+    pub(crate) ended: bool,
 }
 
 impl Entry {
@@ -59,6 +74,11 @@ impl Entry {
             ports: record.ports.iter().map(|port| port.real).collect(),
             images: images(record),
         }
+    }
+
+    /// What its shim said last.
+    pub(crate) fn status(&self) -> Option<&PodStatus> {
+        self.status.as_ref()
     }
 
     /// Whether nothing of it runs any more.
@@ -97,37 +117,80 @@ fn images(record: &PodRecord) -> Vec<ImageUse> {
 impl Table {
     /// A pod.
     pub(crate) fn get(&self, id: &PodId) -> Option<&Entry> {
-        self.0.get(id)
+        self.pods.get(id)
     }
 
     /// A pod, to be changed.
     pub(crate) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
-        self.0.get_mut(id)
+        self.pods.get_mut(id)
     }
 
     /// Adds a pod.
     pub(crate) fn insert(&mut self, id: PodId, entry: Entry) {
-        self.0.insert(id, entry);
+        self.remove(&id);
+        self.addresses.insert(entry.address);
+        if !entry.ended() {
+            take_ports(&mut self.ports, &entry);
+        }
+        if let PodOwner::Version { config, .. } = &entry.owner {
+            self.of_config.entry(config.clone()).or_default().insert(id.clone());
+        }
+        self.pods.insert(id, entry);
+    }
+
+    /// Takes over what a pod's shim says; says what is new, if anything is.
+    pub(crate) fn set_status(&mut self, id: &PodId, status: Option<PodStatus>) -> Option<StatusChange> {
+        let entry = self.pods.get_mut(id).filter(|entry| entry.status != status)?;
+        let before = entry.ended();
+        entry.status = status;
+        let ended = !before && entry.ended();
+        if ended {
+            give_ports_back(&mut self.ports, entry);
+        }
+        Some(StatusChange { owner: entry.owner.clone(), ended })
     }
 
     /// Forgets a pod.
     pub(crate) fn remove(&mut self, id: &PodId) {
-        self.0.remove(id);
+        let Some(entry) = self.pods.remove(id) else { return };
+        self.addresses.remove(&entry.address);
+        if !entry.ended() {
+            give_ports_back(&mut self.ports, &entry);
+        }
+        if let PodOwner::Version { config, .. } = &entry.owner
+            && let Some(pods) = self.of_config.get_mut(config)
+        {
+            pods.remove(id);
+            if pods.is_empty() {
+                self.of_config.remove(config);
+            }
+        }
     }
 
     /// All identities.
     pub(crate) fn ids(&self) -> Vec<PodId> {
-        self.0.keys().cloned().collect()
+        self.pods.keys().cloned().collect()
     }
 
     /// The pods that need a shim now.
     pub(crate) fn without_shim(&self) -> Vec<PodId> {
-        self.0.iter().filter(|(_, entry)| entry.lacks_shim()).map(|(id, _)| id.clone()).collect()
+        self.pods.iter().filter(|(_, entry)| entry.lacks_shim()).map(|(id, _)| id.clone()).collect()
     }
 
     /// The pods of a namespace, sorted by name.
     pub(crate) fn observe(&self, namespace: &Namespace) -> Vec<ObservedPod> {
         self.of(namespace).map(|(id, entry)| entry.observed(id)).collect()
+    }
+
+    /// The pods of a deployment config, sorted by name.
+    pub(crate) fn observe_config(&self, config: &ConfigKey) -> Vec<ObservedPod> {
+        let pods = self.of_config.get(config).into_iter().flatten();
+        pods.filter_map(|id| Some(self.pods.get(id)?.observed(id))).collect()
+    }
+
+    /// One pod.
+    pub(crate) fn observe_pod(&self, id: &PodId) -> Option<ObservedPod> {
+        self.pods.get(id).map(|entry| entry.observed(id))
     }
 
     /// The pods of a namespace that services may lead to.
@@ -147,25 +210,43 @@ impl Table {
 
     /// The namespaces that have pods.
     pub(crate) fn namespaces(&self) -> BTreeSet<Namespace> {
-        self.0.keys().map(|id| id.namespace.clone()).collect()
+        self.pods.keys().map(|id| id.namespace.clone()).collect()
     }
 
-    /// The addresses that are taken.
-    pub(crate) fn addresses(&self) -> BTreeSet<Ipv4Addr> {
-        self.0.values().map(|entry| entry.address).collect()
+    /// Whether a pod has this address.
+    pub(crate) fn has_address(&self, address: Ipv4Addr) -> bool {
+        self.addresses.contains(&address)
     }
 
-    /// The ports that are taken: a pod that ended has no use for its own.
-    pub(crate) fn ports(&self) -> BTreeSet<u16> {
-        self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.ports.iter().copied()).collect()
+    /// Whether a pod has this port; one that ended has no use for its own.
+    pub(crate) fn has_port(&self, port: u16) -> bool {
+        self.ports.contains_key(&port)
     }
 
     /// The images that are in use.
     pub(crate) fn images(&self) -> Vec<ImageUse> {
-        self.0.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.images.iter().cloned()).collect()
+        self.pods.values().filter(|entry| !entry.ended()).flat_map(|entry| entry.images.iter().cloned()).collect()
     }
 
     fn of(&self, namespace: &Namespace) -> impl Iterator<Item = (&PodId, &Entry)> {
-        self.0.iter().filter(move |(id, _)| id.namespace == *namespace)
+        let first = PodId { namespace: namespace.clone(), name: PodName::new("") };
+        self.pods.range(first..).take_while(move |(id, _)| id.namespace == *namespace)
+    }
+}
+
+fn take_ports(ports: &mut BTreeMap<u16, usize>, entry: &Entry) {
+    for port in &entry.ports {
+        *ports.entry(*port).or_default() += 1;
+    }
+}
+
+fn give_ports_back(ports: &mut BTreeMap<u16, usize>, entry: &Entry) {
+    for port in &entry.ports {
+        if let Some(users) = ports.get_mut(port) {
+            *users -= 1;
+            if *users == 0 {
+                ports.remove(port);
+            }
+        }
     }
 }

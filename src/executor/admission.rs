@@ -1,0 +1,155 @@
+//! Examines slots: of a push that starts more runs than one transaction admits, and all that are open when a daemon
+//! starts, since nobody knows what an earlier one had examined. A few at a time, and the same share for every project
+//! that waits, while nobody is behind with what was admitted before.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tokio::sync::broadcast::error::RecvError;
+use tokio_util::sync::CancellationToken;
+
+use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched};
+use crate::error::{Class, Result};
+use crate::executor::drive::Driver;
+use crate::executor::outbox::STORE_PAUSE;
+use crate::model::ids::{ProjectName, ServiceKey};
+
+/// Examines slots.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    driver: Driver,
+}
+
+/// The slots that are to be examined.
+#[derive(Debug, Default)]
+pub(crate) struct SlotQueue {
+    everything: bool,
+    waiting: BTreeMap<ProjectName, BTreeSet<ServiceKey>>,
+}
+
+impl Admission {
+    /// Over a driver.
+    pub fn new(driver: Driver) -> Self {
+        Self { driver }
+    }
+
+    /// Works until told to stop.
+    pub async fn run(self, stop: CancellationToken) {
+        let mut changes = self.driver.changes();
+        let mut queue = SlotQueue::everything();
+        while !stop.is_cancelled() {
+            tokio::select! {
+                () = stop.cancelled() => break,
+                change = changes.recv() => queue.touched(change),
+                () = self.driver.pace.caught_up(), if !queue.is_empty() => {
+                    if let Err(failure) = self.examine_some(&mut queue).await {
+                        tracing::error!(problem = failure.one_line(), "cannot examine whose turn it is");
+                        tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(STORE_PAUSE) => {} }
+                    }
+                }
+            }
+        }
+    }
+
+    /// Examines every slot that somebody has or waits for.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn examine_everything(&self) -> Result<()> {
+        let mut queue = SlotQueue::everything();
+        while !queue.is_empty() {
+            self.examine_some(&mut queue).await?;
+        }
+        Ok(())
+    }
+
+    /// Examines the slots whose turn it is.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub(crate) async fn examine_some(&self, queue: &mut SlotQueue) -> Result<()> {
+        if queue.everything {
+            queue.extend(self.driver.store.open_slots(None).await?.into_iter().map(|slot| slot.value.service));
+            queue.everything = false;
+        }
+        let some = queue.take_some();
+        let inputs: Vec<Input> = some.iter().cloned().map(Input::Examine).collect();
+        if self.driver.commit(&inputs).await.is_ok() {
+            return Ok(());
+        }
+        // One that cannot be examined holds up nobody but itself.
+        for service in some {
+            match self.driver.commit(&[Input::Examine(service.clone())]).await {
+                Err(failure) if failure.class() != Class::Stalled => {
+                    queue.extend([service]);
+                    return Err(failure);
+                }
+                Err(failure) => {
+                    tracing::error!(%service, problem = failure.one_line(), "cannot examine whose turn it is");
+                }
+                Ok(()) => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+impl SlotQueue {
+    /// Every open slot is to be examined.
+    pub(crate) fn everything() -> Self {
+        Self { everything: true, ..Self::default() }
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        !self.everything && self.waiting.is_empty()
+    }
+
+    pub(crate) fn touched(&mut self, change: Result<Touched, RecvError>) {
+        match change {
+            Ok(touched) => self.extend(touched.slots),
+            Err(_) => self.everything = true,
+        }
+    }
+
+    fn extend(&mut self, slots: impl IntoIterator<Item = ServiceKey>) {
+        for slot in slots {
+            self.waiting.entry(slot.project.clone()).or_default().insert(slot);
+        }
+    }
+
+    /// The same share of every project, at least one of each.
+    fn take_some(&mut self) -> Vec<ServiceKey> {
+        let share = SLOTS_AT_ONCE.div_ceil(self.waiting.len().max(1));
+        let mut some = Vec::new();
+        for slots in self.waiting.values_mut() {
+            some.extend(std::iter::from_fn(|| slots.pop_first()).take(share));
+        }
+        self.waiting.retain(|_, slots| !slots.is_empty());
+        some
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn slots(project: &str, count: usize) -> Vec<ServiceKey> {
+        let slot = |number| ServiceKey {
+            project: project.into(),
+            stage: "dev".into(),
+            service: format!("app-{number:03}").as_str().into(),
+        };
+        (0..count).map(slot).collect()
+    }
+
+    #[test]
+    fn who_comes_later_is_not_behind_all_that_waits() {
+        let mut queue = SlotQueue::default();
+        queue.extend(slots("large", 100));
+        assert_eq!(queue.take_some().len(), SLOTS_AT_ONCE);
+        queue.extend(slots("small", 1));
+        let next = queue.take_some();
+        assert!(next.contains(&slots("small", 1)[0]), "{next:?}");
+        let rest: usize = std::iter::from_fn(|| Some(queue.take_some().len()).filter(|taken| *taken > 0)).sum();
+        assert_eq!((next.len() + rest, queue.is_empty()), (100 - SLOTS_AT_ONCE + 1, true));
+    }
+}

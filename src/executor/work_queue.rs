@@ -1,0 +1,181 @@
+//! What is to be reconciled next, and when.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use tokio::sync::broadcast::Receiver;
+use tokio::sync::broadcast::error::RecvError;
+
+use crate::engine::transition::Touched;
+use crate::model::ids::{ConfigKey, ProjectName, StageName};
+use crate::model::pod::{PodId, PodOwner};
+use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
+use crate::runtime::RuntimeChange;
+
+/// What is to be reconciled.
+#[derive(Debug, Default)]
+pub(crate) struct WorkQueue {
+    pub(super) everything: bool,
+    pub(super) services: ServicesDue,
+    /// Images that were prepared.
+    pub(super) images: BTreeSet<String>,
+    /// Run-once pods.
+    pub(super) pods: BTreeSet<PodId>,
+    pub(super) configs: Line,
+    pub(super) later: BTreeMap<ConfigKey, Timestamp>,
+}
+
+/// Which services may have to answer otherwise than they do.
+#[derive(Debug, Default)]
+pub(super) struct ServicesDue {
+    /// All of them.
+    pub(super) all: bool,
+    /// What of these objects follows.
+    pub(super) some: BTreeSet<ObjectPlace>,
+}
+
+/// Deployment configs in the order in which they came, each once.
+#[derive(Debug, Default)]
+pub(super) struct Line {
+    order: VecDeque<ConfigKey>,
+    members: BTreeSet<ConfigKey>,
+}
+
+impl WorkQueue {
+    /// Everything is to be reconciled.
+    pub(crate) fn everything() -> Self {
+        let mut queue = Self::default();
+        queue.add_everything();
+        queue
+    }
+
+    /// Everything is to be reconciled again.
+    pub(crate) fn add_everything(&mut self) {
+        self.everything = true;
+        self.services.all = true;
+    }
+
+    /// Whether anything is to be done now.
+    pub(crate) fn has_work(&self) -> bool {
+        let services = self.services.all || !self.services.some.is_empty();
+        self.everything || services || !self.images.is_empty() || !self.pods.is_empty() || !self.configs.is_empty()
+    }
+
+    pub(crate) fn touched(&mut self, change: Result<Touched, RecvError>) {
+        match change {
+            Ok(touched) => {
+                self.configs.extend(touched.configs);
+                self.services.all |= touched.services;
+                self.services.some.extend(touched.objects);
+            }
+            Err(_) => self.add_everything(),
+        }
+    }
+
+    pub(crate) fn changed(&mut self, change: Result<RuntimeChange, RecvError>) {
+        match change {
+            Ok(RuntimeChange::Pod(_, PodOwner::Version { config, .. })) => self.configs.extend([config]),
+            Ok(RuntimeChange::Pod(pod, PodOwner::Run { .. })) => drop(self.pods.insert(pod)),
+            Ok(RuntimeChange::Image(image)) => drop(self.images.insert(image)),
+            Ok(RuntimeChange::Everything) | Err(_) => self.add_everything(),
+        }
+    }
+
+    /// Takes in everything that was announced so far.
+    pub(crate) fn take_in(&mut self, touched: &mut Receiver<Touched>, changes: &mut Receiver<RuntimeChange>) {
+        while let Some(change) = announced(touched) {
+            self.touched(change);
+        }
+        while let Some(change) = announced(changes) {
+            self.changed(change);
+        }
+    }
+
+    /// When something of it comes due by itself.
+    pub(crate) fn next_due(&self) -> Option<Timestamp> {
+        self.later.values().min().copied()
+    }
+
+    pub(crate) fn come_due(&mut self, now: Timestamp) {
+        self.configs.extend(self.later.extract_if(.., |_, at| *at <= now).map(|(key, _)| key));
+    }
+}
+
+/// What was announced, or that something was missed.
+fn announced<T: Clone>(receiver: &mut Receiver<T>) -> Option<Result<T, RecvError>> {
+    use tokio::sync::broadcast::error::TryRecvError;
+    match receiver.try_recv() {
+        Ok(change) => Some(Ok(change)),
+        Err(TryRecvError::Lagged(missed)) => Some(Err(RecvError::Lagged(missed))),
+        Err(TryRecvError::Empty | TryRecvError::Closed) => None,
+    }
+}
+
+impl ServicesDue {
+    /// Nothing is due any more; the stages that it was about, `None` for all.
+    pub(super) fn take_stages(&mut self) -> BTreeSet<Option<(ProjectName, StageName)>> {
+        let Self { all, some } = std::mem::take(self);
+        let stages = some.into_iter().map(|place| Some((place.project, place.stage)));
+        if all { BTreeSet::from([None]) } else { stages.collect() }
+    }
+}
+
+impl Line {
+    pub(super) fn is_empty(&self) -> bool {
+        self.order.is_empty()
+    }
+
+    pub(super) fn extend(&mut self, configs: impl IntoIterator<Item = ConfigKey>) {
+        for config in configs {
+            if self.members.insert(config.clone()) {
+                self.order.push_back(config);
+            }
+        }
+    }
+
+    /// The first ones, at most so many.
+    pub(super) fn take(&mut self, most: usize) -> Vec<ConfigKey> {
+        let first: Vec<ConfigKey> = self.order.drain(..most.min(self.order.len())).collect();
+        first.iter().for_each(|config| _ = self.members.remove(config));
+        first
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn config(name: &str) -> ConfigKey {
+        ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.to_owned() }
+    }
+
+    #[test]
+    fn who_came_first_is_first_however_often_others_come() {
+        let mut line = Line::default();
+        line.extend([config("web"), config("api"), config("web")]);
+        assert_eq!(line.take(1), [config("web")]);
+        line.extend([config("web"), config("api")]);
+        assert_eq!(line.take(9), [config("api"), config("web")]);
+        assert!(line.is_empty());
+    }
+
+    #[test]
+    fn what_was_missed_makes_everything_due() {
+        let mut queue = WorkQueue::default();
+        queue.touched(Ok(Touched::default()));
+        assert!(!queue.has_work());
+        queue.touched(Err(RecvError::Lagged(1)));
+        assert!(queue.has_work() && queue.everything);
+    }
+
+    #[test]
+    fn what_is_due_later_comes_at_its_time() {
+        let mut queue = WorkQueue::default();
+        queue.later.insert(config("web"), Timestamp(2));
+        queue.later.insert(config("api"), Timestamp(1));
+        assert_eq!((queue.next_due(), queue.has_work()), (Some(Timestamp(1)), false));
+        queue.come_due(Timestamp(1));
+        assert_eq!(queue.configs.take(9), [config("api")]);
+        assert_eq!(queue.next_due(), Some(Timestamp(2)));
+    }
+}
