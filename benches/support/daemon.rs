@@ -9,11 +9,15 @@ use std::time::{Duration, Instant};
 /// The program that is measured.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_launchway");
 
+/// How long anything may take.
+const PATIENCE: Duration = Duration::from_secs(600);
+
 /// A daemon; with it goes what it runs.
 pub(crate) struct Daemon {
     /// Its process.
     pub(crate) process: Child,
     folder: PathBuf,
+    address: String,
 }
 
 impl Daemon {
@@ -33,8 +37,18 @@ impl Daemon {
         let mut said = String::new();
         BufReader::new(process.stdout.take().unwrap()).read_line(&mut said).unwrap();
         let address = said.trim().strip_prefix("serving http://").unwrap().to_owned();
-        wait_until("the daemon is ready", || answers(&address));
-        Self { process, folder: folder.to_owned() }
+        let daemon = Self { process, folder: folder.to_owned(), address };
+        wait_until("the daemon is ready", || daemon.get("/readyz").is_some());
+        daemon
+    }
+
+    /// What it answers, if that is an answer.
+    pub(crate) fn get(&self, path: &str) -> Option<String> {
+        let mut connection = TcpStream::connect(&self.address).ok()?;
+        let mut answer = String::new();
+        write!(connection, "GET {path} HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", self.address).unwrap();
+        connection.read_to_string(&mut answer).ok()?;
+        answer.starts_with("HTTP/1.1 200").then_some(answer)
     }
 
     /// Kills it; its pods go on.
@@ -59,18 +73,11 @@ impl Drop for Daemon {
     }
 }
 
-fn answers(address: &str) -> bool {
-    let Ok(mut connection) = TcpStream::connect(address) else { return false };
-    let mut answer = String::new();
-    write!(connection, "GET /readyz HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
-    connection.read_to_string(&mut answer).is_ok() && answer.starts_with("HTTP/1.1 200")
-}
-
 /// Looks every half millisecond.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
-        assert!(begin.elapsed() < Duration::from_secs(60), "still not: {what}");
+        assert!(begin.elapsed() < PATIENCE, "still not: {what}");
         std::thread::sleep(Duration::from_micros(500));
     }
 }

@@ -97,7 +97,8 @@ impl Client {
                 Failure::transient(message).hint("start with `launchway up`, or name a state folder with `--state`")
             );
         }
-        let query = Query { store: Arc::new(SqliteReader::open(&path)?), runtime: None };
+        let store = Arc::new(SqliteReader::open(&path)?);
+        let query = Query { store, runtime: None, renderings: Arc::default() };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
         let stop = CancellationToken::new();
         let state =

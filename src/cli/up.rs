@@ -1,6 +1,6 @@
 //! `launchway up`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use super::output::{Complaint, Exit, Outcome, Output, colored};
 use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
 use crate::control::commands::by_hand;
-use crate::control::reporter;
 use crate::error::Failure;
 use crate::model::action::Action;
 use crate::model::commit_status::{CommitStatus, StatusState};
@@ -116,7 +115,7 @@ async fn watch(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome
     let stop = daemon::stop_signal()?;
     tokio::pin!(stop);
     loop {
-        if let Some(newest) = app.driver.store.revisions(name, 1).await?.into_iter().next() {
+        if let Some(newest) = app.driver.store.outlines(name, 1).await?.into_iter().next() {
             progress.tell(app, &newest, output).await?;
         }
         tokio::select! {
@@ -214,7 +213,9 @@ impl Progress {
             *self = Self { commit: Some(revision.commit.clone()), told: BTreeMap::new() };
             output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
         }
-        let statuses = reporter::statuses(&*app.driver.store, &revision.repository, &revision.commit).await?;
+        let (renderings, nothing) = (&app.query.renderings, BTreeSet::new());
+        let told = renderings.render(&*app.driver.store, &revision.repository, &revision.commit, &nothing).await?;
+        let statuses = told.statuses;
         for status in &statuses {
             if self.told.get(&status.context) != Some(status) {
                 let CommitStatus { state, context, description, .. } = status;

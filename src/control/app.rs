@@ -32,7 +32,7 @@ use crate::model::pod::PodPhase;
 use crate::model::run::TaskLimits;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
-use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
+use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_files};
 use crate::server::access::{Access, Role, Token};
 use crate::server::listener::{self, Timeouts};
 use crate::server::presence::{Presence, operator_token};
@@ -114,7 +114,8 @@ impl App {
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
         let url = format!("http://{address}");
-        let query = Query { store: parts.driver.store.clone(), runtime: Some(parts.runtime.clone()) };
+        let renderings = parts.reporter.renderings.clone();
+        let query = Query { store: parts.driver.store.clone(), runtime: Some(parts.runtime.clone()), renderings };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&parts, &watchers, &stop, &tasks);
         Presence { url: url.clone(), pid: std::process::id() }.announce(state)?;
@@ -216,7 +217,10 @@ fn local_runtime(
     trees: Arc<MirrorTrees>,
     clock: Arc<dyn Clock>,
 ) -> Result<LocalRuntime> {
+    // A pod takes a descriptor of the daemon's.
+    let open_files = open_files::raise();
     let program = std::env::current_exe().or_stalled(|| "cannot find the running program".into())?;
+    let program = Arc::new(Program::at(program).with_open_files(open_files));
     let root = state.local_runtime();
     let changes = broadcast::channel(ANNOUNCEMENTS).0;
     let hosts = settings.repositories.iter().filter(|repository| repository.allow.host_image);
@@ -229,7 +233,7 @@ fn local_runtime(
     launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
     let images = Launchables::open(&root, launchables, trees, changes.clone())?;
-    let shims = Arc::new(Program::smallest());
+    let shims = Arc::new(Program::smallest().with_open_files(open_files));
     let services = Services::open(root.clone(), shims.clone())?;
     LocalRuntime::open(LocalOptions {
         root,

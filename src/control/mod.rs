@@ -3,6 +3,7 @@
 pub mod app;
 pub mod commands;
 pub mod housekeeping;
+pub mod renderings;
 pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
-use crate::control::reporter::rendering;
+use crate::control::renderings::Renderings;
 use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
@@ -25,11 +25,14 @@ use crate::store::{OutboxRow, Write};
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 /// How long to wait when nothing is known to come: a safety net, not a schedule.
 const IDLE: Duration = Duration::from_secs(30);
+/// How many times as long as it took to read what there is to report is waited before that is done again.
+const REST: u32 = 9;
 
 /// Writes for one writer.
 pub(crate) struct ReportLane {
     driver: Driver,
     pub(crate) asked: Arc<WriterLane>,
+    renderings: Arc<Renderings>,
     writer: Arc<dyn StatusWriter>,
     writes: Arc<Semaphore>,
     health: Mutex<Health>,
@@ -42,6 +45,8 @@ struct Health {
     failures: u32,
     /// The writer is left alone until then.
     rests_until: Timestamp,
+    /// What there is to report is not read again until then.
+    reads_again: Timestamp,
     /// Whether it refuses everything, as far as is known.
     refuses: bool,
     /// Whether reports may wait until it takes one.
@@ -53,10 +58,11 @@ impl ReportLane {
     pub(super) fn new(
         driver: Driver,
         asked: Arc<WriterLane>,
+        renderings: Arc<Renderings>,
         writer: Arc<dyn StatusWriter>,
         writes: Arc<Semaphore>,
     ) -> Self {
-        Self { driver, asked, writer, writes, health: Mutex::default() }
+        Self { driver, asked, renderings, writer, writes, health: Mutex::default() }
     }
 
     /// Works until told to stop.
@@ -84,8 +90,7 @@ impl ReportLane {
         }
         loop {
             let now = self.driver.clock.now();
-            let rests_until = self.health().rests_until;
-            if now < rests_until {
+            if let Some(rests_until) = self.rests_until(now) {
                 return Ok(rests_until.since(now));
             }
             let Some(row) = self.driver.claim(&self.asked.lane(), 1).await?.pop() else {
@@ -105,8 +110,15 @@ impl ReportLane {
 
     /// When it is to work again although nobody asks it to.
     pub(crate) async fn next_work(&self) -> Result<Option<Timestamp>> {
-        let rests_until = self.health().rests_until;
-        if self.driver.clock.now() < rests_until { Ok(Some(rests_until)) } else { self.next_due().await }
+        match self.rests_until(self.driver.clock.now()) {
+            Some(rests_until) => Ok(Some(rests_until)),
+            None => self.next_due().await,
+        }
+    }
+
+    fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
+        let health = self.health();
+        Some(health.rests_until.max(health.reads_again)).filter(|until| now < *until)
     }
 
     async fn report(&self, row: &OutboxRow) -> Result<()> {
@@ -121,23 +133,30 @@ impl ReportLane {
         };
         self.driver.metrics.action(&row.key, if outcome.is_ok() { "performed" } else { "failed" });
         match outcome {
-            Ok(()) => self.written(row).await,
+            Ok(None) => self.written(row).await,
+            Ok(again) => {
+                let write = Write::Await { id: row.id, due: again, reason: String::new() };
+                self.commit(vec![Input::Write(Box::new(write))]).await
+            }
             Err(refusal) => self.refused(row, &refusal).await,
         }
     }
 
-    /// Writes what is news until nothing is. A status that is open may have been overtaken before the ledger had it, in
-    /// which case nobody asks for it again: so it is looked for.
-    async fn bring_up_to_date(&self, commit: &CommitId) -> Result<Result<(), Refusal>> {
+    /// Writes what is news until nothing is; says when to go on, if that takes too long to be done at once. A status that
+    /// is open may have been overtaken before the ledger had it, in which case nobody asks for it again: so it is looked
+    /// for.
+    async fn bring_up_to_date(&self, commit: &CommitId) -> Result<Result<Option<Timestamp>, Refusal>> {
         let (repository, writer) = (&self.asked.repository, &self.asked.writer);
         loop {
+            let begun = self.driver.clock.now();
             let posted = self.driver.store.posted(repository, writer, commit).await?;
             let known = posted.iter().map(|posted| posted.status.context.clone()).collect();
-            let rendering = rendering(&*self.driver.store, repository, commit, &known).await?;
+            let rendering = self.renderings.render(&*self.driver.store, repository, commit, &known).await?;
+            self.rest_after(begun);
             let number = rendering.number;
             let news = ledger::news(&posted, rendering);
             if news.is_empty() {
-                return Ok(Ok(()));
+                return Ok(Ok(None));
             }
             let last = news.iter().all(|status| status.state.is_final());
             for batch in news.chunks(self.writer.batch().max(1)) {
@@ -147,7 +166,10 @@ impl ReportLane {
                 self.commit(batch.iter().map(|status| self.posted(status, number)).collect()).await?;
             }
             if last {
-                return Ok(Ok(()));
+                return Ok(Ok(None));
+            }
+            if let Some(again) = self.rests_until(self.driver.clock.now()) {
+                return Ok(Ok(Some(again)));
             }
         }
     }
@@ -171,7 +193,11 @@ impl ReportLane {
     /// What is taken now tells that what was refused may be taken too.
     async fn written(&self, row: &OutboxRow) -> Result<()> {
         self.commit(vec![Input::Write(Box::new(Write::Done(row.id))), self.problem(None)]).await?;
-        let before = std::mem::take(&mut *self.health());
+        let before = {
+            let mut health = self.health();
+            let fresh = Health { reads_again: health.reads_again, ..Health::default() };
+            std::mem::replace(&mut *health, fresh)
+        };
         if before.refuses {
             tracing::info!(lane = %self.asked.lane(), "statuses are written again");
         }
@@ -190,7 +216,11 @@ impl ReportLane {
             }
             Refusal::All(_) => {
                 tracing::error!(%lane, problem, "statuses are refused");
-                *self.health() = Health { refuses: true, parked: true, ..Health::default() };
+                {
+                    let mut health = self.health();
+                    *health =
+                        Health { reads_again: health.reads_again, refuses: true, parked: true, ..Health::default() };
+                }
                 let parked = Write::Await { id, due: None, reason: problem.clone() };
                 vec![Input::Write(Box::new(parked)), self.problem(Some(problem))]
             }
@@ -207,6 +237,13 @@ impl ReportLane {
         let mut health = self.health();
         health.rests_until = Timestamp::default();
         health.parked = true;
+    }
+
+    /// What takes long to read is read seldom: a tenth of the time at most is spent on it.
+    fn rest_after(&self, begun: Timestamp) {
+        let now = self.driver.clock.now();
+        let mut health = self.health();
+        health.reads_again = now + now.since(begun) * REST;
     }
 
     /// Leaves the writer alone for a while, longer each time.

@@ -7,18 +7,16 @@ use std::sync::{Arc, PoisonError, RwLock};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use crate::control::renderings::Renderings;
 use crate::control::report_lane::ReportLane;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::forge::StatusWriter;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName};
-use crate::model::run::Run;
-use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
 use crate::report::ledger::Rendering;
-use crate::report::status::{self, Facts};
-use crate::store::{ReadStore, RunFilter};
+use crate::store::ReadStore;
 
 /// How many writers write at once. Writing Git notes blocks a thread of a pool that others need too.
 const WRITES: usize = 128;
@@ -26,6 +24,8 @@ const WRITES: usize = 128;
 /// The lanes of all writers.
 pub struct StatusReporter {
     driver: Driver,
+    /// What was said of revisions, for whoever else asks.
+    pub renderings: Arc<Renderings>,
     lanes: RwLock<Vec<Arc<ReportLane>>>,
     writes: Arc<Semaphore>,
 }
@@ -39,14 +39,16 @@ impl std::fmt::Debug for StatusReporter {
 impl StatusReporter {
     /// A reporter that knows no writers yet.
     pub fn new(driver: Driver) -> Self {
-        Self { driver, lanes: RwLock::default(), writes: Arc::new(Semaphore::new(WRITES)) }
+        let writes = Arc::new(Semaphore::new(WRITES));
+        Self { driver, renderings: Arc::default(), lanes: RwLock::default(), writes }
     }
 
     /// From now on, statuses of `repository` go to these writers.
     pub fn write_to(&self, repository: &RepositoryName, writers: Vec<Arc<dyn StatusWriter>>) {
         let lane = |writer: Arc<dyn StatusWriter>| {
             let asked = self.driver.writers.add(repository, writer.name());
-            Arc::new(ReportLane::new(self.driver.clone(), asked, writer, self.writes.clone()))
+            let (renderings, writes) = (self.renderings.clone(), self.writes.clone());
+            Arc::new(ReportLane::new(self.driver.clone(), asked, renderings, writer, writes))
         };
         self.lanes.write().unwrap_or_else(PoisonError::into_inner).extend(writers.into_iter().map(lane));
     }
@@ -108,19 +110,7 @@ pub async fn rendering(
     commit: &CommitId,
     known: &BTreeSet<String>,
 ) -> Result<Rendering> {
-    let number = store.last_event().await?; // before all else: what is read then is at least as new
-    let Some(revision) = store.revision(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
-    let filter =
-        RunFilter { repository: Some(repository.clone()), commit: Some(commit.clone()), ..RunFilter::default() };
-    let runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
-    let overtaken = match (&revision.result, status::not_started(&revision, &runs)) {
-        (RevisionResult::Planned(plan), waiting) if !waiting.is_empty() => {
-            store.overtaken(&plan.project, repository, commit, &waiting).await?
-        }
-        _ => status::Overtaken::new(),
-    };
-    let facts = Facts { revision: &revision, runs: &runs, overtaken: &overtaken, known };
-    Ok(Rendering { number, statuses: status::render(&facts) })
+    Renderings::default().render(store, repository, commit, known).await
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! What people ask for by hand, decided on what is remembered. Every change of a service takes its slot by a sequence
 //! run, like a push does; what does not fit is refused with what to do.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::deployment::apply;
@@ -207,7 +207,7 @@ pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32,
 pub fn take_down(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
-    configs: &[ConfigKey],
+    configs: &BTreeSet<ConfigKey>,
     by: &str,
 ) -> Result<(), Undecided> {
     let Some(state) = transition.records.repositories.get_mut(repository)? else {
@@ -227,7 +227,7 @@ pub fn take_down(
 pub fn bring_up(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
-    configs: &[ConfigKey],
+    configs: &BTreeSet<ConfigKey>,
 ) -> Result<bool, Undecided> {
     let Some(state) = transition.records.repositories.get_mut(repository)?.filter(|state| state.down) else {
         return Ok(false);
@@ -240,7 +240,10 @@ pub fn bring_up(
 }
 
 /// Decides about each on its own; what is missing for any of them is asked for at once.
-fn each(configs: &[ConfigKey], mut decide: impl FnMut(&ConfigKey) -> Result<(), Undecided>) -> Result<(), Undecided> {
+fn each(
+    configs: &BTreeSet<ConfigKey>,
+    mut decide: impl FnMut(&ConfigKey) -> Result<(), Undecided>,
+) -> Result<(), Undecided> {
     let mut needs = Needs::default();
     for config in configs {
         needs.of(decide(config))?;

@@ -240,6 +240,12 @@ impl Plan {
         Self { stages: stages.collect(), ..self.without_stages() }
     }
 
+    /// The same without what it says of services.
+    pub fn outline(&self) -> Self {
+        let stages = self.stages.iter().map(StagePlan::without_services).collect();
+        Self { stages, ..self.without_stages() }
+    }
+
     fn without_stages(&self) -> Self {
         Self {
             id: self.id.clone(),

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::deployment_config::HookPoint;
+use crate::model::ids::StageName;
 use crate::model::plan::{Decision, Plan, PlanSummary, ServicePlan, StagePlan};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::spec_of;
@@ -19,6 +20,20 @@ pub fn summary(plan: &Plan) -> PlanSummary {
     };
     let stages = plan.stages.iter().map(of_stage).filter(|(_, counts)| !counts.is_empty()).collect();
     PlanSummary { stages, details: details(plan) }
+}
+
+/// What the parts of a plan come to together.
+pub fn whole<'a>(plan: &Plan, parts: impl Iterator<Item = &'a PlanSummary>) -> PlanSummary {
+    let (mut counts, mut details) = (BTreeMap::<&StageName, BTreeMap<Decision, u32>>::new(), 0);
+    for part in parts {
+        details += part.details;
+        for (stage, of_stage) in &part.stages {
+            let sums = counts.entry(stage).or_default();
+            of_stage.iter().for_each(|(decision, count)| *sums.entry(*decision).or_default() += count);
+        }
+    }
+    let stages = plan.stages.iter().filter_map(|stage| Some((stage.stage.clone(), counts.remove(&stage.stage)?)));
+    PlanSummary { stages: stages.collect(), details }
 }
 
 /// How many statuses below the stages a plan leads to: services, their tasks, and the hooks of their deployments.

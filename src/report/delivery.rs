@@ -1,12 +1,11 @@
-//! What is known of a revision's delivery, by stage and service.
+//! What is known of the delivery of a revision's services, by stage.
 
 use std::collections::BTreeMap;
 
-use crate::model::ids::{CommitId, RunId, ServiceName, StageName};
+use crate::model::ids::{RunId, ServiceName, StageName};
 use crate::model::plan::{Plan, ServicePlan};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
 use crate::plan::order;
-use crate::report::status::Overtaken;
 
 /// A service in a stage.
 type Place<'a> = (&'a StageName, &'a ServiceName);
@@ -19,13 +18,11 @@ pub(super) struct Delivery<'a> {
     /// For each service the newest run, because it counts, and how many there were.
     sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
-    /// Newer revisions that had a run where this one has none.
-    overtaken: &'a Overtaken,
 }
 
 impl<'a> Delivery<'a> {
-    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], overtaken: &'a Overtaken) -> Self {
-        let mut found = Self { plan, again, sequences: BTreeMap::new(), deployments: BTreeMap::new(), overtaken };
+    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run]) -> Self {
+        let mut found = Self { plan, again, sequences: BTreeMap::new(), deployments: BTreeMap::new() };
         for run in runs {
             match run {
                 Run::Sequence(run) => {
@@ -49,11 +46,6 @@ impl<'a> Delivery<'a> {
         self.sequences.get(&(stage, service)).map(|(run, _)| *run)
     }
 
-    /// The services of a stage that had a run.
-    pub(super) fn with_run(&self, stage: &StageName) -> impl Iterator<Item = &'a ServiceName> {
-        self.sequences.keys().filter(move |(name, _)| *name == stage).map(|(_, service)| *service)
-    }
-
     /// The run of a deployment that a task waits for.
     pub(super) fn deployment(&self, run: Option<&RunId>) -> Option<&'a DeploymentRun> {
         self.deployments.get(run?).copied()
@@ -62,11 +54,6 @@ impl<'a> Delivery<'a> {
     /// A service's part of the plan for a stage.
     pub(super) fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&'a ServicePlan> {
         self.plan.stage(stage)?.service(service)
-    }
-
-    /// The newer revision that was delivered in the place of a part of this one that has not started.
-    pub(super) fn overtaken_by(&self, stage: &StageName, service: &ServiceName) -> Option<&'a CommitId> {
-        self.overtaken.get(&(stage.clone(), service.clone()))
     }
 
     /// The stages before one in which a service is delivered first, nearest first.
@@ -88,13 +75,6 @@ impl<'a> Delivery<'a> {
     pub(super) fn attempt(&self, stage: &StageName, service: &ServiceName) -> u32 {
         let runs = self.up_to(stage).into_iter().filter_map(|stage| self.sequences.get(&(stage, service)));
         self.again + runs.map(attempts).sum::<u32>()
-    }
-
-    /// The same of all services together.
-    pub(super) fn attempts(&self, stage: &StageName) -> u32 {
-        let stages = self.up_to(stage);
-        let runs = self.sequences.iter().filter(|((stage, _), _)| stages.contains(stage));
-        self.again + runs.map(|(_, runs)| attempts(runs)).sum::<u32>()
     }
 
     /// A stage and those that come before it.

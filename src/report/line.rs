@@ -5,6 +5,7 @@ use crate::model::ids::RunId;
 use crate::model::outcome::Verdict;
 
 /// The state and description of one context.
+#[derive(Clone, Debug)]
 pub(super) struct Line {
     pub(super) state: StatusState,
     pub(super) description: String,

@@ -1,12 +1,13 @@
 //! What is told to people and machines about a revision.
 //!
-//! [`status`] renders what is written on its commit: `plan_line` what it would do, `service` what became of each
-//! service, `step` of its hooks and tasks. [`ledger`] knows what was written before.
+//! [`status`] renders what is written on its commit: `plan_line` what it would do, [`service_report`] what is said of
+//! each service, `service` what became of it, `step` of its hooks and tasks. [`ledger`] knows what was written before.
 
 mod delivery;
 pub mod ledger;
 mod line;
 mod plan_line;
 mod service;
+pub mod service_report;
 pub mod status;
 mod step;

@@ -4,33 +4,36 @@ use std::collections::BTreeMap;
 
 use crate::model::commit_status::StatusState;
 use crate::model::plan::{Decision, PlanSummary};
-use crate::model::state::{RevisionResult, RevisionState};
-use crate::plan::summary::summary;
+use crate::model::state::RevisionState;
 use crate::report::line::Line;
 
 /// How many of a broken revision's problems its status shows.
 const PROBLEMS_SHOWN: usize = 3;
 
-/// What `launchway/plan` says.
-pub(super) fn line(revision: &RevisionState) -> Line {
-    let (state, description) = match &revision.result {
-        RevisionResult::Broken { problems } => {
-            let shown = problems.iter().take(PROBLEMS_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
-            let more = problems.len().saturating_sub(PROBLEMS_SHOWN);
-            let more = if more > 0 { format!("; {more} more") } else { String::new() };
-            (StatusState::Error, format!("{}: {shown}{more}", counted(problems.len(), "problem")))
-        }
-        RevisionResult::Refused { reason } => (StatusState::Failure, format!("refused: {reason}")),
-        RevisionResult::Planned(plan) => {
-            let summary = revision.summary.clone().unwrap_or_else(|| summary(plan));
-            (StatusState::Success, planned(&summary))
-        }
-    };
+/// What `launchway/plan` says of a revision that was planned.
+pub(super) fn planned(revision: &RevisionState, summary: &PlanSummary) -> Line {
+    line(revision, StatusState::Success, counted_by_stage(summary))
+}
+
+/// The same of one that cannot be read.
+pub(super) fn broken(revision: &RevisionState, problems: &[String]) -> Line {
+    let shown = problems.iter().take(PROBLEMS_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
+    let more = problems.len().saturating_sub(PROBLEMS_SHOWN);
+    let more = if more > 0 { format!("; {more} more") } else { String::new() };
+    line(revision, StatusState::Error, format!("{}: {shown}{more}", counted(problems.len(), "problem")))
+}
+
+/// The same of one that a rule refuses.
+pub(super) fn refused(revision: &RevisionState, reason: &str) -> Line {
+    line(revision, StatusState::Failure, format!("refused: {reason}"))
+}
+
+fn line(revision: &RevisionState, state: StatusState, description: String) -> Line {
     Line { state, description, run: None, attempt: 1 + revision.again }
 }
 
 /// `dev: 1 deploy, 2 create; production: 1 deploy`.
-fn planned(summary: &PlanSummary) -> String {
+fn counted_by_stage(summary: &PlanSummary) -> String {
     let counts = |counts: &BTreeMap<Decision, u32>| {
         let counts = counts.iter().map(|(decision, count)| format!("{count} {}", decision.as_str()));
         counts.collect::<Vec<_>>().join(", ")

@@ -1,9 +1,7 @@
 //! What became of a service in a stage, and of the stage as a whole.
 
-use std::collections::BTreeSet;
-
 use crate::model::commit_status::StatusState;
-use crate::model::ids::{ServiceName, StageName};
+use crate::model::ids::{CommitId, ServiceName, StageName};
 use crate::model::outcome::Verdict;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
@@ -11,24 +9,32 @@ use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, state_of};
 
-/// The services of a stage, by name: those that the plan changes and those that had a run.
-pub(super) fn lines(delivery: &Delivery<'_>, stage: &StagePlan) -> Vec<(ServiceName, Line)> {
-    let planned = stage.services.iter().map(|service| &service.service);
-    let names: BTreeSet<&ServiceName> = delivery.with_run(&stage.stage).chain(planned).collect();
-    let line = |name: &ServiceName| {
-        let line = match (delivery.newest(&stage.stage, name), stage.service(name)) {
-            (Some(run), _) => of_run(run, delivery),
-            (None, Some(service)) => not_started(delivery, stage, service),
-            (None, None) => return None,
-        };
-        Some((name.clone(), Line { attempt: delivery.attempt(&stage.stage, name), ..line }))
+/// How many services a stage's line names of each state.
+const NAMED: usize = 5;
+
+/// A service in a stage; nothing, if the plan changes nothing of it there and it had no run.
+pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> Option<Line> {
+    let line = match (delivery.newest(&stage.stage, name), stage.service(name)) {
+        (Some(run), _) => of_run(run, delivery),
+        (None, Some(service)) => not_started(delivery, stage, service),
+        (None, None) => return None,
     };
-    names.into_iter().filter_map(line).collect()
+    Some(Line { attempt: delivery.attempt(&stage.stage, name), ..line })
+}
+
+/// A service that has not started here: what waits does so in vain once a newer revision was delivered in its place.
+pub(super) fn overtaken(line: Line, by: &CommitId) -> Line {
+    match line.run.is_none() && !line.state.is_final() {
+        true => {
+            let description = format!("superseded by {}", by.short());
+            Line { state: StatusState::Skipped, description, ..line }
+        }
+        false => line,
+    }
 }
 
 /// A service that the plan said something of before it was made again, and that had no run.
-pub(super) fn left_over(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServiceName) -> Line {
-    let attempt = delivery.attempt(&stage.stage, service);
+pub(super) fn left_over(attempt: u32) -> Line {
     Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt }
 }
 
@@ -73,15 +79,9 @@ fn succeeded(run: &SequenceRun) -> String {
     run.tasks.iter().map(told).collect::<Vec<_>>().join("; ")
 }
 
-/// A service that the plan changes and for which nothing has started. What waits does so in vain once a newer revision
-/// was delivered in its place.
+/// A service that the plan changes and for which nothing has started.
 fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Line {
     let (state, description) = waiting(delivery, stage, service);
-    let overtaken = delivery.overtaken_by(&stage.stage, &service.service).filter(|_| !state.is_final());
-    let (state, description) = match overtaken {
-        Some(newer) => (StatusState::Skipped, format!("superseded by {}", newer.short())),
-        None => (state, description),
-    };
     Line { state, description, run: None, attempt: 0 }
 }
 
@@ -130,9 +130,8 @@ fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceN
     run.verdict.is_some_and(|verdict| verdict != Verdict::Success).then_some(last)
 }
 
-/// A stage, from its services.
-pub(super) fn stage_line(delivery: &Delivery<'_>, stage: &StagePlan, services: &[(ServiceName, Line)]) -> Line {
-    let attempt = delivery.attempts(&stage.stage); // any attempt at any of them may reopen it
+/// A stage, from its services. Any attempt at any of them may reopen it.
+pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Line {
     let only = |state: StatusState| services.iter().filter(move |(_, line)| line.state == state);
     // While anything is under way the stage is, so that its outcome is written once.
     let order = [
@@ -147,13 +146,15 @@ pub(super) fn stage_line(delivery: &Delivery<'_>, stage: &StagePlan, services: &
     let Some(state) = order.into_iter().find(|state| only(*state).next().is_some()) else {
         return Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt };
     };
-    let of_state: Vec<String> = only(state).map(|(name, line)| format!("{name}: {}", line.description)).collect();
-    let description = if of_state.len() == 1 { of_state[0].clone() } else { tally(services) };
+    let description = match only(state).take(2).collect::<Vec<_>>().as_slice() {
+        [(name, line)] => format!("{name}: {}", line.description),
+        _ => tally(services),
+    };
     Line { state, description, run: None, attempt }
 }
 
-/// `2 success, 1 failure (web)`.
-fn tally(services: &[(ServiceName, Line)]) -> String {
+/// `2 success (api, web), 1 failure (db)`.
+fn tally(services: &[(&ServiceName, Line)]) -> String {
     let mut by_state: Vec<(StatusState, Vec<&str>)> = Vec::new();
     for (name, line) in services {
         match by_state.iter_mut().find(|(state, _)| *state == line.state) {
@@ -161,6 +162,10 @@ fn tally(services: &[(ServiceName, Line)]) -> String {
             None => by_state.push((line.state, vec![name.as_str()])),
         }
     }
-    let told = by_state.iter().map(|(state, names)| format!("{} {state} ({})", names.len(), names.join(", ")));
+    let told = by_state.iter().map(|(state, names)| {
+        let more = names.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        format!("{} {state} ({}{more})", names.len(), names[..names.len().min(NAMED)].join(", "))
+    });
     told.collect::<Vec<_>>().join("; ")
 }

@@ -5,14 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, ServiceName, StageName};
-use crate::model::plan::{Decision, Plan};
+use crate::model::plan::Plan;
 use crate::model::project::StatusDetail;
-use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
-use crate::plan::summary::summary;
-use crate::report::delivery::Delivery;
+use crate::plan::summary::whole;
 use crate::report::line::Line;
-use crate::report::{plan_line, service, step};
+use crate::report::service_report::{ServiceReport, StageReport};
+use crate::report::{plan_line, service};
 
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
 const DETAILS: usize = 20;
@@ -23,11 +22,11 @@ pub type Overtaken = BTreeMap<(StageName, ServiceName), CommitId>;
 /// Everything that the statuses of a revision follow from.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
-    /// The revision.
+    /// The revision; what its plan says of services need not be there.
     pub revision: &'a RevisionState,
-    /// All runs on it.
-    pub runs: &'a [Run],
-    /// Of [`not_started`], what never will.
+    /// What is said of each service that its plan names or that had a run on it, by name.
+    pub services: &'a BTreeMap<ServiceName, ServiceReport>,
+    /// Of what they wait in, where they will never start.
     pub overtaken: &'a Overtaken,
     /// The contexts that readers know. They are brought up to date, whatever else is left out.
     pub known: &'a BTreeSet<String>,
@@ -38,47 +37,68 @@ pub fn stage_context(stage: &StageName) -> String {
     format!("launchway/{stage}")
 }
 
-/// What a revision is to do and has not begun: another one may have taken its place.
-pub fn not_started(revision: &RevisionState, runs: &[Run]) -> Vec<(StageName, ServiceName)> {
-    let RevisionResult::Planned(plan) = &revision.result else { return Vec::new() };
-    let nobody = Overtaken::new();
-    let delivery = Delivery::of(plan, revision.again, runs, &nobody);
-    let mut found = Vec::new();
-    for stage in &plan.stages {
-        let acts = stage.services.iter().filter(|part| part.changes.iter().any(|it| it.decision != Decision::None));
-        let idle = acts.filter(|part| delivery.newest(&stage.stage, &part.service).is_none());
-        found.extend(idle.map(|part| (stage.stage.clone(), part.service.clone())));
-    }
-    found
-}
-
 /// All statuses of a revision.
 pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
-    let Facts { revision, runs, overtaken, known } = facts;
-    let mut statuses = vec![status(revision, "launchway/plan".into(), plan_line::line(revision))];
-    let RevisionResult::Planned(plan) = &revision.result else { return statuses };
-    let delivery = Delivery::of(plan, revision.again, runs, overtaken);
+    let Facts { revision, services, .. } = facts;
+    let first = |line| vec![status(revision, "launchway/plan".into(), line)];
+    let plan = match &revision.result {
+        RevisionResult::Planned(plan) => plan,
+        RevisionResult::Broken { problems } => return first(plan_line::broken(revision, problems)),
+        RevisionResult::Refused { reason } => return first(plan_line::refused(revision, reason)),
+    };
+    let summary = match &revision.summary {
+        Some(summary) => summary.clone(),
+        None => whole(plan, services.values().map(|report| &report.summary)),
+    };
+    let mut statuses = first(plan_line::planned(revision, &summary));
     let mut details = Vec::new();
     for stage in &plan.stages {
-        let services = service::lines(&delivery, stage);
-        let context = stage_context(&stage.stage);
-        statuses.push(status(revision, context.clone(), service::stage_line(&delivery, stage, &services)));
-        let names: BTreeSet<&str> = services.iter().map(|(name, _)| name.as_str()).collect();
-        let left = below(known, &context).filter(|name| !name.contains('/') && !names.contains(name));
-        let left = left.map(ServiceName::new).map(|name| (name.clone(), service::left_over(&delivery, stage, &name)));
-        let left: Vec<_> = left.collect();
-        for (name, line) in services.into_iter().chain(left) {
+        let here = services.values().filter_map(|report| Some((&report.service, report.in_stage(&stage.stage)?)));
+        let here: Vec<(&ServiceName, &StageReport)> = here.collect();
+        let attempt = revision.again + here.iter().map(|(_, report)| report.attempt - revision.again).sum::<u32>();
+        let lines = here.iter().filter_map(|(name, report)| Some((*name, facts.line(name, report)?)));
+        let lines: Vec<(&ServiceName, Line)> = lines.collect();
+        statuses.push(status(revision, stage_context(&stage.stage), service::stage_line(attempt, &lines)));
+        facts.add_details(&stage.stage, lines, &mut details);
+    }
+    statuses.extend(chosen(facts, plan, summary.details, details));
+    statuses
+}
+
+impl Facts<'_> {
+    fn line(&self, service: &ServiceName, report: &StageReport) -> Option<Line> {
+        let line = report.line.clone()?;
+        if self.overtaken.is_empty() {
+            return Some(line);
+        }
+        let newer = self.overtaken.get(&(report.stage.clone(), service.clone()));
+        Some(newer.map_or_else(|| line.clone(), |newer| service::overtaken(line.clone(), newer)))
+    }
+
+    /// What stands below a stage: its services with their steps, and what readers know beside them.
+    fn add_details(&self, stage: &StageName, lines: Vec<(&ServiceName, Line)>, details: &mut Vec<Detail>) {
+        let (context, again) = (stage_context(stage), self.revision.again);
+        let names: BTreeSet<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
+        let left = below(self.known, &context).filter(|name| !name.contains('/') && !names.contains(name));
+        let left = left.map(|name| {
+            let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
+            (name, service::left_over(report.map_or(again, |report| report.attempt)))
+        });
+        let left: Vec<(&str, Line)> = left.collect();
+        for (name, line) in lines.into_iter().map(|(name, line)| (name.as_str(), line)).chain(left) {
             let context = format!("{context}/{name}");
-            let run = delivery.newest(&stage.stage, &name);
-            let steps = run.map(|run| step::lines(run, &delivery, &below(known, &context).collect()));
-            details.push((Detail::Service, status(revision, context.clone(), line)));
-            let steps = steps.unwrap_or_default().into_iter();
-            details
-                .extend(steps.map(|(step, line)| (Detail::Step, status(revision, format!("{context}/{step}"), line))));
+            let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
+            details.push(Detail { is_step: false, status: status(self.revision, context.clone(), line) });
+            let Some(report) = report else { continue };
+            let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
+            let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
+            let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached.clone()?)));
+            details.extend(report.steps.iter().cloned().chain(unreached).map(|(step, line)| Detail {
+                is_step: true,
+                status: status(self.revision, format!("{context}/{step}"), line),
+            }));
         }
     }
-    statuses.extend(chosen(revision, plan, known, details));
-    statuses
 }
 
 /// What follows a context and a slash in the known ones below it.
@@ -88,31 +108,25 @@ fn below<'a>(known: &'a BTreeSet<String>, context: &str) -> impl Iterator<Item =
     from.map_while(move |known| known.strip_prefix(&prefix))
 }
 
-/// What a status below the stages is about.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
-    Service,
-    Step,
+/// A status below the stages.
+struct Detail {
+    /// Whether it is about a hook or a task, not about the service.
+    is_step: bool,
+    status: CommitStatus,
 }
 
 /// Which of the statuses below the stages are written. The first plan decides, and what was written is also written to
 /// its end.
-fn chosen(
-    revision: &RevisionState,
-    plan: &Plan,
-    known: &BTreeSet<String>,
-    details: Vec<(Detail, CommitStatus)>,
-) -> Vec<CommitStatus> {
-    let expected = revision.summary.as_ref().map_or_else(|| summary(plan).details, |summary| summary.details);
+fn chosen(facts: &Facts<'_>, plan: &Plan, expected: usize, details: Vec<Detail>) -> Vec<CommitStatus> {
     let failed = |status: &CommitStatus| matches!(status.state, StatusState::Failure | StatusState::Error);
-    let keep = |(detail, status): &(Detail, CommitStatus)| match plan.statuses {
-        _ if known.contains(&status.context) => true,
+    let keep = |detail: &Detail| match plan.statuses {
+        _ if facts.known.contains(&detail.status.context) => true,
         StatusDetail::Hooks => true,
-        StatusDetail::Services => *detail == Detail::Service,
+        StatusDetail::Services => !detail.is_step,
         StatusDetail::Stages => false,
-        StatusDetail::Auto => expected <= DETAILS || failed(status),
+        StatusDetail::Auto => expected <= DETAILS || failed(&detail.status),
     };
-    details.into_iter().filter(keep).map(|(_, status)| status).collect()
+    details.into_iter().filter(keep).map(|detail| detail.status).collect()
 }
 
 fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus {

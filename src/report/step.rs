@@ -1,7 +1,5 @@
 //! What became of the hooks and tasks of a service's delivery.
 
-use std::collections::BTreeSet;
-
 use crate::engine::lifecycle::policy::describe;
 use crate::model::commit_status::StatusState;
 use crate::model::deployment_config::{FailurePolicy, HookPoint};
@@ -11,9 +9,8 @@ use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, state_of};
 
-/// The hooks and tasks of a run that have begun, in order, and those of `known` that an earlier attempt left behind.
-/// All are of the attempt of the run.
-pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>, known: &BTreeSet<&str>) -> Vec<(String, Line)> {
+/// The hooks and tasks of a run that have begun, in order. All are of the attempt of the run.
+pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, Line)> {
     let mut steps = Vec::new();
     for task in run.tasks.iter().filter(|task| task.started_at.is_some()) {
         if task.name == DEPLOYMENT_TASK {
@@ -24,20 +21,18 @@ pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>, known: &BTreeSet
             steps.push((task.step.clone(), task_line(run, task)));
         }
     }
-    let missing = known.iter().filter(|known| !steps.iter().any(|(step, _)| step == *known));
-    let left: Vec<_> = missing.map(|step| ((*step).to_owned(), not_reached(run))).collect();
-    steps.extend(left);
     let attempt = delivery.attempt(&run.service.stage, &run.service.service);
     steps.into_iter().map(|(step, line)| (step, Line { attempt, ..line })).collect()
 }
 
 /// A step of an earlier attempt: what it says of that one is no longer so.
-fn not_reached(run: &SequenceRun) -> Line {
+pub(super) fn not_reached(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let (state, description) = match run.ended_at {
         None => (StatusState::Pending, "not reached yet in this attempt"),
         Some(_) => (StatusState::Skipped, "not reached in the last attempt"),
     };
-    Line { state, description: description.to_owned(), run: Some(run.id.clone()), attempt: run.attempt }
+    let attempt = delivery.attempt(&run.service.stage, &run.service.service);
+    Line { state, description: description.to_owned(), run: Some(run.id.clone()), attempt }
 }
 
 fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {

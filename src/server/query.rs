@@ -1,6 +1,6 @@
 //! Reads from the store and the runtime what a view is made from.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::problem::{Answer, Problem};
@@ -9,7 +9,7 @@ use super::view::{
     RevisionView, RunDetail, RunView, ServiceView, explain,
 };
 use crate::control::commands::Refusal;
-use crate::control::reporter;
+use crate::control::renderings::Renderings;
 use crate::error::{Class, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::plan::{ServicePlan, StageStart};
@@ -32,6 +32,8 @@ pub struct Query {
     pub store: Arc<dyn ReadStore>,
     /// What runs.
     pub runtime: Option<Arc<dyn Runtime>>,
+    /// What is said of revisions.
+    pub renderings: Arc<Renderings>,
 }
 
 impl std::fmt::Debug for Query {
@@ -119,7 +121,7 @@ impl Query {
     pub async fn revisions(&self, selection: &Selection) -> Answer<List<RevisionView>> {
         let mut items = Vec::new();
         for repository in self.repository_names(selection.repository.as_deref()).await? {
-            let revisions = self.store.revisions(&repository, selection.limit()).await?;
+            let revisions = self.store.outlines(&repository, selection.limit()).await?;
             items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &[])));
         }
         items.sort_by(|a, b| b.at.cmp(&a.at));
@@ -129,12 +131,12 @@ impl Query {
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
-        let state = self.store.revision(&repository, commit).await.map_err(unclear)?;
+        let state = self.store.outline(&repository, commit).await.map_err(unclear)?;
         let state = state.ok_or_else(|| {
             Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
         })?;
-        let statuses = reporter::statuses(&*self.store, &repository, &state.commit).await?;
-        Ok(RevisionView::new(&state, &statuses))
+        let told = self.renderings.render(&*self.store, &repository, &state.commit, &BTreeSet::new()).await?;
+        Ok(RevisionView::new(&state, &told.statuses))
     }
 
     /// One plan.
@@ -272,9 +274,7 @@ impl Query {
         let runtime = self.runtime()?;
         let state = self.store.config(key).await?;
         let state = state.ok_or_else(|| Problem::not_found(format!("there is no deployment config `{key}`")))?;
-        let mut pods = runtime.observe(&state.value.destination.namespace).await?;
-        pods.retain(|pod| matches!(&pod.owner, PodOwner::Version { config, .. } if config == key));
-        Ok(pods)
+        Ok(runtime.observe_config(&state.value.destination.namespace, key).await?)
     }
 
     /// The services of the chosen stages.
@@ -328,20 +328,15 @@ impl Query {
         Ok(states.into_iter().map(|state| state.value).filter(|state| selection.takes_config(state)).collect())
     }
 
-    /// Configs with the number of their pods, for which each namespace is looked at once.
+    /// Configs with the number of their pods.
     async fn config_views(&self, states: &[ConfigState]) -> Answer<List<ConfigView>> {
         let Some(runtime) = &self.runtime else { return Ok(states.iter().map(ConfigView::from).collect()) };
-        let mut seen: BTreeMap<&Namespace, Vec<ObservedPod>> = BTreeMap::new();
+        let mut items = Vec::new();
         for state in states {
-            if !seen.contains_key(&state.destination.namespace) {
-                seen.insert(&state.destination.namespace, runtime.observe(&state.destination.namespace).await?);
-            }
+            let pods = runtime.observe_config(&state.destination.namespace, &state.key).await?;
+            items.push(ConfigView::from(state).with_pods(&pods, state));
         }
-        let view = |state: &ConfigState| {
-            let pods = seen.get(&state.destination.namespace).map_or(&[][..], Vec::as_slice);
-            ConfigView::from(state).with_pods(pods, state)
-        };
-        Ok(states.iter().map(view).collect())
+        Ok(List { items })
     }
 
     /// The namespaces of the chosen stages, of which something is applied.
@@ -377,7 +372,7 @@ impl Query {
         };
         let (repository, head) = match repository {
             Some(name) => {
-                let head = self.store.revisions(&name, 1).await?.into_iter().next();
+                let head = self.store.outlines(&name, 1).await?.into_iter().next();
                 (self.store.repository(&name).await?.map(|state| state.value), head)
             }
             None => (None, None),
@@ -426,8 +421,9 @@ impl Query {
         repository: &RepositoryName,
         service: &ServiceKey,
     ) -> Result<Option<(ServicePlan, StageStart)>> {
-        let last = self.store.revisions(repository, 1).await?.into_iter().next();
+        let last = self.store.outlines(repository, 1).await?.into_iter().next();
         let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { return Ok(None) };
+        let Some(plan) = self.store.plan_of(&plan.id, &service.service).await? else { return Ok(None) };
         let Some(stage) = plan.stage(&service.stage) else { return Ok(None) };
         Ok(stage.service(&service.service).map(|plan| (plan.clone(), stage.start.clone())))
     }
@@ -464,10 +460,7 @@ impl Query {
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let mut pods = Vec::new();
         for config in configs {
-            let seen = runtime.observe(&config.destination.namespace).await?;
-            let own =
-                |pod: &ObservedPod| matches!(&pod.owner, PodOwner::Version { config: of, .. } if of == &config.key);
-            pods.extend(seen.into_iter().filter(own));
+            pods.extend(runtime.observe_config(&config.destination.namespace, &config.key).await?);
         }
         Ok(pods)
     }

@@ -180,6 +180,18 @@ pub trait ReadStore: Send + Sync {
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// Revisions of a repository, newest first.
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
+    /// The same as [`ReadStore::revision`], of whose plan what it says of services is left out.
+    async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
+    /// The same of several, newest first.
+    async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
+    /// The services that a plan names or that had runs on a revision, each with a number that changes whenever one of
+    /// those runs does.
+    async fn service_marks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+    ) -> Result<BTreeMap<ServiceName, u64>, Failure>;
     /// What was delivered last in a stage, by service.
     async fn delivered(
         &self,

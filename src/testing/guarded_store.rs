@@ -112,6 +112,26 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.slot(service).await
     }
 
+    async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
+        self.guard.pass().await?;
+        self.store.outline(repository, commit).await
+    }
+
+    async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+        self.guard.pass().await?;
+        self.store.outlines(repository, limit).await
+    }
+
+    async fn service_marks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+    ) -> Result<BTreeMap<ServiceName, u64>> {
+        self.guard.pass().await?;
+        self.store.service_marks(repository, commit, plan).await
+    }
+
     async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
         self.guard.pass().await?;
         self.store.config_keys().await

@@ -13,6 +13,7 @@ use launchway::error::{Class, Failure, Result};
 use launchway::model::ids::RepositoryName;
 use launchway::model::pod::SecurityContext;
 use launchway::runtime::RuntimeChange;
+use launchway::runtime::local::Program;
 use launchway::runtime::local::launchable::{LaunchableSettings, Launchables, TreeExport};
 use tokio::sync::broadcast;
 
@@ -53,7 +54,7 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(files: &[(&'static str, &str)]) -> Self {
         let files = files.iter().map(|(name, content)| (*name, (*content).to_owned())).collect();
-        let settings = LaunchableSettings::new(PathBuf::from(env!("CARGO_BIN_EXE_launchway")));
+        let settings = LaunchableSettings::new(Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway")))));
         Self {
             root: tempfile::tempdir().unwrap(),
             trees: Arc::new(Trees { files, exports: AtomicUsize::new(0) }),

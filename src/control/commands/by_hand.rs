@@ -74,8 +74,15 @@ pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) 
 /// # Errors
 /// If the store fails.
 pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
-    let configs = configs_of(driver, repository).await?;
+    let mut configs = configs_of(driver, repository).await?;
     driver.decide(|transition| by_hand::take_down(transition, repository, &configs, by)).await?;
+    // What was deployed for the first time between the two: from now on nothing is.
+    let mut missed = configs_of(driver, repository).await?;
+    missed.retain(|config| !configs.contains(config));
+    if !missed.is_empty() {
+        driver.decide(|transition| by_hand::take_down(transition, repository, &missed, by)).await?;
+        configs.extend(missed);
+    }
     let declared = driver.store.repository(repository).await?.and_then(|state| state.value.project);
     let projects: BTreeSet<ProjectName> = configs.iter().map(|key| key.project.clone()).chain(declared).collect();
     for project in projects {
@@ -93,7 +100,7 @@ pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<bool> {
     driver.decide(|transition| by_hand::bring_up(transition, repository, &configs)).await
 }
 
-async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<Vec<ConfigKey>> {
+async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<BTreeSet<ConfigKey>> {
     let configs = driver.store.configs(None, None).await?.into_iter().map(|config| config.value);
     let mine = |config: ConfigState| (&config.repository == repository).then_some(config.key);
     Ok(configs.filter_map(mine).collect())

@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::process::ExitCode;
 
 pub use self::host::allow::Allow;
+pub use self::host::open_files;
 pub use self::host::program::Program;
 pub use self::pod::paths::PodDir;
 pub use self::runtime::{LocalOptions, LocalRuntime};

@@ -211,7 +211,7 @@ impl Inner {
             Some(shim) => shim,
             None => {
                 entry.shim_started = Some(Instant::now());
-                spawn::spawn(self.options.program.path(), &entry.dir)?
+                spawn::spawn(&self.options.program, &entry.dir)?
             }
         };
         entry.watched = true;

@@ -263,6 +263,26 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::revisions(connection, &repository, limit)).await
     }
 
+    async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
+        let (repository, commit) = (repository.clone(), commit.to_owned());
+        self.read(move |connection| read::outline(connection, &repository, &commit)).await
+    }
+
+    async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+        let repository = repository.clone();
+        self.read(move |connection| read::outlines(connection, &repository, limit)).await
+    }
+
+    async fn service_marks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+    ) -> Result<BTreeMap<ServiceName, u64>> {
+        let (repository, commit, plan) = (repository.clone(), commit.clone(), plan.clone());
+        self.read(move |connection| read::service_marks(connection, &repository, &commit, &plan)).await
+    }
+
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
         let id = id.clone();
         self.read(move |connection| read::plan(connection, &id)).await

@@ -195,13 +195,35 @@ pub(super) fn revision(
     repository: &RepositoryName,
     commit: &str,
 ) -> Result<Option<RevisionState>> {
+    one_revision(connection, repository, commit, plan)
+}
+
+/// The same with a plan that says nothing of services.
+pub(super) fn outline(
+    connection: &Connection,
+    repository: &RepositoryName,
+    commit: &str,
+) -> Result<Option<RevisionState>> {
+    one_revision(connection, repository, commit, rest_of_plan)
+}
+
+/// How a revision's plan is read.
+type ReadPlan = fn(&Connection, &PlanId) -> Result<Option<Plan>>;
+
+fn one_revision(
+    connection: &Connection,
+    repository: &RepositoryName,
+    commit: &str,
+    plan: ReadPlan,
+) -> Result<Option<RevisionState>> {
     let commit = commit.to_ascii_lowercase();
     if commit.len() < SHORTEST_PREFIX || !commit.bytes().all(|digit| digit.is_ascii_hexdigit()) {
         return Ok(None);
     }
     // Every id that begins with the digits lies between them and them followed by the letter after `f`.
     let sql = format!("{REVISIONS} WHERE repository = ?1 AND commit_id BETWEEN ?2 AND ?2 || 'g' LIMIT 2");
-    let mut found = many(connection, &sql, params![repository.as_str(), commit], |row| joined(connection, row))?;
+    let values = params![repository.as_str(), commit];
+    let mut found = many(connection, &sql, values, |row| joined(connection, row, plan))?;
     if found.len() > 1 {
         let problem = Failure::stalled(format!("`{commit}` is the beginning of several revisions of `{repository}`"));
         return Err(problem.hint("give more digits").into());
@@ -214,16 +236,46 @@ pub(super) fn revisions(
     repository: &RepositoryName,
     limit: u32,
 ) -> Result<Vec<RevisionState>> {
-    let sql =
-        format!("{REVISIONS} WHERE repository = ? ORDER BY revisions.at DESC, revisions.number DESC LIMIT {limit}");
-    many(connection, &sql, [repository.as_str()], |row| joined(connection, row))
+    newest_revisions(connection, repository, limit, plan)
 }
 
-fn joined(connection: &Connection, row: &Row<'_>) -> Result<RevisionState> {
+/// The same with plans that say nothing of services.
+pub(super) fn outlines(connection: &Connection, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+    newest_revisions(connection, repository, limit, rest_of_plan)
+}
+
+fn newest_revisions(
+    connection: &Connection,
+    repository: &RepositoryName,
+    limit: u32,
+    plan: ReadPlan,
+) -> Result<Vec<RevisionState>> {
+    let sql =
+        format!("{REVISIONS} WHERE repository = ? ORDER BY revisions.at DESC, revisions.number DESC LIMIT {limit}");
+    many(connection, &sql, [repository.as_str()], |row| joined(connection, row, plan))
+}
+
+fn joined(connection: &Connection, row: &Row<'_>, plan: ReadPlan) -> Result<RevisionState> {
     let revision: RevisionRecord = record(row, 0)?;
     let id = row.get_ref(1)?.as_str_or_null().map_err(rusqlite::Error::from)?.map(PlanId::new);
     let plan = id.map(|id| plan(connection, &id)).transpose()?.flatten();
     Ok(revision.join(plan)?)
+}
+
+/// Versions only grow, and so does the number of runs.
+pub(super) fn service_marks(
+    connection: &Connection,
+    repository: &RepositoryName,
+    commit: &CommitId,
+    plan: &PlanId,
+) -> Result<BTreeMap<ServiceName, u64>> {
+    let planned = "SELECT service, 0 FROM plan_parts WHERE plan = ?";
+    let run =
+        "SELECT service, count(*) + sum(version) FROM runs WHERE commit_id = ? AND repository = ? GROUP BY service";
+    let mark = |row: &Row<'_>| Ok((ServiceName::new(row.get::<_, String>(0)?), unsigned(row.get(1)?)));
+    let mut marks: BTreeMap<ServiceName, u64> = many(connection, planned, [plan.as_str()], mark)?.into_iter().collect();
+    marks.extend(many(connection, run, [commit.as_str(), repository.as_str()], mark)?);
+    Ok(marks)
 }
 
 pub(super) fn plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {

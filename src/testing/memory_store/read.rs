@@ -15,7 +15,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
-use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -193,6 +193,29 @@ impl ReadStore for MemoryStore {
         Ok(found.into_iter().take(limit as usize).map(|(_, revision)| RevisionState::clone(revision)).collect())
     }
 
+    async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
+        Ok(self.revision(repository, commit).await?.map(outline))
+    }
+
+    async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
+        Ok(self.revisions(repository, limit).await?.into_iter().map(outline).collect())
+    }
+
+    async fn service_marks(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+    ) -> Result<BTreeMap<ServiceName, u64>> {
+        let tables = self.tables();
+        let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
+        let mut marks: BTreeMap<ServiceName, u64> = planned.map(|part| (part.service.clone(), 0)).collect();
+        for (_, run) in tables.runs.values().filter(|(_, run)| run.value.revision() == (repository, commit)) {
+            *marks.entry(run.value.service().service).or_default() += 1 + run.version;
+        }
+        Ok(marks)
+    }
+
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
         Ok(self.tables().plans.get(id).map(|plan| Plan::clone(plan)))
     }
@@ -313,4 +336,12 @@ fn fits(filter: &RunFilter, run: &Run) -> bool {
         && is(filter.commit.as_ref(), commit)
         && filter.sequences.is_none_or(|asked| asked == matches!(run, Run::Sequence(_)))
         && filter.open.is_none_or(|asked| asked != run.is_ended())
+}
+
+/// A revision whose plan says nothing of services.
+fn outline(mut revision: RevisionState) -> RevisionState {
+    if let RevisionResult::Planned(plan) = &mut revision.result {
+        **plan = plan.outline();
+    }
+    revision
 }

@@ -93,7 +93,7 @@ impl Memory {
     }
 
     fn rendered(&self, known: &BTreeSet<String>) -> Vec<CommitStatus> {
-        render(&Facts { revision: &self.revision, runs: &self.runs, overtaken: &self.overtaken, known })
+        rendered(&self.revision, &self.runs, &self.overtaken, known)
     }
 }
 

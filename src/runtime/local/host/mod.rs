@@ -4,5 +4,6 @@ pub(crate) mod address;
 pub(crate) mod allow;
 pub(crate) mod cgroup;
 pub(crate) mod files;
+pub mod open_files;
 pub(crate) mod process;
 pub(crate) mod program;

@@ -5,7 +5,6 @@ use std::fs::{self, File, Permissions};
 use std::io::{self, PipeReader, Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
-use std::path::Path;
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -16,6 +15,8 @@ use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, s
 use super::disk;
 use super::folder::{BuildFailure, Folder, Order};
 use super::processes::{self, end_children};
+use crate::runtime::local::host::open_files;
+use crate::runtime::local::host::program::Program;
 
 /// What a build sees of the daemon's environment: where programs and mirrors are, and no secret of the daemon's.
 const PASSED_ON: [&str; 12] = [
@@ -42,15 +43,16 @@ const SHOWN_LINES: usize = 20;
 const SHOWN_BYTES: usize = 2 << 10;
 
 /// Starts a builder for a folder that holds an order.
-pub(super) fn spawn(program: &Path, folder: &Folder) -> io::Result<Child> {
+pub(super) fn spawn(program: &Program, folder: &Folder) -> io::Result<Child> {
     let passed = PASSED_ON.into_iter().filter_map(|name| Some((name, std::env::var_os(name)?)));
-    let mut command = Command::new(program);
-    command.arg0("launchway").arg("build").arg(folder.path()).env_clear().envs(passed).current_dir("/");
+    let mut command = program.command();
+    command.arg("build").arg(folder.path()).envs(passed).current_dir("/");
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
 /// Builds. What comes of it is in the folder: sealed, failed, or neither if the machine is in the way.
 pub(super) fn run(folder: &Folder) -> ExitCode {
+    open_files::restore();
     // Fails only for the leader of a group, who is out of the daemon's group already.
     rustix::process::setsid().ok();
     match build(folder) {
@@ -91,7 +93,7 @@ fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, 
     let (output, input) = io::pipe()?;
     let mut command = Command::new(builder);
     command.current_dir(folder.tree()).env("HOME", &home).env("TMPDIR", &home).process_group(0);
-    command.env(processes::MARK, folder.path());
+    command.env(processes::MARK, folder.path()).env_remove(open_files::VARIABLE);
     command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
     if let Some(group) = order.group {
         command.gid(group);

@@ -36,6 +36,7 @@ use self::installer::{Installer, Job};
 use crate::error::{Failure, Result};
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
+use crate::runtime::local::host::program::Program;
 use crate::runtime::{ImageUse, RuntimeChange};
 
 /// Runs the program as a builder, if the arguments ask for it.
@@ -57,7 +58,7 @@ pub trait TreeExport: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct LaunchableSettings {
     /// The program whose [`process_entry`] is this one.
-    pub executable: PathBuf,
+    pub executable: Arc<Program>,
     /// The repositories that may use the host's own files.
     pub host_allowed: BTreeSet<RepositoryName>,
     /// Bounds of each.
@@ -70,7 +71,7 @@ pub struct LaunchableSettings {
 
 impl LaunchableSettings {
     /// The usual bounds; no repository may use the host's files.
-    pub fn new(executable: PathBuf) -> Self {
+    pub fn new(executable: Arc<Program>) -> Self {
         let build_patience = Duration::from_secs(15 * 60);
         Self { executable, host_allowed: BTreeSet::new(), limits: Limits::default(), build_patience, ca_file: None }
     }

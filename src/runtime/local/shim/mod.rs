@@ -31,6 +31,7 @@ use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
 use crate::runtime::local::host::cgroup;
 use crate::runtime::local::host::files;
+use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::process::{Belonging, ProcessId, boot_id, sweep};
 use crate::runtime::local::pod::paths::PodDir;
 use crate::runtime::local::pod::record::PodRecord;
@@ -43,6 +44,7 @@ const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
 /// Runs the verb.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let [dir] = arguments else { return ExitCode::from(2) };
+    open_files::restore();
     match supervise(&PodDir::new(dir)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(failure) => {

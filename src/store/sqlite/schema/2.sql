@@ -28,6 +28,7 @@ CREATE TABLE runs (
 CREATE INDEX runs_by_time ON runs (created_at, number);
 CREATE INDEX runs_by_service ON runs (project, stage, service, created_at, number);
 CREATE INDEX runs_by_commit ON runs (commit_id, created_at, number);
+CREATE INDEX runs_by_revision ON runs (commit_id, service, created_at, number);
 CREATE INDEX runs_by_config ON runs (project, stage, config, created_at, number) WHERE config IS NOT NULL;
 CREATE INDEX runs_open ON runs (created_at, number) WHERE is_open;
 CREATE INDEX runs_by_attempt ON runs (project, stage, service, commit_id, repository, sequence, attempt) WHERE is_sequence;

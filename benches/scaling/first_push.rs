@@ -1,0 +1,129 @@
+//! A first push of many deployment configs, and the daemon that runs what it brought up.
+
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use super::declared::{config, configs};
+use crate::support::daemon::{Daemon, PROGRAM, wait_until};
+use crate::support::import::Importer;
+use crate::support::kernel::mib;
+use crate::support::{figures, git};
+
+/// How often `status` is asked for.
+const ASKED_EVERY: Duration = Duration::from_millis(250);
+/// How long a daemon may take to give back what it needed.
+const CALM: Duration = Duration::from_secs(15);
+/// How often one among many is pushed.
+const SINGLE_PUSHES: u32 = 20;
+/// How often the daemon is started again.
+const STARTS: u32 = 3;
+
+/// Says how many are deployed a second.
+pub(crate) fn measure(services: u32) -> f64 {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bare = git::bare(folder.path());
+    let mut importer = Importer::start(&bare);
+    importer.commit([("README".to_owned(), "Nothing yet\n".to_owned())]);
+    let mut daemon = Daemon::start(folder.path(), &bare);
+    let files = configs(services, 1, "first");
+    let begin = Instant::now();
+    importer.commit(files);
+    let pushed = Instant::now();
+    println!("made the push in {:.1?}", begin.elapsed());
+    let rate = watch(&daemon, services, pushed);
+    std::thread::sleep(CALM);
+    println!("memory {CALM:?} after: {}", mib(daemon.memory("VmRSS")));
+    let before = daemon.processor_time();
+    std::thread::sleep(CALM);
+    println!("processor time while nothing happens: {:.1?} in {CALM:?}", daemon.processor_time() - before);
+    tell_kernel_objects(&daemon, services);
+    push_one(&daemon, &mut importer, services);
+    for _ in 0..STARTS {
+        daemon.kill();
+        std::mem::forget(daemon); // what it runs is to go on
+        let begin = Instant::now();
+        daemon = Daemon::start(folder.path(), &bare);
+        println!("start to ready: {:.1?}", begin.elapsed());
+    }
+    importer.end();
+    cold_plan(&bare);
+    rate
+}
+
+/// Watches a push until everything is deployed.
+fn watch(daemon: &Daemon, services: u32, pushed: Instant) -> f64 {
+    let (all, over) = (u64::from(services), AtomicBool::new(false));
+    std::thread::scope(|scope| {
+        let asked = scope.spawn(|| ask_for_status(daemon, &over));
+        wait_until("the runs are queued", || daemon.queued() >= all);
+        println!("planned, and all runs queued: {:.2?} after the push", pushed.elapsed());
+        daemon.wait_for_rest(all);
+        let took = pushed.elapsed();
+        over.store(true, Ordering::Relaxed);
+        let each = daemon.processor_time() / services;
+        let rate = f64::from(services) / took.as_secs_f64();
+        println!(
+            "all deployed: {took:.1?} after the push, {rate:.0} a second; {each:.2?} of the daemon's processor time each"
+        );
+        println!("peak memory of the daemon: {}", mib(daemon.memory("VmHWM")));
+        figures::tell("`launchway status` meanwhile", asked.join().unwrap());
+        rate
+    })
+}
+
+fn ask_for_status(daemon: &Daemon, over: &AtomicBool) -> Vec<Duration> {
+    let mut times = Vec::new();
+    while !over.load(Ordering::Relaxed) {
+        let begin = Instant::now();
+        daemon.ask(&["status"]);
+        times.push(begin.elapsed());
+        std::thread::sleep(ASKED_EVERY);
+    }
+    times
+}
+
+fn tell_kernel_objects(daemon: &Daemon, services: u32) {
+    let (files, inotify) = daemon.open_files();
+    let threads = daemon.memory("Threads");
+    println!(
+        "{services} pods: the daemon has {files} files open, {inotify} of them inotify instances, and {threads} threads"
+    );
+}
+
+/// One of many that run is pushed again and again.
+fn push_one(daemon: &Daemon, importer: &mut Importer, services: u32) {
+    let mut times = Vec::new();
+    for push in 0..SINGLE_PUSHES {
+        let (queued, delivered) = (daemon.queued(), daemon.delivered());
+        let number = push * 7 % services;
+        importer.commit([config(number, 1, &format!("push {push}"))]);
+        let begin = Instant::now();
+        wait_until("it is planned", || daemon.queued() > queued);
+        times.push(begin.elapsed());
+        daemon.wait_for_rest(delivered + 1);
+    }
+    figures::tell("push of one, until it is planned and its run is queued", times);
+}
+
+/// What `launchway plan` takes that knows nothing yet.
+fn cold_plan(bare: &std::path::Path) {
+    let begin = Instant::now();
+    let mut command = Command::new(PROGRAM);
+    command.arg("plan").arg(bare).args(["--to", "main"]).stdout(Stdio::null()).stderr(Stdio::null());
+    let mut child = command.spawn().unwrap();
+    // The peak is read as long as there is a process to ask.
+    let mut peak = 0;
+    let status = format!("/proc/{}/status", child.id());
+    let ended = loop {
+        let told = std::fs::read_to_string(&status).unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        peak = line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(peak).max(peak);
+        if let Some(ended) = child.try_wait().unwrap() {
+            break ended;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    assert!(ended.success());
+    println!("a cold `launchway plan`: {:.2?}, {} at the peak", begin.elapsed(), mib(peak));
+}

@@ -1,0 +1,72 @@
+//! What the machine can do: a plain loop that writes a pod's folder, durably, and starts its shim, which starts its
+//! program. Nothing else.
+
+use std::fs::{self, File};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use super::declared::configs;
+use crate::support::daemon::{Daemon, PROGRAM, wait_until};
+use crate::support::git;
+use crate::support::import::Importer;
+
+/// Says how many pods are ready a second.
+pub(crate) fn measure(pods: u32) -> f64 {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let bare = git::bare(folder.path());
+    let mut importer = Importer::start(&bare);
+    importer.commit(configs(1, 1, "first"));
+    importer.end();
+    // A daemon makes one pod, of which all others are copies.
+    let daemon = Daemon::start(folder.path(), &bare);
+    daemon.wait_for_rest(1);
+    let first = folder.path().join("state/local/pods/origin-default/app-0-1-0");
+    let record = fs::read_to_string(first.join("pod.json")).unwrap();
+    let shim = Path::new(PROGRAM).with_file_name("launchway-shim");
+    let root = folder.path().join("loop");
+    fs::create_dir_all(root.join("changes")).unwrap();
+    let begin = Instant::now();
+    let mut shims = Vec::new();
+    for number in 0..pods {
+        let dir = write_down(&root, &record, number);
+        let mut command = Command::new(&shim);
+        command.arg("shim").arg(&dir).env_clear().current_dir("/");
+        let log = File::create(dir.join("shim.log")).unwrap();
+        shims.push(command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log).spawn().unwrap());
+    }
+    wait_until("all are ready", || (0..pods).rev().all(|number| dir(&root, number).join("ready").exists()));
+    let took = begin.elapsed();
+    let rate = f64::from(pods) / took.as_secs_f64();
+    println!("the plain loop: {pods} pods in {took:.1?}, {rate:.0} a second");
+    for shim in &mut shims {
+        shim.kill().unwrap();
+    }
+    for shim in &mut shims {
+        shim.wait().unwrap();
+    }
+    rate
+}
+
+fn dir(root: &Path, number: u32) -> PathBuf {
+    root.join(format!("pods/shop/app-{number}-1-0"))
+}
+
+/// The folder of a pod, with its record on disk for good.
+fn write_down(root: &Path, record: &str, number: u32) -> PathBuf {
+    let dir = dir(root, number);
+    fs::create_dir_all(&dir).unwrap();
+    File::create(dir.join("connections")).unwrap();
+    let change = root.join(format!("changes/app-{number}"));
+    let mut record: serde_json::Value = serde_json::from_str(record).unwrap();
+    record["uid"] = format!("loop-{number}").into();
+    record["change"] = change.to_str().unwrap().into();
+    let draft = dir.join(".pod.json.draft");
+    let mut file = File::create(&draft).unwrap();
+    file.write_all(&serde_json::to_vec(&record).unwrap()).unwrap();
+    file.sync_all().unwrap();
+    fs::rename(&draft, dir.join("pod.json")).unwrap();
+    File::open(&dir).unwrap().sync_all().unwrap();
+    dir
+}

@@ -1,0 +1,55 @@
+//! A daemon as its counters and the kernel see it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use crate::support::daemon::{Daemon, wait_until};
+use crate::support::kernel::kernel_says;
+
+/// Kernel ticks of a second of processor time.
+const TICKS: u64 = 100;
+
+impl Daemon {
+    /// A counter of its metrics, as `name{labels}`; zero if it counted nothing.
+    pub(crate) fn counted(&self, counter: &str) -> u64 {
+        let told = self.get("/metrics").unwrap_or_default();
+        let line = told.lines().find_map(|line| line.strip_prefix(counter));
+        line.map_or(0, |value| value.trim().parse::<f64>().unwrap() as u64)
+    }
+
+    /// How many sequences were queued so far.
+    pub(crate) fn queued(&self) -> u64 {
+        self.counted("launchway_runs_started_total{kind=\"sequence\"}")
+    }
+
+    /// How many of them ended well.
+    pub(crate) fn delivered(&self) -> u64 {
+        self.counted("launchway_runs_ended_total{kind=\"sequence\",verdict=\"success\"}")
+    }
+
+    /// The processor time that it took so far.
+    pub(crate) fn processor_time(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.process.id())).unwrap();
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap().split_whitespace().collect();
+        let ticks = |index: usize| fields[index].parse::<u64>().unwrap();
+        Duration::from_millis((ticks(11) + ticks(12)) * 1000 / TICKS)
+    }
+
+    /// A field of its `/proc/<pid>/status`, in KiB.
+    pub(crate) fn memory(&self, field: &str) -> u64 {
+        kernel_says(&self.process.id().to_string(), "status", field)
+    }
+
+    /// How many files it has open, and how many of them are inotify instances.
+    pub(crate) fn open_files(&self) -> (usize, usize) {
+        let files = std::fs::read_dir(format!("/proc/{}/fd", self.process.id())).unwrap();
+        let targets: Vec<_> = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect();
+        let inotify = targets.iter().filter(|target| target.as_path() == Path::new("anon_inode:inotify"));
+        (targets.len(), inotify.count())
+    }
+
+    /// Waits until nothing is under way any more.
+    pub(crate) fn wait_for_rest(&self, deliveries: u64) {
+        wait_until("everything is delivered", || self.delivered() >= deliveries);
+    }
+}

@@ -1,0 +1,127 @@
+//! What is said of revisions, kept as far as nothing has happened since: whoever asks again reads what is new.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, PoisonError};
+
+use tokio::sync::Mutex;
+
+use crate::error::Result;
+use crate::model::ids::{CommitId, RepositoryName, ServiceName, StageName};
+use crate::model::plan::Plan;
+use crate::model::run::Run;
+use crate::model::state::{RevisionResult, RevisionState};
+use crate::report::ledger::Rendering;
+use crate::report::service_report::ServiceReport;
+use crate::report::status::{self, Facts, Overtaken};
+use crate::store::{ReadStore, RunFilter};
+
+/// How many revisions are kept: those that somebody asks for while they are delivered.
+const KEPT: usize = 4;
+
+/// Which revision.
+type Key = (RepositoryName, CommitId);
+
+/// What was said of revisions.
+#[derive(Debug, Default)]
+pub struct Renderings {
+    kept: std::sync::Mutex<VecDeque<(Key, Arc<Mutex<Kept>>)>>,
+}
+
+/// What was said of the services of one revision.
+#[derive(Debug, Default)]
+struct Kept {
+    again: u32,
+    reports: BTreeMap<ServiceName, ServiceReport>,
+    /// What changes whenever a service's runs do.
+    marks: BTreeMap<ServiceName, u64>,
+}
+
+impl Renderings {
+    /// The statuses of a revision as they are now, for whoever knows some contexts.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn render(
+        &self,
+        store: &dyn ReadStore,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        known: &std::collections::BTreeSet<String>,
+    ) -> Result<Rendering> {
+        let number = store.last_event().await?; // before all else: what is read then is at least as new
+        let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
+        let kept = self.of((repository.clone(), commit.clone()));
+        let mut kept = kept.lock().await;
+        let overtaken = match &revision.result {
+            RevisionResult::Planned(plan) => {
+                kept.bring_up_to_date(store, &revision, plan).await?;
+                kept.overtaken(store, plan).await?
+            }
+            RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => Overtaken::new(),
+        };
+        let facts = Facts { revision: &revision, services: &kept.reports, overtaken: &overtaken, known };
+        Ok(Rendering { number, statuses: status::render(&facts) })
+    }
+
+    /// What is kept of a revision; what was asked for longest ago makes room.
+    fn of(&self, key: Key) -> Arc<Mutex<Kept>> {
+        let mut all = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().position(|(of, _)| *of == key).and_then(|index| all.remove(index));
+        let kept = known.map_or_else(Arc::default, |(_, kept)| kept);
+        all.push_back((key, kept.clone()));
+        while all.len() > KEPT {
+            all.pop_front();
+        }
+        kept
+    }
+}
+
+impl Kept {
+    /// Reads what is new since it was brought up to date last.
+    async fn bring_up_to_date(&mut self, store: &dyn ReadStore, revision: &RevisionState, plan: &Plan) -> Result<()> {
+        if self.again != revision.again {
+            *self = Self { again: revision.again, ..Self::default() };
+        }
+        let marks = store.service_marks(&plan.repository, &plan.commit, &plan.id).await?;
+        self.reports.retain(|service, _| marks.contains_key(service));
+        for (service, mark) in &marks {
+            if self.marks.get(service) == Some(mark) && self.reports.contains_key(service) {
+                continue;
+            }
+            let report = read(store, revision, plan, service).await?;
+            self.reports.insert(service.clone(), report);
+        }
+        self.marks = marks;
+        Ok(())
+    }
+
+    /// Where another revision took the place of what has not begun.
+    async fn overtaken(&self, store: &dyn ReadStore, plan: &Plan) -> Result<Overtaken> {
+        let waits = self
+            .reports
+            .iter()
+            .flat_map(|(service, report)| report.waits_in().map(move |stage| (stage.clone(), service.clone())));
+        let waits: Vec<(StageName, ServiceName)> = waits.collect();
+        if waits.is_empty() {
+            return Ok(Overtaken::new());
+        }
+        store.overtaken(&plan.project, &plan.repository, &plan.commit, &waits).await
+    }
+}
+
+async fn read(
+    store: &dyn ReadStore,
+    revision: &RevisionState,
+    plan: &Plan,
+    service: &ServiceName,
+) -> Result<ServiceReport> {
+    let part = store.plan_of(&plan.id, service).await?;
+    let filter = RunFilter {
+        repository: Some(plan.repository.clone()),
+        commit: Some(plan.commit.clone()),
+        service: Some(service.to_string()),
+        ..RunFilter::default()
+    };
+    let runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+    Ok(ServiceReport::of(service, part.as_ref().unwrap_or(plan), revision.again, &runs))
+}
