@@ -11,6 +11,7 @@ mod support {
 }
 
 mod daemon_edges {
+    mod another_life;
     mod at_once;
     mod bad_input;
     mod full_disk;

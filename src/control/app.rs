@@ -27,7 +27,7 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
-use crate::model::ids::RepositoryName;
+use crate::model::ids::{Incarnation, RepositoryName};
 use crate::model::pod::PodPhase;
 use crate::model::run::TaskLimits;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
@@ -200,7 +200,8 @@ fn assemble(
     ids: Arc<dyn Ids>,
 ) -> Result<Parts> {
     let trees = Arc::new(MirrorTrees::default());
-    let runtime = Arc::new(local_runtime(settings, &state, trees.clone(), clock.clone())?);
+    let life = store.incarnation().clone();
+    let runtime = Arc::new(local_runtime(settings, &state, life, trees.clone(), clock.clone())?);
     for repository in &settings.repositories {
         runtime.allow(repository.name.clone(), allowed(repository)?);
     }
@@ -214,6 +215,7 @@ fn assemble(
 fn local_runtime(
     settings: &Settings,
     state: &StateFolder,
+    incarnation: Incarnation,
     trees: Arc<MirrorTrees>,
     clock: Arc<dyn Clock>,
 ) -> Result<LocalRuntime> {
@@ -237,6 +239,7 @@ fn local_runtime(
     let services = Services::open(root.clone(), shims.clone())?;
     LocalRuntime::open(LocalOptions {
         root,
+        incarnation,
         program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
         clock,

@@ -1,18 +1,18 @@
 //! What is said of revisions, kept as far as nothing has happened since: whoever asks again reads what is new.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, PoisonError};
 
 use tokio::sync::Mutex;
 
 use crate::error::Result;
-use crate::model::ids::{CommitId, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceName};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
-use crate::report::status::{self, Facts, Overtaken};
+use crate::report::status::{self, Facts};
 use crate::store::{ReadStore, RunFilter};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered.
@@ -46,20 +46,17 @@ impl Renderings {
         store: &dyn ReadStore,
         repository: &RepositoryName,
         commit: &CommitId,
-        known: &std::collections::BTreeSet<String>,
+        known: &BTreeSet<String>,
     ) -> Result<Rendering> {
         let number = store.last_event().await?; // before all else: what is read then is at least as new
         let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
         let kept = self.of((repository.clone(), commit.clone()));
         let mut kept = kept.lock().await;
-        let overtaken = match &revision.result {
-            RevisionResult::Planned(plan) => {
-                kept.bring_up_to_date(store, &revision, plan).await?;
-                kept.overtaken(store, plan).await?
-            }
-            RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => Overtaken::new(),
-        };
-        let facts = Facts { revision: &revision, services: &kept.reports, overtaken: &overtaken, known };
+        if let RevisionResult::Planned(plan) = &revision.result {
+            kept.bring_up_to_date(store, &revision, plan).await?;
+        }
+        let newer = store.next_planned(repository, commit).await?;
+        let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known };
         Ok(Rendering { number, statuses: status::render(&facts) })
     }
 
@@ -94,19 +91,6 @@ impl Kept {
         self.marks = marks;
         Ok(())
     }
-
-    /// Where another revision took the place of what has not begun.
-    async fn overtaken(&self, store: &dyn ReadStore, plan: &Plan) -> Result<Overtaken> {
-        let waits = self
-            .reports
-            .iter()
-            .flat_map(|(service, report)| report.waits_in().map(move |stage| (stage.clone(), service.clone())));
-        let waits: Vec<(StageName, ServiceName)> = waits.collect();
-        if waits.is_empty() {
-            return Ok(Overtaken::new());
-        }
-        store.overtaken(&plan.project, &plan.repository, &plan.commit, &waits).await
-    }
 }
 
 async fn read(
@@ -122,6 +106,20 @@ async fn read(
         service: Some(service.to_string()),
         ..RunFilter::default()
     };
-    let runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+    let mut runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+    runs.extend(handed_on(store, &runs).await?);
     Ok(ServiceReport::of(service, part.as_ref().unwrap_or(plan), revision.again, &runs))
+}
+
+/// Deployments that these runs waited for and that later runs, of other revisions, have tried again.
+async fn handed_on(store: &dyn ReadStore, runs: &[Run]) -> Result<Vec<Run>> {
+    let known: BTreeSet<&RunId> = runs.iter().map(Run::id).collect();
+    let tasks = runs.iter().filter_map(Run::sequence).flat_map(|run| &run.tasks);
+    let deployments = tasks.flat_map(|task| &task.deployments).filter_map(|deployment| deployment.run.as_ref());
+    let elsewhere: BTreeSet<&RunId> = deployments.filter(|id| !known.contains(id)).collect();
+    let mut found = Vec::new();
+    for id in elsewhere {
+        found.extend(store.run(id).await?.map(|run| run.value));
+    }
+    Ok(found)
 }

@@ -8,6 +8,7 @@ pub mod by_hand;
 pub mod deployment;
 pub mod given_up;
 pub mod holds;
+pub mod leftover;
 pub mod lifecycle;
 pub mod names;
 pub mod records;

@@ -9,9 +9,7 @@ use crate::engine::{self, deployment::apply};
 use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
-};
+use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
 use crate::model::outcome::Verdict;
 use crate::model::plan::Plan;
 use crate::model::run::{Run, RunKind, SequenceRun, TaskLimits};
@@ -57,8 +55,8 @@ pub struct Touched {
     pub ended: Vec<(RunKind, Verdict)>,
     /// Revisions whose statuses may have changed.
     pub reports: BTreeSet<(RepositoryName, CommitId)>,
-    /// Stages in which a sequence run began or ended: older revisions may wait there in vain.
-    pub delivered: BTreeSet<(RepositoryName, StageName)>,
+    /// Repositories of which a revision was planned: older ones may wait for something in vain.
+    pub planned: BTreeSet<RepositoryName>,
 }
 
 /// A transition being worked out.
@@ -347,6 +345,7 @@ impl Outcome {
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
         let Self { mut writes, left, switched, reports } = self;
         let mut touched = Touched { reports, slots: left, services: switched, ..Touched::default() };
+        touched.planned.extend(writes.iter().filter_map(planned));
         let (reads, changed) = records.into_sets();
         for write in changed {
             match &write {
@@ -356,9 +355,6 @@ impl Outcome {
                     // A run changes for the last time when it ends.
                     touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
                     let (repository, commit) = run.value.revision();
-                    if kind == RunKind::Sequence && (run.version == 0 || verdict.is_some()) {
-                        touched.delivered.insert((repository.clone(), run.value.service().stage));
-                    }
                     touched.reports.insert((repository.clone(), commit.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
@@ -369,6 +365,14 @@ impl Outcome {
             writes.push(write);
         }
         (Transaction { reads, writes }, touched)
+    }
+}
+
+/// The repository whose revision has a plan now.
+fn planned(write: &Write) -> Option<RepositoryName> {
+    match write {
+        Write::Revision(state) if matches!(state.result, RevisionResult::Planned(_)) => Some(state.repository.clone()),
+        _ => None,
     }
 }
 

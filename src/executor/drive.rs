@@ -18,7 +18,6 @@ use crate::model::event::Event;
 use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
-use crate::report::status::stage_context;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
 use crate::telemetry::Metrics;
 
@@ -224,12 +223,11 @@ impl Driver {
         Ok(())
     }
 
-    /// Revisions that wait in a stage that another has now taken. Their statuses say so, unless they are only now being
-    /// written: that is why the end of a run asks again.
+    /// Revisions whose statuses say that something is still to come, after a newer one was planned.
     async fn overtaken(&self, touched: &Touched) -> Result<Vec<(RepositoryName, CommitId)>> {
         let mut found = Vec::new();
-        for (repository, stage) in &touched.delivered {
-            let open = self.store.open_statuses(repository, &stage_context(stage)).await?;
+        for repository in &touched.planned {
+            let open = self.store.open_statuses(repository).await?;
             found.extend(open.into_iter().map(|commit| (repository.clone(), commit)));
         }
         Ok(found)

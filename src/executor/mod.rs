@@ -7,6 +7,7 @@
 pub mod admission;
 pub mod applied;
 pub mod drive;
+mod inherited;
 pub mod outbox;
 pub mod pace;
 pub mod perform;

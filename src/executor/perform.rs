@@ -79,12 +79,12 @@ impl Performer {
     /// Ends a pod; one that was asked for and has not been started yet never is.
     async fn stop_pod(&self, run: &RunId, pod: &PodId) -> Result<Vec<Input>> {
         self.runtime.stop_pod(pod).await?;
-        if self.runtime.observe_pod(pod).await?.is_some() {
+        if self.runtime.observe_pod(pod).await?.is_some_and(|seen| !seen.is_stranger()) {
             return Ok(Vec::new());
         }
         let outcome =
             PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message: "never started".to_owned() };
-        let withdraw = Write::Withdraw { run: run.clone(), key: format!("run-pod/{}", pod.name) };
+        let withdraw = Write::Withdraw { run: run.clone(), key: Action::run_pod_key(&pod.name) };
         let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
         Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
     }

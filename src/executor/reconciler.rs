@@ -8,18 +8,19 @@ use std::time::Duration;
 use futures::stream::{self, StreamExt as _};
 use tokio_util::sync::CancellationToken;
 
+use crate::engine::deployment::adoption::{self, Strangers};
 use crate::engine::deployment::machine;
 use crate::engine::deployment::observed::Observed;
-use crate::engine::deployment::serve::{self, Serving};
+use crate::engine::deployment::serve::Serving;
 use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::perform;
 use crate::executor::services::Services;
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
+use crate::executor::{inherited, perform};
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, ProjectName, StageName};
-use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase, ReplicaSet};
+use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, Wanted};
 use crate::model::time::Timestamp;
@@ -36,6 +37,8 @@ const AT_ONCE: usize = 64;
 const SIDE_BY_SIDE: usize = 8;
 /// The longest pause between two tries to start pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How often strangers are judged again that wait for what will be wanted; what wants it does not wait for that.
+const STRANGERS_PAUSE: Duration = Duration::from_secs(30);
 
 /// Brings what is there to what is wanted, and tells runs what became of their pods.
 #[derive(Clone)]
@@ -126,13 +129,7 @@ impl Reconciler {
     /// Works a part of the queue off: those that wait longest first, so that nobody waits for more than what came before.
     pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
         if queue.everything {
-            queue.configs.extend(self.driver.store.config_keys().await?);
-            for namespace in self.runtime.namespaces().await? {
-                let pods = self.runtime.observe(&namespace).await?;
-                let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
-                self.reported().retain(|pod| pod.namespace != namespace || there.contains(pod));
-                queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
-            }
+            self.take_stock(queue).await?;
             queue.everything = false;
         }
         self.reconcile_services(&queue.services).await?;
@@ -154,6 +151,23 @@ impl Reconciler {
             queue.later.extend(again.map(|at| (config, at)));
         }
         Ok(())
+    }
+
+    /// What there is to reconcile at all; what no record names and nobody waits for ends here.
+    async fn take_stock(&self, queue: &mut WorkQueue) -> Result<()> {
+        let configs = self.driver.store.config_keys().await?;
+        let known: BTreeSet<ConfigKey> = configs.iter().cloned().collect();
+        queue.configs.extend(configs);
+        let mut orphans = false;
+        for namespace in self.runtime.namespaces().await? {
+            let pods = self.runtime.observe(&namespace).await?;
+            let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
+            self.reported().retain(|pod| pod.namespace != namespace || there.contains(pod));
+            orphans |= inherited::end_orphans(&*self.driver.store, &*self.runtime, &known, &pods).await?;
+            queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
+        }
+        queue.orphans = orphans.then(|| self.driver.clock.now() + STRANGERS_PAUSE);
+        inherited::tell_of_missing_pods(&self.driver, &*self.runtime).await
     }
 
     /// The services of everything that was announced, or all.
@@ -230,6 +244,9 @@ impl Reconciler {
             self.reported().remove(id);
             return Ok(());
         };
+        if pod.is_stranger() {
+            return inherited::end_runs(&*self.runtime, std::slice::from_ref(&pod)).await;
+        }
         let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { return Ok(()) };
         if self.reported().contains(id) {
             return Ok(());
@@ -246,8 +263,14 @@ impl Reconciler {
     /// Acts on the difference for one deployment config; says when to decide again.
     async fn reconcile_config(&self, state: &ConfigState, pods: &[ObservedPod]) -> Result<Option<Timestamp>> {
         let now = self.driver.clock.now();
-        let observed = Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
-        let serving = serve::decide(&state.wanted, &observed);
+        let of_config = |pod: &&ObservedPod| pod.version().is_some_and(|(owner, _)| owner == &state.key);
+        let mut pods: Vec<ObservedPod> = pods.iter().filter(of_config).cloned().collect();
+        let strangers = self.take_over(state, &mut pods).await?;
+        let observed = Observed::count(&pods, &state.key, state.wanted.min_ready_seconds, now);
+        let serving = match strangers {
+            Strangers::Awaiting => return Ok(Some(now + STRANGERS_PAUSE)),
+            strangers => adoption::decide(state, &pods, strangers, now),
+        };
         let scaled = self.scale(state, &serving, &observed).await;
         let again = match &scaled {
             Ok(again) => {
@@ -256,11 +279,30 @@ impl Reconciler {
             }
             Err(failure) => Some(now + self.remember(&state.key, failure)),
         };
-        self.tell_owner(state, &serving, pods).await?;
+        self.tell_owner(state, &serving, &pods).await?;
         if state.removed && observed.is_gone() {
-            self.forget(&state.key, pods).await?;
+            self.forget(&state.key, &pods).await?;
         }
         Ok(serving.decide_again.into_iter().chain(again).min())
+    }
+
+    /// Takes over what another life of the store has left of a deployment config; says what becomes of the rest.
+    async fn take_over(&self, state: &ConfigState, pods: &mut Vec<ObservedPod>) -> Result<Strangers> {
+        if pods.iter().all(|pod| pod.origin == Origin::Own || !pod.lives()) {
+            return Ok(Strangers::Replaced);
+        }
+        let strangers = inherited::judge(&*self.driver.store, state, pods).await?;
+        if inherited::adopt(&*self.runtime, state, pods, self.driver.clock.now()).await? {
+            let known: BTreeSet<PodId> = pods.drain(..).map(|pod| pod.id).collect();
+            let there = self.runtime.observe_config(&state.destination.namespace, &state.key).await?;
+            pods.extend(there.into_iter().filter(|pod| known.contains(&pod.id)));
+        }
+        let all_adopted = !pods.iter().any(|pod| pod.is_stranger() && pod.lives());
+        Ok(match strangers {
+            // There is nothing to wait with: what is wanted is kept up.
+            Strangers::Awaiting if all_adopted && !state.wanted.targets.is_empty() => Strangers::Replaced,
+            strangers => strangers,
+        })
     }
 
     /// Brings each version to its next count. Those that lose pods come first: others may need their room.
@@ -286,6 +328,9 @@ impl Reconciler {
             Some(Run::Deployment(run)) => {
                 let min_ready_seconds = state.wanted.min_ready_seconds;
                 Ok(ReplicaSet { min_ready_seconds, ..machine::replica_set(&run, replicas) })
+            }
+            _ if version == STRANGER => {
+                Ok(ReplicaSet::strangers(state.key.clone(), state.destination.clone(), replicas))
             }
             _ if replicas == 0 => Ok(ReplicaSet::nothing_of(state.key.clone(), version, state.destination.clone())),
             _ => Err(Failure::stalled(format!("the record of {} version {version} is gone", state.key))),
@@ -333,7 +378,7 @@ impl Reconciler {
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.
     async fn forget(&self, config: &ConfigKey, pods: &[ObservedPod]) -> Result<()> {
-        for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(owner, _)| owner == config)) {
+        for pod in pods {
             self.runtime.remove_pod(&pod.id).await?;
         }
         self.sharing().remove(config);

@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::engine::deployment::traffic;
 use crate::error::Result;
+use crate::executor::inherited;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::Scalar;
@@ -90,7 +91,9 @@ impl Services<'_> {
         }
         for (namespace, names) in wanted {
             for service in self.runtime.services(&namespace).await? {
-                if !names.contains(&service.name) {
+                if !names.contains(&service.name)
+                    && inherited::service_may_go(self.store, self.runtime, &namespace, &service.name).await?
+                {
                     self.runtime.remove_service(&namespace, &service.name).await?;
                 }
             }

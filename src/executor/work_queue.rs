@@ -23,6 +23,8 @@ pub(crate) struct WorkQueue {
     pub(super) pods: BTreeSet<PodId>,
     pub(super) configs: Line,
     pub(super) later: BTreeMap<ConfigKey, Timestamp>,
+    /// When everything is reconciled again, because something is there that no record names.
+    pub(super) orphans: Option<Timestamp>,
 }
 
 /// Which services may have to answer otherwise than they do.
@@ -93,10 +95,13 @@ impl WorkQueue {
 
     /// When something of it comes due by itself.
     pub(crate) fn next_due(&self) -> Option<Timestamp> {
-        self.later.values().min().copied()
+        self.later.values().copied().chain(self.orphans).min()
     }
 
     pub(crate) fn come_due(&mut self, now: Timestamp) {
+        if self.orphans.take_if(|at| *at <= now).is_some() {
+            self.add_everything();
+        }
         self.configs.extend(self.later.extract_if(.., |_, at| *at <= now).map(|(key, _)| key));
     }
 }

@@ -149,11 +149,16 @@ impl Action {
         let pod = |name: &PodName| name.as_str().to_owned();
         match self {
             Action::Prepare { .. } => "prepare".into(),
-            Action::RunPod { pod: asked } => format!("run-pod/{}", pod(&asked.id.name)),
+            Action::RunPod { pod: asked } => Action::run_pod_key(&asked.id.name),
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
         }
+    }
+
+    /// The key of [`Action::RunPod`].
+    pub fn run_pod_key(pod: &PodName) -> String {
+        format!("run-pod/{pod}")
     }
 
     /// Who performs it.

@@ -89,6 +89,11 @@ name!(
     /// A stored hold.
     HoldId
 );
+name!(
+    /// One life of the store: another when it is made anew, and another when a copy takes its place. What outlives the
+    /// store carries it, so that nothing of one life is taken for something of the next.
+    Incarnation
+);
 
 impl CommitId {
     /// The first seven digits, as `git log --oneline` shows them.

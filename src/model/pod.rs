@@ -10,7 +10,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::ids::{CommitId, ConfigKey, Destination, Namespace, PodName, RepositoryName, RunId};
+use super::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, PodName, RepositoryName, RunId};
 use super::object::Object;
 use super::outcome::PodOutcome;
 use super::time::Timestamp;
@@ -469,6 +469,8 @@ pub struct ReplicaSet {
     pub template: PodTemplate,
     /// What was declared, of which `template` is a view.
     pub object: Option<Arc<Object>>,
+    /// Of the template as it was declared.
+    pub digest: Digest,
     /// The repository that `git:` images are read from.
     pub repository: RepositoryName,
     /// The revision that asked for it.
@@ -479,7 +481,15 @@ pub struct ReplicaSet {
     pub min_ready_seconds: u32,
 }
 
+/// The version of pods that another life of the store has left, and that run nothing which this one knows.
+pub const STRANGER: u32 = 0;
+
 impl ReplicaSet {
+    /// At most so many of the pods that another life of the store has left.
+    pub fn strangers(config: ConfigKey, destination: Destination, replicas: u32) -> Self {
+        Self { replicas, ..Self::nothing_of(config, STRANGER, destination) }
+    }
+
     /// No pods of a version of which nothing else is known.
     pub fn nothing_of(config: ConfigKey, version: u32, destination: Destination) -> Self {
         Self {
@@ -488,6 +498,7 @@ impl ReplicaSet {
             destination,
             template: PodTemplate::default(),
             object: None,
+            digest: Digest::new(""),
             repository: RepositoryName::new(""),
             commit: CommitId::new(""),
             replicas: 0,
@@ -500,12 +511,20 @@ impl ReplicaSet {
         self.object.as_ref()?.content.pointer("/spec/template")
     }
 
-    /// Pod number `number` of it: `<config>-<version>-<number>`.
+    /// The name of pod number `number`: `<config>-<version>-<number>`.
+    pub fn pod_name(&self, number: u32) -> PodName {
+        PodName::new(format!("{}-{}-{number}", self.config.name, self.version))
+    }
+
+    /// Pod number `number` of it.
     pub fn pod(&self, number: u32) -> Pod {
-        let name = PodName::new(format!("{}-{}-{number}", self.config.name, self.version));
         Pod {
-            id: PodId { namespace: self.destination.namespace.clone(), name },
-            owner: PodOwner::Version { config: self.config.clone(), version: self.version },
+            id: PodId { namespace: self.destination.namespace.clone(), name: self.pod_name(number) },
+            owner: PodOwner::Version {
+                config: self.config.clone(),
+                version: self.version,
+                template: self.digest.clone(),
+            },
             template: self.template.clone(),
             repository: self.repository.clone(),
             commit: self.commit.clone(),
@@ -539,6 +558,8 @@ pub enum PodOwner {
         config: ConfigKey,
         /// The version.
         version: u32,
+        /// Of the template as it was declared.
+        template: Digest,
     },
     /// A run-once pod of a run: a lifecycle hook or a task.
     Run {
@@ -549,6 +570,19 @@ pub enum PodOwner {
     },
 }
 
+/// Which life of the store a pod comes from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Origin {
+    /// It was started in this one.
+    #[default]
+    Own,
+    /// It was started in another one, and runs what a version of this one is to run.
+    Adopted,
+    /// It was started in another one, and nobody in this one asked for it.
+    Stranger,
+}
+
 /// What a runtime sees of a pod.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ObservedPod {
@@ -556,6 +590,8 @@ pub struct ObservedPod {
     pub id: PodId,
     /// Whose it is.
     pub owner: PodOwner,
+    /// Which life of the store it comes from.
+    pub origin: Origin,
     /// Its labels, which services select by.
     pub labels: BTreeMap<String, String>,
     /// Where it is in its life.
@@ -571,12 +607,24 @@ pub struct ObservedPod {
 }
 
 impl ObservedPod {
-    /// The deployment config and the version that it is one of the pods of.
+    /// The deployment config and the version that it is one of the pods of; [`STRANGER`] if it is of none that this life
+    /// of the store knows.
     pub fn version(&self) -> Option<(&ConfigKey, u32)> {
         match &self.owner {
-            PodOwner::Version { config, version } => Some((config, *version)),
+            PodOwner::Version { config, .. } if self.is_stranger() => Some((config, STRANGER)),
+            PodOwner::Version { config, version, .. } => Some((config, *version)),
             PodOwner::Run { .. } => None,
         }
+    }
+
+    /// Whether another life of the store started it and this one has not adopted it.
+    pub fn is_stranger(&self) -> bool {
+        self.origin == Origin::Stranger
+    }
+
+    /// Whether anything of it still runs.
+    pub fn runs(&self) -> bool {
+        !matches!(self.phase, PodPhase::Ended { .. })
     }
 
     /// When it counts as available; never while it is not ready.

@@ -11,6 +11,7 @@ use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, Repo
 use super::object::Object;
 use super::outcome::{PodOutcome, Verdict};
 use super::plan::Change;
+use super::pod::PodId;
 use super::project::Procedure;
 use super::state::Progress;
 use super::time::Timestamp;
@@ -127,6 +128,14 @@ impl Run {
         }
     }
 
+    /// It, if it is a sequence's.
+    pub fn sequence(&self) -> Option<&SequenceRun> {
+        match self {
+            Run::Sequence(run) => Some(run),
+            Run::Deployment(_) => None,
+        }
+    }
+
     /// Whether nothing will happen to it any more.
     pub fn is_ended(&self) -> bool {
         self.ended_at().is_some()
@@ -146,6 +155,22 @@ impl Run {
             Run::Sequence(run) => run.created_at,
             Run::Deployment(run) => run.created_at,
         }
+    }
+
+    /// The run-once pod whose end it waits for.
+    pub fn awaited_pod(&self) -> Option<PodId> {
+        let (destination, name, outcome) = match self {
+            Run::Sequence(run) => {
+                let last = run.tasks.iter().rev().find_map(|task| task.tries.last())?;
+                (&run.destination, &last.pod, &last.outcome)
+            }
+            Run::Deployment(run) => {
+                let last = run.hooks.last()?;
+                (&run.destination, &last.pod, &last.outcome)
+            }
+        };
+        let awaited = outcome.is_none() && !self.is_ended();
+        awaited.then(|| PodId { namespace: destination.namespace.clone(), name: name.clone() })
     }
 
     /// The service it belongs to.
@@ -433,6 +458,8 @@ pub enum DeploymentStep {
 pub struct HookRecord {
     /// Which hook.
     pub point: HookPoint,
+    /// The sequence run that it was run for: each attempt at a deployment is another one's.
+    pub by: RunId,
     /// Its pod.
     pub pod: PodName,
     /// When it was asked for.

@@ -56,6 +56,16 @@ impl<'a> Delivery<'a> {
         self.plan.stage(stage)?.service(service)
     }
 
+    /// Whether anything of it goes on.
+    pub(super) fn goes_on(&self) -> bool {
+        self.sequences.values().any(|(run, _)| run.ended_at.is_none())
+    }
+
+    /// The stages in which anything ran.
+    pub(super) fn stages(&self) -> impl Iterator<Item = &'a StageName> {
+        self.sequences.keys().map(|(stage, _)| *stage)
+    }
+
     /// The stages before one in which a service is delivered first, nearest first.
     pub(super) fn before(&self, stage: &StageName, service: &ServiceName) -> Vec<&'a StageName> {
         let mut found: Vec<&StageName> = Vec::new();

@@ -1,8 +1,8 @@
 //! What a revision's statuses say of one service. It follows from the plan's part about the service and from its runs
 //! alone, so that whatever happens to one service changes what is said of no other.
 
-use crate::model::ids::{ServiceName, StageName};
-use crate::model::plan::{Decision, Plan, PlanSummary, StagePlan};
+use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
+use crate::model::plan::{Plan, PlanSummary, StagePlan, StageStart};
 use crate::model::run::Run;
 use crate::plan::summary::summary;
 use crate::report::delivery::Delivery;
@@ -16,8 +16,10 @@ pub struct ServiceReport {
     pub(super) service: ServiceName,
     /// What the plan says of it, in a few numbers.
     pub(super) summary: PlanSummary,
-    /// In the order of the plan's stages.
+    /// In the order of the plan's stages, and then those in which it had a run before the plan was made again.
     pub(super) stages: Vec<StageReport>,
+    /// Whether a run of it is open.
+    pub(super) goes_on: bool,
 }
 
 /// The same in one stage.
@@ -32,8 +34,6 @@ pub(super) struct StageReport {
     pub(super) unreached: Option<Line>,
     /// How often its delivery was attempted, here and in the stages before.
     pub(super) attempt: u32,
-    /// Whether it is to do something here and has not begun.
-    pub(super) waits: bool,
 }
 
 impl ServiceReport {
@@ -41,13 +41,10 @@ impl ServiceReport {
     /// service's runs on the revision.
     pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run]) -> Self {
         let delivery = Delivery::of(plan, again, runs);
-        let stages = plan.stages.iter().map(|stage| stage_report(&delivery, stage, service)).collect();
-        Self { service: service.clone(), summary: summary(plan), stages }
-    }
-
-    /// The stages in which it is to do something and has not begun: another revision may have taken its place there.
-    pub fn waits_in(&self) -> impl Iterator<Item = &StageName> {
-        self.stages.iter().filter(|report| report.waits).map(|report| &report.stage)
+        let gone = delivery.stages().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
+        let stages = plan.stages.iter().cloned().chain(gone);
+        let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();
+        Self { service: service.clone(), summary: summary(plan), stages, goes_on: delivery.goes_on() }
     }
 
     pub(super) fn in_stage(&self, stage: &StageName) -> Option<&StageReport> {
@@ -57,13 +54,22 @@ impl ServiceReport {
 
 fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> StageReport {
     let run = delivery.newest(&stage.stage, name);
-    let acts = stage.service(name).is_some_and(|part| part.changes.iter().any(|it| it.decision != Decision::None));
     StageReport {
         stage: stage.stage.clone(),
         line: service::line(delivery, stage, name),
         steps: run.map(|run| step::lines(run, delivery)).unwrap_or_default(),
         unreached: run.map(|run| step::not_reached(run, delivery)),
         attempt: delivery.attempt(&stage.stage, name),
-        waits: acts && run.is_none(),
+    }
+}
+
+/// A stage that the plan no longer lists.
+fn gone_stage(stage: &StageName) -> StagePlan {
+    StagePlan {
+        stage: stage.clone(),
+        destination: Destination::local(Namespace::new("")),
+        start: StageStart::ByHand,
+        sequence: None,
+        services: Vec::new(),
     }
 }

@@ -16,9 +16,6 @@ use crate::report::{plan_line, service};
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
 const DETAILS: usize = 20;
 
-/// Where a newer revision was delivered in the place of one that had not started.
-pub type Overtaken = BTreeMap<(StageName, ServiceName), CommitId>;
-
 /// Everything that the statuses of a revision follow from.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts<'a> {
@@ -26,8 +23,8 @@ pub struct Facts<'a> {
     pub revision: &'a RevisionState,
     /// What is said of each service that its plan names or that had a run on it, by name.
     pub services: &'a BTreeMap<ServiceName, ServiceReport>,
-    /// Of what they wait in, where they will never start.
-    pub overtaken: &'a Overtaken,
+    /// The first revision after it that has a plan: what has not started by then never will.
+    pub newer: Option<&'a CommitId>,
     /// The contexts that readers know. They are brought up to date, whatever else is left out.
     pub known: &'a BTreeSet<String>,
 }
@@ -52,27 +49,38 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
     };
     let mut statuses = first(plan_line::planned(revision, &summary));
     let mut details = Vec::new();
-    for stage in &plan.stages {
-        let here = services.values().filter_map(|report| Some((&report.service, report.in_stage(&stage.stage)?)));
-        let here: Vec<(&ServiceName, &StageReport)> = here.collect();
+    let planned = plan.stages.iter().map(|stage| stage.stage.clone());
+    for stage in planned.chain(facts.gone_stages(plan)) {
+        let here = services.values().filter_map(|report| Some((report, report.in_stage(&stage)?)));
+        let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
         let attempt = revision.again + here.iter().map(|(_, report)| report.attempt - revision.again).sum::<u32>();
-        let lines = here.iter().filter_map(|(name, report)| Some((*name, facts.line(name, report)?)));
+        let lines = here.iter().filter_map(|(service, report)| Some((&service.service, facts.line(service, report)?)));
         let lines: Vec<(&ServiceName, Line)> = lines.collect();
-        statuses.push(status(revision, stage_context(&stage.stage), service::stage_line(attempt, &lines)));
-        facts.add_details(&stage.stage, lines, &mut details);
+        statuses.push(status(revision, stage_context(&stage), service::stage_line(attempt, &lines)));
+        facts.add_details(&stage, lines, &mut details);
     }
     statuses.extend(chosen(facts, plan, summary.details, details));
     statuses
 }
 
 impl Facts<'_> {
-    fn line(&self, service: &ServiceName, report: &StageReport) -> Option<Line> {
+    /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
+    /// may still get there.
+    fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {
         let line = report.line.clone()?;
-        if self.overtaken.is_empty() {
-            return Some(line);
-        }
-        let newer = self.overtaken.get(&(report.stage.clone(), service.clone()));
-        Some(newer.map_or_else(|| line.clone(), |newer| service::overtaken(line.clone(), newer)))
+        Some(match self.newer.filter(|_| !service.goes_on) {
+            Some(newer) => service::overtaken(line, newer),
+            None => line,
+        })
+    }
+
+    /// Stages of which something was said, or in which something ran, before the plan was made again without them.
+    fn gone_stages(&self, plan: &Plan) -> BTreeSet<StageName> {
+        let said = below(self.known, "launchway").filter_map(|context| context.split('/').next());
+        let mut names: BTreeSet<StageName> = said.filter(|name| *name != "plan").map(StageName::new).collect();
+        names.extend(self.services.values().flat_map(|report| &report.stages).map(|report| report.stage.clone()));
+        names.retain(|name| plan.stage(name).is_none());
+        names
     }
 
     /// What stands below a stage: its services with their steps, and what readers know beside them.

@@ -47,15 +47,18 @@ fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
     Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
 }
 
-/// Each hook of a deployment once: its newest try.
+/// Each hook that a run had a deployment run, once: its newest try.
 fn hooks(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, Line)> {
     let mut newest: Vec<&HookRecord> = Vec::new();
-    for hook in &deployment.hooks {
+    for hook in deployment.hooks.iter().filter(|hook| hook.by == run.id) {
         newest.retain(|earlier| earlier.point != hook.point);
         newest.push(hook);
     }
     let prefix = prefix(deployment, run, delivery);
-    newest.into_iter().map(|hook| (format!("{prefix}{}", hook.point.as_str()), hook_line(deployment, hook))).collect()
+    newest
+        .into_iter()
+        .map(|hook| (format!("{prefix}{}", hook.point.as_str()), hook_line(deployment, run, hook)))
+        .collect()
 }
 
 /// `<config>.` where the service has several deployment configs. What the revision declares decides, not what a run does,
@@ -69,21 +72,22 @@ fn prefix(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>
     if several { format!("{}.", deployment.config.name) } else { String::new() }
 }
 
-fn hook_line(run: &DeploymentRun, hook: &HookRecord) -> Line {
+fn hook_line(run: &DeploymentRun, by: &SequenceRun, hook: &HookRecord) -> Line {
+    let over = run.ended_at.is_some() || run.parent != by.id;
     let policy = run.spec.strategy.hook(hook.point).map(|hook| hook.failure_policy);
     let (state, description) = match (&hook.outcome, hook.ended_at) {
-        (None, _) | (_, None) if run.ended_at.is_none() => (StatusState::Running, "running".into()),
+        (None, _) | (_, None) if !over => (StatusState::Running, "running".into()),
         (None, _) | (_, None) => (StatusState::Error, "its end was not seen".into()),
         (Some(outcome), Some(ended)) => {
             let told = describe(outcome, ended.since(hook.started_at));
-            match (outcome, stopped(run, hook.point), policy) {
+            match (outcome, stopped(run, by, hook.point), policy) {
                 (PodOutcome::Succeeded, _, _) => (StatusState::Success, told),
                 (PodOutcome::Failed { reason: FailureReason::Cancelled, .. }, Some(by), _) => {
                     (StatusState::Cancelled, by.to_owned())
                 }
                 (_, Some(by), _) => (StatusState::Cancelled, format!("{by}; {told}")),
                 (_, None, Some(FailurePolicy::Ignore)) => (StatusState::Success, format!("ignored: {told}")),
-                (_, None, Some(FailurePolicy::Retry)) if run.ended_at.is_none() => {
+                (_, None, Some(FailurePolicy::Retry)) if !over => {
                     (StatusState::Running, format!("tries again: {told}"))
                 }
                 _ => (StatusState::Failure, told),
@@ -94,7 +98,10 @@ fn hook_line(run: &DeploymentRun, hook: &HookRecord) -> Line {
 }
 
 /// Why a hook was stopped, or not tried again: somebody or a newer revision ended the deployment while it was there.
-fn stopped(run: &DeploymentRun, point: HookPoint) -> Option<&str> {
+fn stopped<'a>(run: &'a DeploymentRun, by: &'a SequenceRun, point: HookPoint) -> Option<&'a str> {
+    if run.parent != by.id {
+        return stopped_earlier(run, by);
+    }
     let failure = run.failure.as_ref()?;
     let at = match point {
         HookPoint::Pre => DeploymentStep::Pre,
@@ -103,4 +110,12 @@ fn stopped(run: &DeploymentRun, point: HookPoint) -> Option<&str> {
     };
     let by_somebody = matches!(failure.verdict, Verdict::Cancelled | Verdict::Superseded);
     (by_somebody && failure.step == at).then_some(failure.message.as_str())
+}
+
+/// The same of an earlier attempt: the run that waited for it knows how it ended.
+fn stopped_earlier<'a>(run: &DeploymentRun, by: &'a SequenceRun) -> Option<&'a str> {
+    let mut deployments = by.tasks.iter().flat_map(|task| &task.deployments);
+    let ended = deployments.find(|deployment| deployment.run.as_ref() == Some(&run.id))?;
+    let by_somebody = matches!(ended.verdict, Some(Verdict::Cancelled | Verdict::Superseded));
+    by_somebody.then_some(ended.message.as_str())
 }

@@ -24,7 +24,7 @@ use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::state::Backend;
 use crate::model::time::Timestamp;
 
-/// Where pods live.
+/// Where pods live. A runtime is opened for one life of the store: what another one has started is a stranger to it.
 #[async_trait]
 pub trait Runtime: Send + Sync {
     /// Makes the images of a pod runnable: installed, verified, built. Fails as `Waiting` while that is under way
@@ -41,8 +41,13 @@ pub trait Runtime: Send + Sync {
     async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>>;
 
     /// Starts a run-once pod, unless one of that name is or was there. `objects` holds the ConfigMaps, Secrets and claims
-    /// that its template refers to and that exist; it fails as `Waiting` while one is missing that it needs.
+    /// that its template refers to and that exist; it fails as `Waiting` while one is missing that it needs. Run-once pods
+    /// that another life of the store has left in its namespace end first, and one of its name is forgotten: nothing
+    /// that they did is an answer to this life. It fails as `Waiting` until they have.
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()>;
+
+    /// Makes a stranger that serves one of the pods of a version; it runs on as it is.
+    async fn adopt(&self, pod: &PodId, version: u32) -> Result<()>;
 
     /// Asks a pod to end: it leaves its services, `preStop` runs, then SIGTERM, and SIGKILL after its grace period.
     /// Nothing happens if it is unknown or ended.

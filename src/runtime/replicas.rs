@@ -4,9 +4,9 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use crate::model::ids::ConfigKey;
+use crate::model::ids::{ConfigKey, PodName};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, PodId, PodPhase, ReplicaSet};
+use crate::model::pod::{ObservedPod, PodId, PodPhase, ReplicaSet, STRANGER};
 use crate::model::time::Timestamp;
 
 /// How many ended pods of a deployment config are kept, for their logs.
@@ -44,7 +44,9 @@ pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice 
     });
     let ended: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| has_failed(pod)).collect();
     let surplus = living.get(set.replicas as usize..).unwrap_or_default();
-    let lacking = (set.replicas as usize).saturating_sub(living.len());
+    // What another life of the store has left can only become fewer: nobody knows what it was made of.
+    let wanted = if set.version == STRANGER { 0 } else { set.replicas as usize };
+    let lacking = wanted.saturating_sub(living.len());
     let due = next_start(&ended);
     let (how_many, again) = match lacking {
         0 => (0, None),
@@ -52,7 +54,7 @@ pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice 
         lacking => (lacking.min(STARTS_AT_ONCE), (lacking > STARTS_AT_ONCE).then_some(now)),
     };
     Choice {
-        start: free_numbers(pods.iter().filter(of_version), how_many),
+        start: free_numbers(set, pods, how_many),
         stop: surplus.iter().map(|pod| pod.id.clone()).collect(),
         remove: forgotten(&set.config, pods, &ended),
         again,
@@ -87,10 +89,13 @@ fn predecessor<'a>(pod: &ObservedPod, ended: &[&'a ObservedPod]) -> Option<&'a O
     ended.iter().copied().filter(|other| before(&other)).max_by_key(|other| ended_at(other))
 }
 
-/// The lowest numbers that no pod of the version has, ended ones included: a name is free once it is forgotten.
-fn free_numbers<'a>(pods: impl Iterator<Item = &'a ObservedPod>, how_many: usize) -> Vec<u32> {
-    let taken: BTreeSet<u32> = pods.map(ObservedPod::number).collect();
-    (0..).filter(|number| !taken.contains(number)).take(how_many).collect()
+/// The lowest numbers whose names no pod has, whoever started it, ended ones included: a name is free once it is forgotten.
+fn free_numbers(set: &ReplicaSet, pods: &[ObservedPod], how_many: usize) -> Vec<u32> {
+    if how_many == 0 {
+        return Vec::new();
+    }
+    let taken: BTreeSet<&PodName> = pods.iter().map(|pod| &pod.id.name).collect();
+    (0..).filter(|number| !taken.contains(&set.pod_name(*number))).take(how_many).collect()
 }
 
 /// All ended pods of a deployment config but the youngest few, and the one that tells how long the last pause was.

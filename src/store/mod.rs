@@ -18,7 +18,8 @@ use crate::model::commit_status::Posted;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -228,17 +229,10 @@ pub trait ReadStore: Send + Sync {
         writer: &WriterName,
         commit: &CommitId,
     ) -> Result<Vec<Posted>, Failure>;
-    /// The commits on which a context is pending or running for some writer.
-    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>, Failure>;
-    /// Of services in stages, those that had a sequence run on a newer revision of the repository than this one, each
-    /// with the first such revision.
-    async fn overtaken(
-        &self,
-        project: &ProjectName,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        services: &[(StageName, ServiceName)],
-    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>, Failure>;
+    /// The commits on which something is pending or running for some writer.
+    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>, Failure>;
+    /// The first revision after this one that has a plan.
+    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
     /// The number of the newest event. Whatever is read after it is at least as new.
@@ -252,6 +246,9 @@ pub trait ReadStore: Send + Sync {
 /// What the daemon reads and writes.
 #[async_trait]
 pub trait Store: ReadStore {
+    /// Which life of the store this is. A new one begins when it is made anew and when a copy takes its place; every
+    /// repository is then to be read anew: none has a head that was seen.
+    fn incarnation(&self) -> &Incarnation;
     /// Makes a change durable; it is on disk when this returns.
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError>;
     /// Takes rows of a lane that are due, longest first, at most `limit` and one of each run: nobody is given a row, or

@@ -12,7 +12,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -65,6 +66,10 @@ impl<G> std::fmt::Debug for GuardedStore<G> {
 
 #[async_trait]
 impl<G: Guard> Store for GuardedStore<G> {
+    fn incarnation(&self) -> &Incarnation {
+        self.store.incarnation()
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         self.guard.commit(&*self.store, transaction).await
     }
@@ -267,20 +272,14 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.posted(repository, writer, commit).await
     }
 
-    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>> {
+    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
         self.guard.pass().await?;
-        self.store.open_statuses(repository, context).await
+        self.store.open_statuses(repository).await
     }
 
-    async fn overtaken(
-        &self,
-        project: &ProjectName,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        services: &[(StageName, ServiceName)],
-    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
+    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
         self.guard.pass().await?;
-        self.store.overtaken(project, repository, commit, services).await
+        self.store.next_planned(repository, commit).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {

@@ -9,9 +9,9 @@ use tokio::sync::broadcast;
 
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
-use crate::model::ids::Namespace;
+use crate::model::ids::{Incarnation, Namespace};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
+use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::{
     ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
@@ -53,16 +53,21 @@ impl Behaviour {
 }
 
 /// A runtime that pretends.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct PretendedRuntime {
     clock: Arc<dyn Clock>,
-    state: Mutex<State>,
+    /// The life of the store that asks; without one, whoever looks on sees what the newest one does.
+    life: Option<Incarnation>,
+    state: Arc<Mutex<State>>,
     changes: broadcast::Sender<RuntimeChange>,
 }
 
 #[derive(Debug, Default)]
 struct State {
     pods: BTreeMap<PodId, (Pod, ObservedPod)>,
+    newest_life: Option<Incarnation>,
+    /// The life of the store that a pod was started in, and the one that it was adopted in.
+    lives: BTreeMap<PodId, (Option<Incarnation>, Option<Incarnation>)>,
     services: BTreeMap<(Namespace, String), ServiceSpec>,
     behaviours: Vec<(String, Behaviour)>,
     unprepared: BTreeSet<String>,
@@ -73,7 +78,13 @@ struct State {
 impl PretendedRuntime {
     /// A runtime without pods.
     pub fn new(clock: Arc<dyn Clock>) -> Self {
-        Self { clock, state: Mutex::default(), changes: broadcast::channel(1024).0 }
+        Self { clock, life: None, state: Arc::default(), changes: broadcast::channel(1024).0 }
+    }
+
+    /// The same pods, as a life of the store sees them.
+    pub fn opened_for(&self, life: &Incarnation) -> Self {
+        self.state().newest_life = Some(life.clone());
+        Self { life: Some(life.clone()), ..self.clone() }
     }
 
     /// From now on, pods whose name, alone or after `<namespace>/`, begins with `prefix` behave so; of several that fit,
@@ -116,7 +127,7 @@ impl PretendedRuntime {
 
     /// All pods that are known, sorted by name, ended ones included.
     pub fn pods(&self) -> Vec<ObservedPod> {
-        self.state().pods.values().map(|(_, seen)| seen.clone()).collect()
+        self.templates().into_iter().map(|(_, seen)| seen).collect()
     }
 
     /// A pod dies as when the machine or its supervisor does.
@@ -155,7 +166,23 @@ impl PretendedRuntime {
 
     /// The pods that are known with what they were started as, sorted by name, ended ones included.
     pub fn templates(&self) -> Vec<(Pod, ObservedPod)> {
-        self.state().pods.values().cloned().collect()
+        let state = self.state();
+        let seen = |(pod, seen): &(Pod, ObservedPod)| (pod.clone(), state.seen_by(self.life.as_ref(), seen));
+        state.pods.values().map(seen).collect()
+    }
+
+    /// What another life of the store has left to run once makes room for one of this life.
+    async fn end_strange_runs(&self, pod: &PodId) -> Result<()> {
+        let strange = |seen: &ObservedPod| seen.is_stranger() && matches!(seen.owner, PodOwner::Run { .. });
+        let left: Vec<ObservedPod> = self.observe(&pod.namespace).await?.into_iter().filter(strange).collect();
+        for stranger in left.iter().filter(|stranger| stranger.runs()) {
+            self.stop_pod(&stranger.id).await?;
+        }
+        match left.iter().find(|stranger| stranger.runs()) {
+            Some(stranger) => Err(Failure::waiting(format!("`{}` is ending", stranger.id))),
+            None if left.iter().any(|stranger| &stranger.id == pod) => self.remove_pod(pod).await,
+            None => Ok(()),
+        }
     }
 
     /// Whatever hangs or lingers comes to its end: it becomes ready, succeeds, or is gone.
@@ -185,6 +212,17 @@ impl PretendedRuntime {
 }
 
 impl State {
+    /// A pod as a life of the store sees it.
+    fn seen_by(&self, life: Option<&Incarnation>, pod: &ObservedPod) -> ObservedPod {
+        let life = life.or(self.newest_life.as_ref());
+        let origin = match self.lives.get(&pod.id) {
+            Some((started, _)) if started.as_ref() == life => Origin::Own,
+            Some((_, adopted)) if adopted.is_some() && adopted.as_ref() == life => Origin::Adopted,
+            _ => Origin::Stranger,
+        };
+        ObservedPod { origin, ..pod.clone() }
+    }
+
     fn behaviour(&self, pod: &PodId) -> Behaviour {
         let full = pod.to_string();
         let fits = |(prefix, _): &&(String, Behaviour)| {
@@ -223,6 +261,9 @@ impl Runtime for PretendedRuntime {
     }
 
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
+        if matches!(pod.owner, PodOwner::Run { .. }) {
+            self.end_strange_runs(&pod.id).await?;
+        }
         let now = self.clock.now();
         let mut state = self.state();
         if state.pods.contains_key(&pod.id) {
@@ -244,6 +285,7 @@ impl Runtime for PretendedRuntime {
         let seen = ObservedPod {
             id: pod.id.clone(),
             owner: pod.owner.clone(),
+            origin: Origin::Own,
             labels: pod.template.metadata.labels.clone(),
             restarts: 0,
             message: String::new(),
@@ -252,9 +294,24 @@ impl Runtime for PretendedRuntime {
             phase,
         };
         state.deeds.push(Deed::Started(pod.id.clone()));
+        state.lives.insert(pod.id.clone(), (self.life.clone(), None));
         state.pods.insert(pod.id.clone(), (pod.clone(), seen));
         drop(state);
         self.announce(RuntimeChange::Pod(pod.id.clone(), pod.owner.clone()));
+        Ok(())
+    }
+
+    async fn adopt(&self, pod: &PodId, version: u32) -> Result<()> {
+        let mut state = self.state();
+        let Some((_, adopted)) = state.lives.get_mut(pod) else { return Ok(()) };
+        adopted.clone_from(&self.life);
+        let Some((_, seen)) = state.pods.get_mut(pod) else { return Ok(()) };
+        if let PodOwner::Version { version: of, .. } = &mut seen.owner {
+            *of = version;
+        }
+        let owner = seen.owner.clone();
+        drop(state);
+        self.announce(RuntimeChange::Pod(pod.clone(), owner));
         Ok(())
     }
 
@@ -281,6 +338,7 @@ impl Runtime for PretendedRuntime {
         let mut state = self.state();
         if matches!(state.pods.get(pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. })) {
             state.pods.remove(pod);
+            state.lives.remove(pod);
         }
         Ok(())
     }
@@ -288,7 +346,7 @@ impl Runtime for PretendedRuntime {
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
         let state = self.state();
         let here = state.pods.values().filter(|(_, seen)| &seen.id.namespace == namespace);
-        Ok(here.map(|(_, seen)| seen.clone()).collect())
+        Ok(here.map(|(_, seen)| state.seen_by(self.life.as_ref(), seen)).collect())
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {

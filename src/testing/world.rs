@@ -136,6 +136,7 @@ impl World {
     /// A daemon over any store.
     pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
         let Surroundings { clock, runtime, ids, recorded, .. } = surroundings.clone();
+        let runtime = Arc::new(runtime.opened_for(store.incarnation()));
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);

@@ -17,7 +17,7 @@ use crate::support::daemon::{World, config, eventually, hook, send, sleeper};
 
 /// What served must answer again long before any progress timeout; machines that run tests are busy.
 const SECONDS: Duration = Duration::from_secs(30);
-const SERVICE: &str = "\
+pub(super) const SERVICE: &str = "\
 apiVersion: v1
 kind: Service
 metadata: {name: web}
@@ -160,7 +160,7 @@ fn after_a_reboot_what_served_serves_again_without_network_and_hooks() {
 }
 
 /// A server that is ready once the file `go` is there; it serves a folder with a file that names its version.
-fn careful_server(world: &World, strategy: &str, version: &str) -> String {
+pub(super) fn careful_server(world: &World, strategy: &str, version: &str) -> String {
     let (folder, go) = (world.git.path(version), world.git.path("go"));
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("version"), version).unwrap();
@@ -242,7 +242,7 @@ fn pretend_earlier_boot(status: &Path) {
 }
 
 /// Where the service `web` listens.
-fn service_address(world: &World) -> String {
+pub(super) fn service_address(world: &World) -> String {
     let mut found = None;
     let known = std::cell::RefCell::new(&mut found);
     eventually("a service", || {
@@ -260,7 +260,7 @@ fn answers(address: &str) -> bool {
 }
 
 /// Whether a careful server of this version answers.
-fn says(address: &str, version: &str) -> bool {
+pub(super) fn says(address: &str, version: &str) -> bool {
     asked(address, "/version").is_some_and(|answer| answer.ends_with(version))
 }
 

@@ -2,6 +2,7 @@
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a failing test panics")]
 
+mod another_life;
 mod crash;
 mod ending;
 mod kernel;

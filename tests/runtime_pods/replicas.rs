@@ -18,6 +18,7 @@ fn set(spec: Value, replicas: u32) -> ReplicaSet {
         destination: Destination::local(pod.id.namespace),
         template: pod.template,
         object: None,
+        digest: "t".into(),
         repository: pod.repository,
         commit: pod.commit,
         replicas,

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use launchway::clock::SystemClock;
 use launchway::error::{Failure, Result};
-use launchway::model::ids::{Namespace, RepositoryName};
+use launchway::model::ids::{Incarnation, Namespace, RepositoryName};
 use launchway::model::object::ObjectKey;
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, SecurityContext};
@@ -78,6 +78,8 @@ pub(crate) struct World {
     folder: TempDir,
     pub(crate) services: Arc<Services>,
     runtime: Option<LocalRuntime>,
+    /// Which life of the store asks for pods.
+    pub(crate) life: Incarnation,
 }
 
 pub(crate) fn allow_all() -> Allow {
@@ -86,7 +88,12 @@ pub(crate) fn allow_all() -> Allow {
 
 impl World {
     pub(crate) fn new() -> Self {
-        let mut world = Self { folder: tempfile::tempdir().unwrap(), services: Arc::default(), runtime: None };
+        let mut world = Self {
+            folder: tempfile::tempdir().unwrap(),
+            services: Arc::default(),
+            runtime: None,
+            life: "first".into(),
+        };
         world.restart();
         world
     }
@@ -97,6 +104,7 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
+            incarnation: self.life.clone(),
             program: Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim")))),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             clock: Arc::new(SystemClock),

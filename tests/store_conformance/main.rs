@@ -15,7 +15,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use launchway::clock::ManualClock;
 use launchway::model::time::Timestamp;
-use launchway::store::sqlite::{SqliteReader, SqliteStore};
+use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
 use launchway::store::{ReadStore, Store};
 use launchway::testing::memory_store::MemoryDisk;
 
@@ -23,6 +23,8 @@ use launchway::testing::memory_store::MemoryDisk;
 #[async_trait]
 trait Backend: Send + Sync {
     async fn open(&self) -> Arc<dyn Store>;
+    /// Puts a copy in its place, as `launchway store restore` does.
+    fn restore(&self, copy: &Path);
     /// Reads a copy that [`Store::backup`] wrote.
     fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore>;
 }
@@ -43,6 +45,10 @@ impl Backend for SqliteFile {
         Arc::new(SqliteStore::open(&self.folder.path().join("launchway.db"), clock()).unwrap())
     }
 
+    fn restore(&self, copy: &Path) {
+        restore(copy, &self.folder.path().join("launchway.db")).unwrap();
+    }
+
     fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore> {
         Arc::new(SqliteReader::open(copy).unwrap())
     }
@@ -52,6 +58,10 @@ impl Backend for SqliteFile {
 impl Backend for MemoryDisk {
     async fn open(&self) -> Arc<dyn Store> {
         Arc::new(MemoryDisk::open(self, clock()))
+    }
+
+    fn restore(&self, copy: &Path) {
+        MemoryDisk::restore(self, copy).unwrap();
     }
 
     fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore> {
@@ -91,6 +101,7 @@ conformance! {
             a_record_that_was_only_read_must_not_have_moved
             an_earlier_process_is_fenced_out
             records_survive_a_restart
+            a_copy_that_takes_its_place_begins_another_life
         }
         outbox {
             asking_again_replaces_the_row_under_a_new_id

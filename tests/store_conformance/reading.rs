@@ -331,34 +331,22 @@ pub(crate) async fn what_waits_in_vain_is_found(backend: &dyn Backend) {
     let store = backend.open().await;
     let revision =
         |digit, time| Write::Revision(Box::new(planned(plan(&format!("p{digit}"), commit_id(digit), at(time)))));
-    let run = |id: &str, stage: &str, digit, time| {
-        let mut run = sequence(id, service(stage, "web"));
-        (run.commit, run.created_at) = (commit_id(digit), at(time));
-        put(0, run)
-    };
     // The third revision is older than the others: it was retried later.
-    let writes = [
-        revision('3', 0),
-        revision('1', 1),
-        revision('2', 2),
-        revision('4', 3),
-        run("s1", "dev", '1', 1),
-        run("s2", "dev", '4', 4),
-        run("s3", "dev", '2', 5),
-        run("s4", "prod", '3', 6),
-    ];
-    commit(&*store, writes).await;
-    let places = ["dev", "prod", "rescue"].map(|stage| (stage.into(), "web".into()));
-    let overtaken = async |digit| {
-        let (project, repository) = ("shop".into(), "shop".into());
-        let found = store.overtaken(&project, &repository, &commit_id(digit), &places).await.unwrap();
-        found.into_iter().map(|((stage, _), commit)| (stage.to_string(), commit)).collect::<Vec<_>>()
+    let broken = RevisionState {
+        commit: commit_id('5'),
+        at: at(2),
+        result: RevisionResult::Broken { problems: Vec::new() },
+        ..planned(plan("p5", commit_id('5'), at(2)))
     };
-    assert_eq!(overtaken('3').await, [("dev".to_owned(), commit_id('1'))], "the first that came after it");
-    assert_eq!(overtaken('1').await, [("dev".to_owned(), commit_id('4'))]);
-    assert_eq!(overtaken('2').await, [("dev".to_owned(), commit_id('4'))]);
-    assert_eq!(overtaken('4').await, []);
-    assert_eq!(overtaken('9').await, []);
+    let writes =
+        [revision('3', 0), revision('1', 1), revision('2', 2), revision('4', 3), Write::Revision(Box::new(broken))];
+    commit(&*store, writes).await;
+    let next = async |digit| store.next_planned(&"shop".into(), &commit_id(digit)).await.unwrap();
+    assert_eq!(next('3').await, Some(commit_id('1')), "the first that came after it");
+    assert_eq!(next('1').await, Some(commit_id('2')));
+    assert_eq!(next('2').await, Some(commit_id('4')), "one that is broken takes nobody's place");
+    assert_eq!(next('4').await, None);
+    assert_eq!(next('9').await, None);
 
     let post = |writer: &str, repository: &str, status| Write::Posted {
         repository: repository.into(),
@@ -378,9 +366,9 @@ pub(crate) async fn what_waits_in_vain_is_found(backend: &dyn Backend) {
         post("notes", "other", on('4', StatusState::Pending)),
     ];
     commit(&*store, writes).await;
-    let open = async |context| store.open_statuses(&"shop".into(), context).await.unwrap();
-    assert_eq!(open("launchway/dev").await, [commit_id('1'), commit_id('2')]);
-    assert_eq!(open("launchway/prod").await, []);
+    let open = async |repository: &str| store.open_statuses(&repository.into()).await.unwrap();
+    assert_eq!(open("shop").await, [commit_id('1'), commit_id('2')]);
+    assert_eq!(open("none").await, []);
     commit(&*store, [post("notes", "shop", on('2', StatusState::Skipped))]).await;
-    assert_eq!(open("launchway/dev").await, [commit_id('1')]);
+    assert_eq!(open("shop").await, [commit_id('1')]);
 }

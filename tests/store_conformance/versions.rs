@@ -6,6 +6,7 @@ use launchway::model::ids::{ProjectName, RepositoryName};
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::run::Run;
 use launchway::model::slot::{PassedKey, PassedState, SlotState};
+use launchway::model::state::RepositoryState;
 use launchway::model::transaction::ObjectPlace;
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::{CommitError, Read, RecordKey, Store, Transaction, Versioned, Write};
@@ -177,4 +178,32 @@ pub(crate) async fn records_survive_a_restart(backend: &dyn Backend) {
     drop(store);
     let found = backend.open().await.run(&run_id("s1")).await.unwrap();
     assert_eq!(found, Some(Versioned { version: 1, value: Run::Sequence(Box::new(run)) }));
+}
+
+pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dyn Backend) {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.db");
+    let first = backend.open().await;
+    let life = first.incarnation().clone();
+    let seen = RepositoryState { seen: Some(commit_id('1')), applied: Some(commit_id('1')), ..repository_state() };
+    commit(&*first, [put_repository(0, seen.clone())]).await;
+    first.backup(&copy).await.unwrap();
+    drop(first);
+    let again = backend.open().await;
+    assert_eq!(again.incarnation(), &life, "another process, the same life");
+    assert_eq!(again.repository(&"shop".into()).await.unwrap().unwrap().value, seen);
+    drop(again);
+    let mut lives = vec![life];
+    for _ in 0..2 {
+        backend.restore(&copy);
+        let restored = backend.open().await;
+        assert!(!lives.contains(restored.incarnation()), "{lives:?}");
+        let unseen = RepositoryState { seen: None, ..seen.clone() };
+        let found = restored.repository(&"shop".into()).await.unwrap().unwrap();
+        assert_eq!(found, Versioned { version: 2, value: unseen.clone() }, "its head is to be read anew");
+        commit(&*restored, [put_repository(2, unseen)]).await;
+        lives.push(restored.incarnation().clone());
+        drop(restored);
+        assert_eq!(backend.open().await.incarnation(), lives.last().unwrap());
+    }
 }

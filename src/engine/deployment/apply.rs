@@ -231,9 +231,14 @@ fn begin(transition: &mut Transition<'_>, by: &RunId, mut fresh: DeploymentRun) 
     let id = fresh.id.clone();
     // Counted on, so that what was observed before can never pass for an answer to what this run wants.
     fresh.generation = transition.records.configs.get(&fresh.config)?.map_or(0, |state| state.wanted.generation);
+    let mut handed_on = None;
     if let Some(Run::Deployment(earlier)) = transition.records.runs.get(&id)? {
         fresh.attempt = earlier.attempt + 1;
+        handed_on = (earlier.commit != fresh.commit).then(|| (earlier.repository.clone(), earlier.commit.clone()));
         fresh.hooks.clone_from(&earlier.hooks);
+    }
+    if let Some((repository, commit)) = handed_on {
+        transition.report(repository, commit); // that attempt is an earlier one now
     }
     let (run, decided) = machine::begin(&fresh, transition.now);
     let started = Event::DeploymentStarted { config: run.config.name.clone(), deployment: id.clone() };

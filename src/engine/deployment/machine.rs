@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use crate::engine::deployment::adoption::template_digest;
 use crate::engine::deployment::strategy;
 use crate::engine::lifecycle::pod::hook_pod;
 use crate::engine::lifecycle::policy::{self, Consequence};
@@ -170,7 +171,8 @@ impl Step {
         let seconds = hook.timeout_seconds.map_or(remaining, |timeout| timeout.min(remaining));
         let pod = hook_pod(&self.run, point, command, attempt, seconds);
         let name = pod.id.name.clone();
-        self.run.hooks.push(HookRecord { point, pod: name, started_at: self.now, ended_at: None, outcome: None });
+        let by = self.run.parent.clone();
+        self.run.hooks.push(HookRecord { point, by, pod: name, started_at: self.now, ended_at: None, outcome: None });
         self.decided.actions.push(Action::RunPod { pod: Box::new(pod) });
     }
 
@@ -324,6 +326,7 @@ pub fn replica_set(run: &DeploymentRun, replicas: u32) -> ReplicaSet {
         destination: run.destination.clone(),
         template: run.spec.template.clone(),
         object: Some(Arc::clone(&run.object)),
+        digest: template_digest(&run.object),
         repository: run.repository.clone(),
         commit: run.commit.clone(),
         replicas,

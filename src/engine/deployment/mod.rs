@@ -1,5 +1,6 @@
 //! A deployment: one version of a deployment config brought up, or the previous one kept.
 
+pub mod adoption;
 pub mod apply;
 pub mod machine;
 pub mod observed;

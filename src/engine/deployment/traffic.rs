@@ -58,7 +58,7 @@ fn weighed(config: &ConfigKey, parts: &BTreeMap<u32, u32>) -> Vec<Backend> {
 mod tests {
     use super::*;
     use crate::model::ids::{Namespace, PodName};
-    use crate::model::pod::{PodId, PodOwner, PodPhase};
+    use crate::model::pod::{Origin, PodId, PodOwner, PodPhase};
     use crate::model::state::{Portion, Target};
 
     fn config(name: &str) -> ConfigKey {
@@ -68,7 +68,8 @@ mod tests {
     fn pod(name: &str, version: u32, number: u32) -> ObservedPod {
         ObservedPod {
             id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("{name}-{version}-{number}")) },
-            owner: PodOwner::Version { config: config(name), version },
+            owner: PodOwner::Version { config: config(name), version, template: "t".into() },
+            origin: Origin::Own,
             labels: BTreeMap::from([("tier".to_owned(), "front".to_owned())]),
             phase: PodPhase::Ready { since: Timestamp(0) },
             restarts: 0,

@@ -1,5 +1,6 @@
 //! What a commit says in situations that are easy to get wrong.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde_json::json;
@@ -157,6 +158,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
     let (spec, id) = (spec_of(&object).unwrap(), format!("{stage}/{config_name}-{}", parent.attempt));
     let hook = HookRecord {
         point: HookPoint::Pre,
+        by: parent.id.clone(),
         pod: "hook".into(),
         started_at: Timestamp(0),
         ended_at: hook.is_some().then_some(Timestamp(0)),
@@ -209,10 +211,10 @@ fn runs(sequence: SequenceRun, deployments: Vec<DeploymentRun>) -> Vec<Run> {
 fn rendered(
     revision: &RevisionState,
     runs: &[Run],
-    overtaken: &Overtaken,
+    newer: Option<&CommitId>,
     known: &BTreeSet<String>,
 ) -> Vec<CommitStatus> {
-    render(&Facts { revision, services: &services(revision, runs), overtaken, known })
+    render(&Facts { revision, services: &services(revision, runs), newer, known })
 }
 
 /// What is said of each service.
@@ -230,9 +232,9 @@ fn services(revision: &RevisionState, runs: &[Run]) -> BTreeMap<ServiceName, Ser
 }
 
 /// What is written, as `<state> <context>: <description>`, for readers who know some contexts.
-fn told(revision: &RevisionState, runs: &[Run], overtaken: &Overtaken, known: &[&str]) -> Vec<String> {
+fn told(revision: &RevisionState, runs: &[Run], newer: Option<&CommitId>, known: &[&str]) -> Vec<String> {
     let known = known.iter().map(|context| (*context).to_owned()).collect();
-    let statuses = rendered(revision, runs, overtaken, &known);
+    let statuses = rendered(revision, runs, newer, &known);
     statuses.iter().map(|status| format!("{} {}: {}", status.state, status.context, status.description)).collect()
 }
 
@@ -271,7 +273,7 @@ fn a_hook_that_somebody_stopped_is_cancelled_as_its_service_is() {
     for (outcome, policy, step, verdict, expected) in cases {
         let run = ended(sequence("1", "dev", "web", 1, &["web"]), verdict, SUPERSEDED);
         let stopped = failed(deployment(&run, "web", policy, outcome.clone()), step, verdict, SUPERSEDED);
-        let told = told(&revision, &runs(run, vec![stopped]), &Overtaken::new(), &[]);
+        let told = told(&revision, &runs(run, vec![stopped]), None, &[]);
         assert_eq!(of(&told, pre), expected, "{outcome:?} under {policy} in {step:?}");
         let is_cancelled = verdict != Verdict::Failure;
         assert_eq!(of(&told, web).starts_with("cancelled"), is_cancelled, "{told:?}");
@@ -286,19 +288,15 @@ fn what_was_written_is_brought_up_to_date_beyond_the_details_that_are_shown() {
     let first = ended(sequence("1", "dev", "s3", 1, &["s3"]), Verdict::Failure, "no");
     let hook_failed = deployment(&first, "s3", "Abort", exit(1, FailureReason::Error));
     let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Verdict::Failure, "pre hook failed")]);
-    let written = told(&revision, &before, &Overtaken::new(), &[]);
+    let written = told(&revision, &before, None, &[]);
     assert_eq!(written.len(), 4, "only failures are shown below the stage: {written:?}");
     assert_eq!(of(&written, context), format!("failure {context}: no"));
     let second = ended(sequence("2", "dev", "s3", 2, &["s3"]), Verdict::Success, "");
     let retried = [before, runs(second.clone(), vec![deployment(&second, "s3", "Abort", Some(PodOutcome::Succeeded))])];
-    let now = told(&revision, &retried.concat(), &Overtaken::new(), &[context, hook]);
+    let now = told(&revision, &retried.concat(), None, &[context, hook]);
     assert!(of(&now, context).starts_with("success"), "{now:?}");
     assert_eq!(of(&now, hook), format!("success {hook}: succeeded in 0ms"));
-    assert_eq!(
-        told(&revision, &retried.concat(), &Overtaken::new(), &[]).len(),
-        2,
-        "to whom it is new, nothing is said"
-    );
+    assert_eq!(told(&revision, &retried.concat(), None, &[]).len(), 2, "to whom it is new, nothing is said");
 }
 
 #[test]
@@ -313,7 +311,7 @@ fn a_step_that_a_later_attempt_does_not_reach_stays_neither_red_nor_open() {
         (ended(second, Verdict::Success, ""), "skipped launchway/dev/web/pre: not reached in the last attempt"),
     ] {
         let all = [before.clone(), runs(run, Vec::new())].concat();
-        assert_eq!(of(&told(&revision, &all, &Overtaken::new(), &[hook]), hook), expected);
+        assert_eq!(of(&told(&revision, &all, None, &[hook]), hook), expected);
     }
 }
 
@@ -330,7 +328,7 @@ fn what_the_service_declares_names_its_hooks_not_what_a_run_does() {
         let revision = revision(vec![stage("dev", StageStart::Push, vec![part])], StatusDetail::Hooks);
         let run = sequence("1", "dev", "web", 1, deployed);
         let hooks = deployed.iter().map(|name| deployment(&run, name, "Abort", None)).collect();
-        let told = told(&revision, &runs(run, hooks), &Overtaken::new(), &[]);
+        let told = told(&revision, &runs(run, hooks), None, &[]);
         let contexts: Vec<_> = expected.iter().map(|context| format!("running {context}: running")).collect();
         assert_eq!(told[3..], contexts, "{configs} configs, of which {deployed:?} are deployed");
     }
@@ -338,13 +336,13 @@ fn what_the_service_declares_names_its_hooks_not_what_a_run_does() {
     for (config, expected) in [("web", "launchway/dev/web/pre"), ("back", "launchway/dev/web/back.pre")] {
         let run = sequence("1", "dev", "web", 1, &[config]);
         let hook = deployment(&run, config, "Abort", None);
-        let told = told(&nothing_planned, &runs(run, vec![hook]), &Overtaken::new(), &[]);
+        let told = told(&nothing_planned, &runs(run, vec![hook]), None, &[]);
         assert_ne!(of(&told, expected), "nothing", "{told:?}");
     }
 }
 
 #[test]
-fn what_waits_is_superseded_once_a_newer_revision_took_its_place() {
+fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
     let by_hand = |decision| {
         let waiting = stage("rescue", StageStart::ByHand, vec![part("web", 1, decision, None)]);
         [two_stages(), vec![waiting]].concat()
@@ -360,6 +358,12 @@ fn what_waits_is_superseded_once_a_newer_revision_took_its_place() {
             Decision::Deploy,
             "skipped launchway/production/web: never reached: dev stopped it".to_owned(),
         ),
+        (
+            "production",
+            runs(sequence("1", "dev", "web", 1, &["web"]), Vec::new()),
+            Decision::Deploy,
+            "pending launchway/production/web: waits for dev to pass".to_owned(),
+        ),
         ("rescue", Vec::new(), Decision::Deploy, superseded("rescue")),
         ("rescue", Vec::new(), Decision::Wait, superseded("rescue")),
         (
@@ -372,13 +376,9 @@ fn what_waits_is_superseded_once_a_newer_revision_took_its_place() {
     ];
     for (stage, runs, decision, expected) in cases {
         let revision = revision(by_hand(decision), StatusDetail::Hooks);
-        let overtaken = Overtaken::from([((stage.into(), "web".into()), "0000002000".into())]);
-        let now = told(&revision, &runs, &overtaken, &[]);
+        let now = told(&revision, &runs, Some(&"0000002000".into()), &[]);
         let context = format!("launchway/{stage}/web");
         assert_eq!(of(&now, &context).trim_end(), expected.trim_end(), "{decision:?} in {stage}");
-        let services = services(&revision, &runs);
-        let asked = services.values().any(|report| report.waits_in().any(|name| name.as_str() == stage));
-        assert_eq!(asked, stage != "dev" && decision != Decision::None, "{decision:?} in {stage}");
     }
 }
 
@@ -393,7 +393,7 @@ fn every_attempt_in_a_stage_before_is_a_new_one_for_what_it_stopped() {
     for run in [first, second.clone(), ended(second, Verdict::Success, ""), third] {
         all.retain(|known: &Run| known.id() != &run.id);
         all.extend(runs(run, Vec::new()));
-        let told = rendered(&revision, &all, &Overtaken::new(), &BTreeSet::new());
+        let told = rendered(&revision, &all, None, &BTreeSet::new());
         let of = |context: &str| told.iter().find(|status| status.context == context).unwrap();
         let (service, stage) = (of("launchway/production/web"), of("launchway/production"));
         assert_eq!(service.attempt, stage.attempt);
@@ -414,7 +414,7 @@ fn a_plan_that_is_made_again_takes_back_nothing() {
     let second = revised(Some(&first), rest(), false);
     let third = revised(Some(&second), rest(), false);
     for (again, state) in (0..).zip([&first, &second, &third]) {
-        let status = rendered(state, &[], &Overtaken::new(), &BTreeSet::new()).remove(0);
+        let status = rendered(state, &[], None, &BTreeSet::new()).remove(0);
         assert_eq!(status.description, "dev: 1 deploy; production: 1 deploy");
         assert_eq!((state.again, status.attempt), (again, again + 1));
     }

@@ -13,8 +13,8 @@ use tokio::sync::broadcast;
 
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
-use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
+use crate::model::ids::{ConfigKey, Incarnation, Namespace, RepositoryName};
+use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
 use crate::runtime::local::host::files::{self, Durability};
@@ -41,6 +41,8 @@ use crate::runtime::{
 pub struct LocalOptions {
     /// Its folder.
     pub root: PathBuf,
+    /// The life of the store that asks for pods.
+    pub incarnation: Incarnation,
     /// The program that shims run; services have it too.
     pub program: Arc<Program>,
     /// Where pods' commands are looked for (`PATH`).
@@ -72,7 +74,7 @@ pub struct LocalRuntime {
 #[derive(Debug)]
 pub(super) struct Inner {
     root: Root,
-    options: LocalOptions,
+    pub(super) options: LocalOptions,
     allow: RwLock<BTreeMap<RepositoryName, Allow>>,
     table: Mutex<Table>,
     starting: Mutex<()>,
@@ -127,7 +129,7 @@ impl Inner {
         self.table.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn announce(&self, change: RuntimeChange) {
+    pub(super) fn announce(&self, change: RuntimeChange) {
         // Nobody may be listening.
         self.options.changes.send(change).ok();
     }
@@ -138,7 +140,7 @@ impl Inner {
             tracing::warn!(%error, "the trash is not empty");
         }
         for (id, dir) in self.root.all_pods().or_transient(|| "cannot list the pods".to_owned())? {
-            match read_entry(&dir) {
+            match Entry::read(&dir, &self.options.incarnation) {
                 Ok(Some(entry)) => self.table().insert(id, entry),
                 // An interrupted start left it; whoever wanted the pod starts it again.
                 Ok(None) => {
@@ -220,7 +222,7 @@ impl Inner {
         Ok(())
     }
 
-    fn tell_services(&self, namespace: &Namespace) {
+    pub(super) fn tell_services(&self, namespace: &Namespace) {
         let pods = self.table().endpoints(namespace);
         if let Err(failure) = self.options.services.pods_changed(namespace, &pods) {
             tracing::warn!(%namespace, failure = failure.one_line(), "services not told of their pods");
@@ -246,6 +248,9 @@ impl Inner {
     /// Starts a pod that is told to have been asked for at `created_at`.
     pub(super) fn start(&self, pod: &Pod, objects: &Objects, created_at: Timestamp) -> Result<()> {
         let dir = self.root.pod(&pod.id)?;
+        if matches!(pod.owner, PodOwner::Run { .. }) {
+            self.end_strange_runs(&pod.id)?;
+        }
         let one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.table().get(&pod.id).is_some() {
             return self.keep_shim(&pod.id);
@@ -260,7 +265,7 @@ impl Inner {
         let in_use =
             InUse { address: &|address| self.table().has_address(address), port: &|port| self.table().has_port(port) };
         let record = start::write_record(pod, objects, &dir, self.surroundings(pod, created_at)?, &in_use)?;
-        self.table().insert(pod.id.clone(), Entry::new(&record, dir, None));
+        self.table().insert(pod.id.clone(), Entry::new(&record, dir, None, (pod.owner.clone(), Origin::Own)));
         drop(one_at_a_time);
         self.tell_services(&pod.id.namespace);
         self.keep_shim(&pod.id)
@@ -271,6 +276,7 @@ impl Inner {
         let (options, namespace) = (&self.options, &pod.id.namespace);
         Ok(Surroundings {
             created_at,
+            incarnation: options.incarnation.clone(),
             images: self.images(pod)?,
             services: options.services.list(namespace)?,
             search_path: options.search_path.clone(),
@@ -329,7 +335,7 @@ impl Inner {
         dir.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))
     }
 
-    fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
+    pub(super) fn record(&self, id: &PodId) -> Result<(PodDir, PodRecord)> {
         let dir = self.pod_dir(id)?;
         let record = PodRecord::read(&dir)?.ok_or_else(|| Failure::stalled(format!("there is no pod `{id}`")))?;
         Ok((dir, record))
@@ -377,11 +383,6 @@ fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
     if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", record.pod.id))) }
 }
 
-fn read_entry(dir: &PodDir) -> Result<Option<Entry>> {
-    let Some(record) = PodRecord::read(dir)? else { return Ok(None) };
-    Ok(Some(Entry::new(&record, dir.clone(), PodStatus::read(dir)?)))
-}
-
 #[async_trait]
 impl Runtime for LocalRuntime {
     async fn prepare(&self, pod: &Pod) -> Result<()> {
@@ -407,6 +408,11 @@ impl Runtime for LocalRuntime {
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         let (pod, objects) = (pod.clone(), objects.clone());
         self.blocking(move |inner| inner.start(&pod, &objects, inner.now())).await
+    }
+
+    async fn adopt(&self, pod: &PodId, version: u32) -> Result<()> {
+        let pod = pod.clone();
+        self.blocking(move |inner| inner.adopt(&pod, version)).await
     }
 
     async fn stop_pod(&self, pod: &PodId) -> Result<()> {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::model::ids::{CommitId, Destination, Namespace, PodName, RepositoryName};
-use crate::model::pod::{PodOwner, PodTemplate};
+use crate::model::pod::{Origin, PodOwner, PodTemplate};
 
 const NOW: Timestamp = Timestamp(10_000_000);
 
@@ -17,6 +17,7 @@ fn set(replicas: u32) -> ReplicaSet {
         destination: Destination::local(Namespace::new("p-s")),
         template: PodTemplate::default(),
         object: None,
+        digest: "t".into(),
         repository: RepositoryName::new("repo"),
         commit: CommitId::new("c"),
         replicas,
@@ -27,7 +28,8 @@ fn set(replicas: u32) -> ReplicaSet {
 fn pod(number: u32, phase: PodPhase) -> ObservedPod {
     ObservedPod {
         id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("web-2-{number}")) },
-        owner: PodOwner::Version { config: config(), version: 2 },
+        owner: PodOwner::Version { config: config(), version: 2, template: "t".into() },
+        origin: Origin::Own,
         labels: BTreeMap::new(),
         phase,
         restarts: 0,
@@ -125,4 +127,15 @@ fn of_ended_pods_the_youngest_are_kept_and_who_tells_the_pause() {
     let choice = choose(&set(3), &pods, NOW);
     assert_eq!((choice.start.len(), choice.again), (0, in_seconds(80)));
     assert_eq!(names(&choice.remove), ["web-2-2", "web-2-1"]);
+}
+
+#[test]
+fn what_another_life_of_the_store_has_left_becomes_fewer_and_keeps_its_names() {
+    let stranger = |number| ObservedPod { origin: Origin::Stranger, ..ready(number) };
+    let left = [stranger(0), stranger(1)];
+    let of_strangers = |replicas| ReplicaSet::strangers(config(), Destination::local("p-s".into()), replicas);
+    assert_eq!(names(&choose(&of_strangers(1), &left, NOW).stop), ["web-2-1"]);
+    assert_eq!(choose(&of_strangers(3), &left, NOW), Choice::default());
+    let ours = choose(&set(1), &left, NOW);
+    assert_eq!((ours.start, ours.stop), (vec![2], vec![]));
 }

@@ -7,7 +7,7 @@ use super::event::scaled;
 use super::time;
 use crate::model::event::Event;
 use crate::model::outcome::Verdict;
-use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
+use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::run::{DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Version};
 use crate::store::EventRow;
@@ -91,10 +91,8 @@ impl ConfigView {
     /// With the number of pods of the wanted version among `pods`.
     #[must_use]
     pub fn with_pods(self, pods: &[ObservedPod], state: &ConfigState) -> Self {
-        let wanted = |pod: &&ObservedPod| match &pod.owner {
-            PodOwner::Version { config, version } => config == &state.key && Some(*version) == state.wanted.version(),
-            PodOwner::Run { .. } => false,
-        };
+        let wanted = state.wanted.version().map(|version| (&state.key, version));
+        let wanted = |pod: &&ObservedPod| wanted.is_some() && pod.version() == wanted;
         let alive = pods.iter().filter(wanted).filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
         let (ready, others): (Vec<_>, Vec<_>) = alive.partition(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
         let count = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));

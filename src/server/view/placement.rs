@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::model::ids::Namespace;
-use crate::model::pod::{ObservedPod, PodOwner, PodPhase};
+use crate::model::pod::{ObservedPod, PodOwner, PodPhase, STRANGER};
 use crate::runtime::ServiceAddress;
 
 /// A pod.
@@ -18,7 +18,7 @@ pub struct PodView {
     pub name: String,
     /// The deployment config whose replica it is.
     pub config: Option<String>,
-    /// Of which version.
+    /// Of which version, if this store knows it.
     pub version: Option<u32>,
     /// The run whose hook or task it is.
     pub run: Option<String>,
@@ -37,7 +37,10 @@ pub struct PodView {
 impl From<&ObservedPod> for PodView {
     fn from(pod: &ObservedPod) -> Self {
         let (config, version, run) = match &pod.owner {
-            PodOwner::Version { config, version } => (Some(config.name.clone()), Some(*version), None),
+            PodOwner::Version { config, .. } => {
+                let version = pod.version().map(|(_, version)| version).filter(|version| *version != STRANGER);
+                (Some(config.name.clone()), version, None)
+            }
             PodOwner::Run { run, .. } => (None, None, Some(run.to_string())),
         };
         let ready_since = match pod.phase {

@@ -44,10 +44,19 @@ fn copy_beside(source: &Connection, to: &Path) -> Result<PathBuf> {
     let doing = || format!("cannot write `{}`", copy.display());
     remove(&copy).or_stalled(doing)?;
     let text = copy.to_str().ok_or_else(|| Failure::stalled(format!("`{}` is no UTF-8", copy.display())))?;
-    source.execute("VACUUM INTO ?", [text]).map_err(|error| failed(&format!("write `{text}`"), error))?;
+    let failed = |error| failed(&format!("write `{text}`"), error);
+    source.execute("VACUUM INTO ?", [text]).map_err(failed)?;
+    begin_another_life(&copy).map_err(failed)?;
     fs::set_permissions(&copy, Permissions::from_mode(0o600)).or_stalled(doing)?;
     File::open(&copy).and_then(|file| file.sync_all()).or_transient(doing)?;
     Ok(copy)
+}
+
+/// Whoever takes a copy over begins another life with it, also if it was put into its place by hand.
+fn begin_another_life(copy: &Path) -> rusqlite::Result<()> {
+    let connection = Connection::open(copy)?;
+    connection.execute("UPDATE fence SET incarnation = NULL", [])?;
+    connection.close().map_err(|(_, error)| error)
 }
 
 fn put_in_place(copy: &Path, to: &Path) -> Result<()> {

@@ -7,6 +7,7 @@ mod connection;
 mod content;
 mod copy;
 mod failure;
+mod fence;
 mod outbox;
 mod place;
 mod read;
@@ -21,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::Connection;
 
 pub use self::copy::restore;
 
@@ -38,7 +39,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -72,6 +74,7 @@ pub struct ReadOnly;
 /// Writing, under a fence.
 #[derive(Debug)]
 pub struct ReadWrite {
+    incarnation: Incarnation,
     writer: Writer,
     clock: Arc<dyn Clock>,
 }
@@ -85,21 +88,13 @@ impl SqliteStore {
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let mut connection = connection::open_for_writing(path)?;
         schema::migrate(&mut connection, path)?;
-        let fence = take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
+        let (fence, incarnation) =
+            fence::take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
         outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, fence)?;
-        Ok(Self { readers, writing: ReadWrite { writer, clock } })
+        Ok(Self { readers, writing: ReadWrite { incarnation, writer, clock } })
     }
-}
-
-fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<i64> {
-    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let sql = "INSERT INTO fence (only_row, number, taken_at) VALUES (1, 1, ?1) \
-               ON CONFLICT DO UPDATE SET number = number + 1, taken_at = ?1 RETURNING number";
-    let fence = step.query_row(sql, [now.0], |row| row.get(0))?;
-    step.commit()?;
-    Ok(fence)
 }
 
 impl SqliteReader {
@@ -145,6 +140,10 @@ impl<W> Sqlite<W> {
 
 #[async_trait]
 impl Store for SqliteStore {
+    fn incarnation(&self) -> &Incarnation {
+        &self.writing.incarnation
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         let now = self.writing.clock.now();
         let apply = move |connection: &Connection| write::apply(connection, &transaction, now);
@@ -339,21 +338,14 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::posted(connection, &repository, &writer, &commit)).await
     }
 
-    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>> {
-        let (repository, context) = (repository.clone(), context.to_owned());
-        self.read(move |connection| read::open_statuses(connection, &repository, &context)).await
+    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
+        let repository = repository.clone();
+        self.read(move |connection| read::open_statuses(connection, &repository)).await
     }
 
-    async fn overtaken(
-        &self,
-        project: &ProjectName,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        services: &[(StageName, ServiceName)],
-    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
-        let (project, repository, commit, services) =
-            (project.clone(), repository.clone(), commit.clone(), services.to_vec());
-        self.read(move |connection| read::overtaken(connection, &project, &repository, &commit, services)).await
+    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
+        let (repository, commit) = (repository.clone(), commit.clone());
+        self.read(move |connection| read::next_planned(connection, &repository, &commit)).await
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {

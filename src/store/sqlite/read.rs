@@ -336,43 +336,21 @@ pub(super) fn last_event(connection: &Connection) -> Result<u64> {
     Ok(unsigned(number.unwrap_or_default()))
 }
 
-pub(super) fn open_statuses(
-    connection: &Connection,
-    repository: &RepositoryName,
-    context: &str,
-) -> Result<Vec<CommitId>> {
-    let sql = "SELECT DISTINCT commit_id FROM posted WHERE repository = ? AND context = ? AND is_open ORDER BY 1";
-    many(connection, sql, [repository.as_str(), context], |row| Ok(CommitId::new(row.get::<_, String>(0)?)))
+pub(super) fn open_statuses(connection: &Connection, repository: &RepositoryName) -> Result<Vec<CommitId>> {
+    let sql = "SELECT DISTINCT commit_id FROM posted WHERE repository = ? AND is_open ORDER BY 1";
+    many(connection, sql, [repository.as_str()], |row| Ok(CommitId::new(row.get::<_, String>(0)?)))
 }
 
-pub(super) fn overtaken(
+pub(super) fn next_planned(
     connection: &Connection,
-    project: &ProjectName,
     repository: &RepositoryName,
     commit: &CommitId,
-    services: Vec<(StageName, ServiceName)>,
-) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
-    let place = "SELECT at, number FROM revisions WHERE repository = ? AND commit_id = ?";
-    let place = one(connection, place, [repository.as_str(), commit.as_str()], |row| {
-        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?))
-    })?;
-    let Some((at, number)) = place else { return Ok(BTreeMap::new()) };
-    let any = "SELECT 1 FROM revisions WHERE repository = ? AND (at, number) > (?, ?)";
-    if !connection.prepare_cached(any)?.exists(params![repository.as_str(), at, number])? {
-        return Ok(BTreeMap::new());
-    }
-    let first = "SELECT newer.commit_id FROM runs JOIN revisions AS newer \
-                 ON newer.repository = runs.repository AND newer.commit_id = runs.commit_id \
-                 WHERE runs.project = ?1 AND runs.stage = ?2 AND runs.service = ?3 AND runs.created_at >= ?4 \
-                 AND runs.is_sequence AND runs.repository = ?5 AND (newer.at, newer.number) > (?4, ?6) \
-                 ORDER BY runs.created_at, runs.number LIMIT 1";
-    let mut found = BTreeMap::new();
-    for (stage, service) in services {
-        let values = params![project.as_str(), stage.as_str(), service.as_str(), at, repository.as_str(), number];
-        let newer = one(connection, first, values, |row| Ok(CommitId::new(row.get::<_, String>(0)?)))?;
-        found.extend(newer.map(|newer| ((stage, service), newer)));
-    }
-    Ok(found)
+) -> Result<Option<CommitId>> {
+    let sql = "SELECT newer.commit_id FROM revisions AS newer JOIN revisions AS this USING (repository) \
+               WHERE this.repository = ? AND this.commit_id = ? AND newer.plan IS NOT NULL \
+               AND (newer.at, newer.number) > (this.at, this.number) ORDER BY newer.at, newer.number LIMIT 1";
+    let values = [repository.as_str(), commit.as_str()];
+    one(connection, sql, values, |row| Ok(CommitId::new(row.get::<_, String>(0)?)))
 }
 
 pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName, id: &str) -> Result<bool> {

@@ -70,7 +70,8 @@ impl Daemon {
         let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
         let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
         let daemon = Self { driver, group, hosting, alarms, spawner: spawner.clone() };
-        let runtime: Arc<dyn Runtime> = Arc::new(SharedRuntime(around.runtime.clone()));
+        let runtime: Arc<dyn Runtime> =
+            Arc::new(SharedRuntime(around.runtime.opened_for(daemon.driver.store.incarnation())));
         let reporter = StatusReporter::new(daemon.driver.clone());
         let performer = Performer { driver: daemon.driver.clone(), runtime: runtime.clone() };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));

@@ -8,7 +8,8 @@ use tokio::sync::watch;
 
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, RepositoryName, WriterName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, WriterName};
+use crate::model::object::{Kind, Object};
 use crate::model::project::Project;
 use crate::testing::interleaved::scheduler::turn;
 
@@ -56,6 +57,23 @@ impl Hosting {
     /// The newest commit.
     pub fn head(&self, repository: &RepositoryName) -> Option<Commit> {
         self.all().get(repository)?.commits.last().cloned()
+    }
+
+    /// Whether the head of any repository declares a deployment config.
+    pub fn declares(&self, config: &ConfigKey) -> bool {
+        let is_it = |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.name;
+        let heads = self.repositories().into_iter().filter_map(|repository| self.head(&repository));
+        heads.filter(|head| head.project.name == config.project).any(|head| {
+            let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
+            stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
+        })
+    }
+
+    /// Whether the head of a repository declares no object: then nothing ends before a person allows it.
+    pub fn declares_nothing(&self, project: &ProjectName) -> bool {
+        let heads = self.repositories().into_iter().filter_map(|repository| self.head(&repository));
+        let is_empty = |head: &Commit| head.project.stages.iter().all(|stage| stage.objects.iter().next().is_none());
+        heads.filter(|head| &head.project.name == project).any(|head| is_empty(&head))
     }
 
     /// Every commit, oldest first.

@@ -1,7 +1,5 @@
 //! A runtime at which the turn is given away before every call.
 
-use std::sync::Arc;
-
 use async_trait::async_trait;
 use tokio::sync::broadcast;
 
@@ -15,7 +13,7 @@ use crate::testing::runtime::PretendedRuntime;
 
 /// A runtime whose callers take turns.
 #[derive(Debug)]
-pub(super) struct SharedRuntime(pub(super) Arc<PretendedRuntime>);
+pub(super) struct SharedRuntime(pub(super) PretendedRuntime);
 
 #[async_trait]
 impl Runtime for SharedRuntime {
@@ -37,6 +35,11 @@ impl Runtime for SharedRuntime {
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         turn().await;
         self.0.start_pod(pod, objects).await
+    }
+
+    async fn adopt(&self, pod: &PodId, version: u32) -> Result<()> {
+        turn().await;
+        self.0.adopt(pod, version).await
     }
 
     async fn stop_pod(&self, pod: &PodId) -> Result<()> {
@@ -71,7 +74,7 @@ impl Runtime for SharedRuntime {
 
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         turn().await;
-        Runtime::services(&*self.0, namespace).await
+        Runtime::services(&self.0, namespace).await
     }
 
     async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {

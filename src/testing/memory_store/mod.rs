@@ -15,7 +15,7 @@ use async_trait::async_trait;
 use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::action::Lane;
-use crate::model::ids::RunId;
+use crate::model::ids::{Incarnation, RunId};
 use crate::model::time::Timestamp;
 use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction, Write};
 use crate::testing::memory_store::tables::Tables;
@@ -30,6 +30,8 @@ struct Content {
     /// Grows with every process that takes the store over. Not part of the tables, so that a restored copy shuts out
     /// whoever worked on what it replaces.
     fence: u64,
+    /// Grows with every life of the store.
+    lives: u64,
     commits: u64,
     copies: BTreeMap<PathBuf, Tables>,
 }
@@ -40,6 +42,7 @@ pub struct MemoryStore {
     disk: MemoryDisk,
     clock: Arc<dyn Clock>,
     fence: u64,
+    incarnation: Incarnation,
     /// The rows that are being performed, with their lane and run; the end of the process ends them.
     claims: Mutex<BTreeMap<OutboxId, (Lane, RunId)>>,
 }
@@ -49,12 +52,14 @@ impl MemoryDisk {
     pub fn open(&self, clock: Arc<dyn Clock>) -> MemoryStore {
         let mut content = self.content();
         content.fence += 1;
-        MemoryStore { disk: self.clone(), clock, fence: content.fence, claims: Mutex::default() }
+        let incarnation = Incarnation::new(format!("life {}", content.lives));
+        MemoryStore { disk: self.clone(), clock, fence: content.fence, incarnation, claims: Mutex::default() }
     }
 
     /// Reads the store beside whoever has it; nothing can be written so.
     pub fn read(&self, clock: Arc<dyn Clock>) -> MemoryStore {
-        MemoryStore { disk: self.clone(), clock, fence: 0, claims: Mutex::default() }
+        let incarnation = Incarnation::new("nobody's");
+        MemoryStore { disk: self.clone(), clock, fence: 0, incarnation, claims: Mutex::default() }
     }
 
     /// How often anything was written; grows with every commit.
@@ -69,8 +74,8 @@ impl MemoryDisk {
     pub fn restore(&self, from: &Path) -> Result<()> {
         let mut content = self.content();
         let copy = content.copies.get(from).cloned();
-        content.tables = copy.ok_or_else(|| Failure::stalled(format!("`{}` does not exist", from.display())))?;
-        content.fence += 1;
+        let copy = copy.ok_or_else(|| Failure::stalled(format!("`{}` does not exist", from.display())))?;
+        content.begin_life(copy);
         Ok(())
     }
 
@@ -89,12 +94,21 @@ impl MemoryDisk {
     /// Everything is gone, but for the copies.
     pub fn lose(&self) {
         let mut content = self.content();
-        content.tables = Tables::default();
-        content.fence += 1;
+        content.begin_life(Tables::default());
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Content {
+    /// What was seen in another life says nothing about what came after it: every repository is to be read anew.
+    fn begin_life(&mut self, mut tables: Tables) {
+        tables.forget_heads();
+        self.tables = tables;
+        self.fence += 1;
+        self.lives += 1;
     }
 }
 
@@ -124,6 +138,10 @@ fn ends_claim(write: &Write) -> Option<OutboxId> {
 
 #[async_trait]
 impl Store for MemoryStore {
+    fn incarnation(&self) -> &Incarnation {
+        &self.incarnation
+    }
+
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         let now = self.clock.now();
         let mut content = self.owned()?;

@@ -1,6 +1,7 @@
 //! What is read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -256,39 +257,23 @@ impl ReadStore for MemoryStore {
         Ok(found.map(|(_, (_, posted))| Posted::clone(posted)).collect())
     }
 
-    async fn open_statuses(&self, repository: &RepositoryName, context: &str) -> Result<Vec<CommitId>> {
+    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
         let tables = self.tables();
-        let is_asked = |of: &RepositoryName, on: &str| of == repository && on == context;
-        let of_context = tables.posted.iter().filter(|((of, _, _, on), _)| is_asked(of, on));
-        let open = of_context.filter(|(_, (_, posted))| !posted.status.state.is_final());
+        let mine = tables.posted.iter().filter(|((of, ..), _)| of == repository);
+        let open = mine.filter(|(_, (_, posted))| !posted.status.state.is_final());
         let commits: BTreeSet<CommitId> = open.map(|((_, _, commit, _), _)| commit.clone()).collect();
         Ok(commits.into_iter().collect())
     }
 
-    async fn overtaken(
-        &self,
-        project: &ProjectName,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        services: &[(StageName, ServiceName)],
-    ) -> Result<BTreeMap<(StageName, ServiceName), CommitId>> {
+    async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
         let tables = self.tables();
-        let place = |commit: &CommitId| {
-            tables.revisions.get(&(repository.clone(), commit.clone())).map(|(number, revision)| (revision.at, *number))
+        let place = |(number, revision): &(i64, Arc<RevisionState>)| (revision.at, *number);
+        let Some(mine) = tables.revisions.get(&(repository.clone(), commit.clone())).map(place) else {
+            return Ok(None);
         };
-        let Some(mine) = place(commit) else { return Ok(BTreeMap::new()) };
-        let mut found = BTreeMap::new();
-        let later = tables.runs_in_order.range((mine.0, i64::MIN)..).filter_map(|(_, id)| tables.runs.get(id));
-        for (_, run) in later {
-            let Run::Sequence(run) = &run.value else { continue };
-            let named = (run.service.stage.clone(), run.service.service.clone());
-            let is_asked =
-                &run.service.project == project && &run.repository == repository && services.contains(&named);
-            if is_asked && place(&run.commit).is_some_and(|newer| newer > mine) {
-                found.entry(named).or_insert_with(|| run.commit.clone());
-            }
-        }
-        Ok(found)
+        let newer = tables.revisions.iter().filter(|((of, _), row)| of == repository && place(row) > mine);
+        let planned = newer.filter(|(_, (_, revision))| matches!(revision.result, RevisionResult::Planned(_)));
+        Ok(planned.min_by_key(|(_, row)| place(row)).map(|((_, commit), _)| commit.clone()))
     }
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {

@@ -61,6 +61,16 @@ impl Tables {
         self.number
     }
 
+    /// No repository has a head that was seen.
+    pub(super) fn forget_heads(&mut self) {
+        let rows: Vec<Row<RepositoryState>> = self.repositories.values().cloned().collect();
+        for row in rows {
+            let value = RepositoryState { seen: None, ..row.value.clone() };
+            let row = Arc::new(Versioned { version: row.version + 1, value });
+            self.repositories.insert_mut(row.value.name.clone(), row);
+        }
+    }
+
     /// The version of a record; 0 if there is none.
     pub(super) fn version(&self, key: &RecordKey) -> u64 {
         match key {

@@ -39,7 +39,7 @@ use crate::model::ids::{
 };
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{PodId, PodOwner, PodPhase};
+use crate::model::pod::{PodId, PodPhase};
 use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::testing::runtime::Behaviour;
 use crate::testing::script::declared::Declared;
@@ -172,8 +172,8 @@ impl Play<'_> {
             let failed =
                 |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
             let ready = self.world.runtime.pods().into_iter().filter(|pod| {
-                let PodOwner::Version { config, version } = &pod.owner else { return false };
-                let wanted = config == &state.key && Some(*version) == state.wanted.version();
+                let of_config = pod.version().filter(|(config, _)| *config == &state.key);
+                let wanted = of_config.is_some_and(|(_, version)| Some(version) == state.wanted.version());
                 wanted && matches!(pod.phase, PodPhase::Ready { .. })
             });
             let complete = ready.count() == state.wanted.desired() as usize;

@@ -6,38 +6,23 @@
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what many seeds came to is for whoever asks for them")]
 
+mod cured;
 mod generator;
-mod known;
 mod shrink;
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, PoisonError};
 
-use known::{CURED, KNOWN};
-use launchway::testing::interleaved::checks::Invariant;
+use cured::CURED;
 use launchway::testing::interleaved::story::{End, Story};
 
 /// How many seeds are played unless told; `.ci/run interleavings` plays as many as five minutes hold.
 const SEEDS: u64 = 100;
-/// In how many orders of turns a known failure is looked for before it counts as put right.
-const ORDERS: u64 = 400;
 /// In how many orders of turns the story of a failure that was put right is played.
 const CURED_ORDERS: u64 = 40;
 
 /// A number from the environment.
 fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok().map(|number| number.parse().unwrap())
-}
-
-/// Which seeds showed what.
-#[derive(Default)]
-struct Seen(Mutex<BTreeMap<Invariant, Vec<(u64, String)>>>);
-
-impl Seen {
-    fn note(&self, invariant: Invariant, seed: u64, what: String) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).entry(invariant).or_default().push((seed, what));
-    }
 }
 
 #[test]
@@ -50,7 +35,7 @@ fn every_seed_holds() {
         println!("{story}");
         return play(&story);
     }
-    let (seeds, next, seen) = (given("SEEDS").unwrap_or(SEEDS), AtomicU64::new(0), Seen::default());
+    let (seeds, next) = (given("SEEDS").unwrap_or(SEEDS), AtomicU64::new(0));
     let begun = std::time::Instant::now();
     std::thread::scope(|scope| {
         for _ in 0..std::thread::available_parallelism().map_or(1, usize::from) {
@@ -60,26 +45,17 @@ fn every_seed_holds() {
                     if seed >= seeds {
                         return;
                     }
-                    play_seed(seed, &seen);
+                    play_seed(seed);
                 }
             });
         }
     });
     println!("{seeds} seeds in {:?}", begun.elapsed());
-    let seen = seen.0.into_inner().unwrap();
-    for (invariant, mut shown) in seen {
-        shown.sort();
-        let (seed, what) = &shown[0];
-        println!("{} show what is known of {invariant:?}, such as {seed}: {what}", shown.len());
-    }
 }
 
-fn play_seed(seed: u64, seen: &Seen) {
+fn play_seed(seed: u64) {
     let story = generator::story(seed);
     match story.play() {
-        End::Violated(violation) if is_known(violation.invariant) => {
-            seen.note(violation.invariant, seed, violation.what);
-        }
         End::Well(_) => {}
         End::Violated(violation) => {
             eprintln!("seed {seed}: {violation}\nlooking for a shorter story");
@@ -90,32 +66,12 @@ fn play_seed(seed: u64, seen: &Seen) {
     }
 }
 
-fn is_known(invariant: Invariant) -> bool {
-    KNOWN.iter().any(|known| known.invariant == invariant)
-}
-
 /// Plays a story that must hold.
 fn play(story: &Story) {
     match story.play() {
         End::Well(turns) => println!("everything holds, {turns} turns"),
         End::Violated(violation) => panic!("{violation}"),
         End::Unplayable(failure) => panic!("this cannot be played: {failure:#}\n{story}"),
-    }
-}
-
-#[test]
-fn what_is_known_to_fail_still_does() {
-    for known in KNOWN {
-        let story = Story::read(known.story);
-        let shown = shrink::violating(&story, known.invariant, ORDERS);
-        assert!(
-            shown.is_some(),
-            "{:?} holds in {ORDERS} orders of turns of the story of item {}: {}\n{}\ntake it out of known.rs",
-            known.invariant,
-            known.item,
-            known.because,
-            known.story
-        );
     }
 }
 
@@ -153,24 +109,5 @@ const ONE_NAMESPACE: &str = "
 fn stages_of_two_projects_never_meet_in_one_namespace() {
     for order in 0..CURED_ORDERS {
         play(&Story { order, ..Story::read(ONE_NAMESPACE) });
-    }
-}
-
-/// Where each known failure shows itself: what to write into the table.
-#[test]
-#[ignore = "prints, and asserts nothing"]
-fn orders_of_what_is_known() {
-    for known in KNOWN {
-        let story = Story::read(known.story);
-        let mut ends: BTreeMap<String, (u32, u64, String)> = BTreeMap::new();
-        for order in 0..given("ORDERS").unwrap_or(ORDERS) {
-            let (key, what) = match (Story { order, ..story.clone() }).play_for(Some(known.invariant)) {
-                End::Well(_) => ("well".to_owned(), String::new()),
-                End::Violated(violation) => (format!("{:?}", violation.invariant), violation.what),
-                End::Unplayable(failure) => ("unplayable".to_owned(), format!("{failure:#}")),
-            };
-            ends.entry(key).or_insert((0, order, what)).0 += 1;
-        }
-        println!("{} {:?}: {}\n    {ends:?}", known.item, known.invariant, known.because);
     }
 }

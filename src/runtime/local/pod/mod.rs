@@ -1,5 +1,6 @@
 //! A pod: what is written down of it, what its processes find, and what became of it.
 
+pub(crate) mod adopted;
 pub(crate) mod container;
 pub(crate) mod data;
 pub(crate) mod environment;
@@ -15,5 +16,6 @@ pub(crate) mod record;
 mod scale;
 pub(crate) mod start;
 pub(crate) mod status;
+mod strangers;
 pub(crate) mod table;
 pub(crate) mod volume;

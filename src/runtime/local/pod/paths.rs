@@ -94,6 +94,11 @@ impl PodDir {
         self.0.join("pod.json")
     }
 
+    /// `adopted.json`: which version of another life of the store took it over.
+    pub(crate) fn adopted(&self) -> PathBuf {
+        self.0.join("adopted.json")
+    }
+
     /// `status.json`: what became of it; only its shim writes it.
     pub fn status(&self) -> PathBuf {
         self.0.join("status.json")

@@ -9,6 +9,7 @@ use serde_json::Value;
 
 use super::paths::PodDir;
 use crate::error::{Context, Failure, Result};
+use crate::model::ids::Incarnation;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::{Container, Pod, Scalar};
 use crate::model::time::Timestamp;
@@ -30,6 +31,8 @@ pub(crate) struct PodRecord {
     pub(crate) uid: String,
     /// When it was asked for.
     pub(crate) created_at: Timestamp,
+    /// The life of the store that asked for it.
+    pub(crate) incarnation: Incarnation,
     /// What was asked for.
     pub(crate) pod: Pod,
     /// The ConfigMaps and Secrets that it refers to.

@@ -11,6 +11,7 @@ use serde_json::Value;
 use super::paths::{self, PodDir};
 use super::record::{PodRecord, PortMapping, StoredObject};
 use crate::error::{Context, Failure, Result};
+use crate::model::ids::Incarnation;
 use crate::model::object::ObjectKey;
 use crate::model::pod::{Container, ContainerPort, Pod};
 use crate::model::time::Timestamp;
@@ -20,6 +21,7 @@ use crate::runtime::local::host::address::{choose_address, choose_port, number_o
 /// All that goes into a record besides the pod.
 pub(crate) struct Surroundings {
     pub(crate) created_at: Timestamp,
+    pub(crate) incarnation: Incarnation,
     pub(crate) images: BTreeMap<String, PathBuf>,
     pub(crate) services: Vec<ServiceAddress>,
     pub(crate) search_path: String,
@@ -51,6 +53,7 @@ pub(crate) fn write_record(
         v: PodRecord::VERSION,
         uid,
         created_at: around.created_at,
+        incarnation: around.incarnation,
         pod: pod.clone(),
         objects: stored(objects),
         address,

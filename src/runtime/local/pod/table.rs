@@ -4,11 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
+use super::adopted;
 use super::paths::PodDir;
 use super::record::PodRecord;
 use super::status::PodStatus;
-use crate::model::ids::{ConfigKey, Namespace, PodName};
-use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
+use crate::error::Result;
+use crate::model::ids::{ConfigKey, Incarnation, Namespace, PodName};
+use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, STRANGER};
 use crate::model::time::Timestamp;
 use crate::runtime::ImageUse;
 use crate::runtime::local::service::PodEndpoint;
@@ -35,6 +37,8 @@ pub(crate) struct Entry {
     status: Option<PodStatus>,
     /// Whose it is.
     pub(crate) owner: PodOwner,
+    /// Which life of the store it comes from.
+    pub(crate) origin: Origin,
     /// Whether the end of its shim is being waited for.
     pub(crate) watched: bool,
     /// When a shim was last started for it.
@@ -60,12 +64,18 @@ pub(crate) struct StatusChange {
 
 impl Entry {
     /// A pod as recorded.
-    pub(crate) fn new(record: &PodRecord, dir: PodDir, status: Option<PodStatus>) -> Self {
+    pub(crate) fn new(
+        record: &PodRecord,
+        dir: PodDir,
+        status: Option<PodStatus>,
+        (owner, origin): (PodOwner, Origin),
+    ) -> Self {
         Self {
             stop_requested: dir.stop().exists(),
             dir,
             status,
-            owner: record.pod.owner.clone(),
+            owner,
+            origin,
             watched: false,
             shim_started: None,
             labels: record.pod.template.metadata.labels.clone(),
@@ -74,6 +84,13 @@ impl Entry {
             ports: record.ports.iter().map(|port| port.real).collect(),
             images: images(record),
         }
+    }
+
+    /// The pod of a folder, as a life of the store sees it; `None` if it holds none.
+    pub(crate) fn read(dir: &PodDir, life: &Incarnation) -> Result<Option<Self>> {
+        let Some(record) = PodRecord::read(dir)? else { return Ok(None) };
+        let owner = adopted::owner(&record, dir, life)?;
+        Ok(Some(Self::new(&record, dir.clone(), PodStatus::read(dir)?, owner)))
     }
 
     /// What its shim said last.
@@ -91,6 +108,11 @@ impl Entry {
         !self.watched && !self.ended() && self.shim_started.is_none_or(|started| started.elapsed() > SHIM_PAUSE)
     }
 
+    /// Whether another life of the store started it to run once.
+    fn is_strange_run(&self) -> bool {
+        self.origin == Origin::Stranger && matches!(self.owner, PodOwner::Run { .. })
+    }
+
     fn observed(&self, id: &PodId) -> ObservedPod {
         let status = self.status.as_ref();
         let stopping = self.stop_requested && !self.ended();
@@ -98,6 +120,7 @@ impl Entry {
         ObservedPod {
             id: id.clone(),
             owner: self.owner.clone(),
+            origin: self.origin,
             labels: self.labels.clone(),
             phase: if stopping { PodPhase::Stopping } else { phase },
             restarts: status.map_or(0, PodStatus::restarts),
@@ -201,11 +224,20 @@ impl Table {
             labels: entry.labels.clone(),
             dir: entry.dir.path().to_owned(),
             version: match &entry.owner {
-                PodOwner::Version { config, version } => Some((config.clone(), *version)),
+                PodOwner::Version { config, .. } if entry.origin == Origin::Stranger => {
+                    Some((config.clone(), STRANGER))
+                }
+                PodOwner::Version { config, version, .. } => Some((config.clone(), *version)),
                 PodOwner::Run { .. } => None,
             },
         };
         living.map(endpoint).collect()
+    }
+
+    /// The run-once pods of a namespace that another life of the store has left and that still run.
+    pub(crate) fn strange_runs(&self, namespace: &Namespace) -> Vec<PodId> {
+        let strange = self.of(namespace).filter(|(_, entry)| entry.is_strange_run() && !entry.ended());
+        strange.map(|(id, _)| id.clone()).collect()
     }
 
     /// The namespaces that have pods.

@@ -1,4 +1,4 @@
-INSERT INTO fence VALUES (1, 3, 1795248600000);
+INSERT INTO fence VALUES (1, 3, 1795248600000, '01KAN0000000000000000000AA');
 INSERT INTO runs (id, version, is_sequence, is_open, repository, project, stage, service, plan, attempt, commit_id, created_at, record)
   VALUES ('01KAG0000000000000000000', 2, 1, 0, 'shop', 'shop', 'dev', 'web', 'sha256:aa', 1,
           '1111111111111111111111111111111111111111', 1795248600000, '{"v":1,"record":{}}');

@@ -2,9 +2,10 @@
 -- repeat what is searched for. `number` is the order in which rows came.
 
 CREATE TABLE fence (
-  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
-  number   INTEGER NOT NULL, -- grows by one with every process that takes the store over
-  taken_at INTEGER NOT NULL
+  only_row    INTEGER PRIMARY KEY CHECK (only_row = 1),
+  number      INTEGER NOT NULL, -- grows by one with every process that takes the store over
+  taken_at    INTEGER NOT NULL,
+  incarnation TEXT -- given by the first process that takes it over; a copy has none
 ) STRICT;
 
 CREATE TABLE runs (
@@ -199,7 +200,7 @@ CREATE TABLE posted (
   record     TEXT    NOT NULL,
   PRIMARY KEY (repository, writer, commit_id, context)
 ) STRICT;
-CREATE INDEX posted_open ON posted (repository, context) WHERE is_open;
+CREATE INDEX posted_open ON posted (repository, commit_id) WHERE is_open;
 CREATE INDEX posted_by_time ON posted (at);
 
 CREATE TABLE deliveries (

@@ -127,7 +127,7 @@ impl Checks {
         let commits = around.disk.commits();
         if commits != self.commits {
             self.commits = commits;
-            self.pods.promises(&*self.driver.store)?;
+            self.pods.promises(&*self.driver.store, &around.hosting)?;
             if let Err(violation) = self.slots.check(&*self.driver.store)?
                 && self.matters(&violation)
             {

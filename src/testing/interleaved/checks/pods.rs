@@ -8,6 +8,7 @@ use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, Pace};
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
+use crate::testing::interleaved::hosting::Hosting;
 use crate::testing::interleaved::people::now;
 use crate::testing::runtime::{Deed, PretendedRuntime};
 
@@ -25,9 +26,15 @@ pub(super) struct Pods {
 
 impl Pods {
     /// Notes what is promised now. What a store does not know yet that took the place of another stays promised: it goes
-    /// on serving until it is replaced.
-    pub(super) fn promises(&mut self, store: &dyn Store) -> Result<()> {
-        for config in now(store.configs(None, None))? {
+    /// on serving until it is replaced, or if no file declares it any more.
+    pub(super) fn promises(&mut self, store: &dyn Store, hosting: &Hosting) -> Result<()> {
+        let configs = now(store.configs(None, None))?;
+        for (key, promised) in &mut self.promised {
+            if configs.iter().all(|config| &config.value.key != key) && !hosting.declares(key) {
+                *promised = [0; 2];
+            }
+        }
+        for config in configs {
             let promise = promise(&config.value);
             let known = self.promised.entry(config.value.key.clone()).or_insert([promise; 2]);
             let is_taken_up = config.value.serving.is_some() || config.value.removed;

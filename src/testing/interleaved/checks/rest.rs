@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 
 use crate::model::ids::{ConfigKey, PodName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object};
-use crate::model::pod::{ObservedPod, Pod, PodOwner, PodPhase};
+use crate::model::outcome::PodOutcome;
+use crate::model::pod::{ObservedPod, Origin, Pod, PodPhase};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, Version, spec_of};
 use crate::model::time::Timestamp;
@@ -66,9 +67,15 @@ impl At<'_> {
         let alive: Vec<(Pod, ObservedPod)> = pods.into_iter().filter(|(_, seen)| is_alive(seen)).collect();
         let configs = now(self.store.configs(None, None))?;
         let known: BTreeSet<&ConfigKey> = configs.iter().map(|config| &config.value.key).collect();
-        let orphan = |pod: &Pod| matches!(&pod.owner, PodOwner::Version { config, .. } if !known.contains(config));
-        if let Some((pod, _)) = alive.iter().find(|(pod, _)| orphan(pod)) {
-            return Ok(Err(serves(format!("{} is there, and no record names its config", pod.id))));
+        let orphan = |seen: &ObservedPod| seen.version().is_some_and(|(config, _)| !known.contains(config));
+        for (pod, seen) in alive.iter().filter(|(_, seen)| orphan(seen)) {
+            // What a lost store has left of what is declared serves on until that has reached its stage.
+            let hosting = &self.around.hosting;
+            let stays = |config: &ConfigKey| hosting.declares(config) || hosting.declares_nothing(&config.project);
+            let is_declared = seen.version().is_some_and(|(config, _)| stays(config));
+            if !seen.is_stranger() || !is_declared {
+                return Ok(Err(serves(format!("{} is there, and no record names its config", pod.id))));
+            }
         }
         for config in &configs {
             let is_down = down.contains(&config.value.repository);
@@ -87,9 +94,11 @@ impl At<'_> {
                 Run::Sequence(run) => &run.destination.namespace,
                 Run::Deployment(run) => &run.destination.namespace,
             };
-            for (name, started_at) in run_once(&run.value) {
+            for (name, started_at, outcome) in run_once(&run.value) {
                 let found = pods.iter().find(|pod| pod.id.name == name && &pod.id.namespace == namespace);
-                if let Some(pod) = found.filter(|pod| pod.created_at < started_at) {
+                let counts =
+                    |pod: &&ObservedPod| matches!(&pod.phase, PodPhase::Ended { outcome: of } if outcome == Some(of));
+                if let Some(pod) = found.filter(|pod| pod.created_at < started_at).filter(counts) {
                     let what = format!("{} counts for {} and was there before it", pod.id, run.value.id());
                     return Ok(Err(Violation::new(Invariant::OwnPods, what)));
                 }
@@ -138,13 +147,16 @@ fn template(object: &Object) -> Option<&serde_json::Value> {
     object.content.pointer("/spec/template")
 }
 
-/// The run-once pods of a run, and when each was asked for.
-fn run_once(run: &Run) -> Vec<(PodName, Timestamp)> {
+/// The run-once pods of a run, when each was asked for, and how it ended.
+fn run_once(run: &Run) -> Vec<(PodName, Timestamp, Option<&PodOutcome>)> {
     match run {
         Run::Sequence(run) => {
-            run.tasks.iter().flat_map(|task| &task.tries).map(|once| (once.pod.clone(), once.started_at)).collect()
+            let tries = run.tasks.iter().flat_map(|task| &task.tries);
+            tries.map(|once| (once.pod.clone(), once.started_at, once.outcome.as_ref())).collect()
         }
-        Run::Deployment(run) => run.hooks.iter().map(|hook| (hook.pod.clone(), hook.started_at)).collect(),
+        Run::Deployment(run) => {
+            run.hooks.iter().map(|hook| (hook.pod.clone(), hook.started_at, hook.outcome.as_ref())).collect()
+        }
     }
 }
 
@@ -154,8 +166,11 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool) 
     if !is_down && !config.removed && wanted != serving {
         return Err(format!("version {wanted:?} is wanted, and the record says that {serving:?} serves"));
     }
-    let mine = |pod: &Pod| matches!(&pod.owner, PodOwner::Version { config: of, .. } if of == &config.key);
-    let mine: Vec<&(Pod, ObservedPod)> = alive.iter().filter(|(pod, _)| mine(pod)).collect();
+    let mine = |seen: &ObservedPod| seen.version().is_some_and(|(of, _)| of == &config.key);
+    let mut mine: Vec<&(Pod, ObservedPod)> = alive.iter().filter(|(_, seen)| mine(seen)).collect();
+    if config.serving.is_none() && !is_down && !config.removed {
+        mine.retain(|(_, seen)| seen.origin == Origin::Own); // what a lost store has left serves until it is replaced
+    }
     let expected = config.wanted.desired() as usize;
     let ready = mine.iter().filter(|(_, seen)| matches!(seen.phase, PodPhase::Ready { .. })).count();
     if mine.len() != expected || ready != expected {
@@ -163,8 +178,8 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool) 
     }
     let Some(serving) = &config.serving else { return Ok(()) };
     let declared = spec_of(&serving.object).map_err(|_unreadable| "the record cannot be read".to_owned())?.template;
-    for (pod, _) in mine {
-        let right = matches!(pod.owner, PodOwner::Version { version, .. } if version == serving.number);
+    for (pod, seen) in mine {
+        let right = seen.version() == Some((&config.key, serving.number));
         if !right || pod.template != declared {
             return Err(format!("{} runs something else than #{} of the record", pod.id, serving.number));
         }

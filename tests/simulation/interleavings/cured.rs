@@ -1,25 +1,20 @@
-//! What is known not to hold yet, and what did not hold once. An entry moves from the first list to the second with the
-//! change that puts it right: a test asserts that the first still fails and that the second holds in many orders.
+//! What did not hold once. A test asserts that each holds in many orders of turns.
 
 use launchway::testing::interleaved::checks::Invariant;
 
-/// A failure that is known.
-pub(crate) struct Known {
-    /// Which part of the rework of the core puts it right: 1 transactions and slots, 2 what is wanted, 3 sequences,
-    /// 4 statuses, 5 the outbox and other lives of the store.
-    pub(crate) item: u32,
-    /// What does not hold.
+/// A failure that was put right.
+pub(crate) struct Cured {
+    /// What did not hold.
     pub(crate) invariant: Invariant,
     /// Why.
     pub(crate) because: &'static str,
-    /// A story that shows it, with the order of turns in which it does.
+    /// A story that showed it, with the order of turns in which it did.
     pub(crate) story: &'static str,
 }
 
-/// What does not hold yet.
-pub(crate) const KNOWN: &[Known] = &[
-    Known {
-        item: 4,
+/// What did not hold once, each in the order of turns in which that was seen.
+pub(crate) const CURED: &[Cured] = &[
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "a hook that a run triggered by hand did not reach keeps what an earlier attempt made of it",
         story: "
@@ -35,8 +30,7 @@ pub(crate) const KNOWN: &[Known] = &[
             trigger dev web
             retry dev/web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesEnd,
         because: "what was pushed while its repository was down stays pending if no later commit runs anything there",
         story: "
@@ -52,8 +46,7 @@ pub(crate) const KNOWN: &[Known] = &[
             remove api
             push",
     },
-    Known {
-        item: 5,
+    Cured {
         invariant: Invariant::EveryRunEnds,
         because: "after the store was lost a hook waits for a pod of the same name that ended in another life",
         story: "
@@ -64,8 +57,7 @@ pub(crate) const KNOWN: &[Known] = &[
             settle
             lose-store",
     },
-    Known {
-        item: 5,
+    Cured {
         invariant: Invariant::OwnPods,
         because: "a run of the restored store counts a hook that another life of the store has run",
         story: "
@@ -85,8 +77,7 @@ pub(crate) const KNOWN: &[Known] = &[
             push
             restore 1",
     },
-    Known {
-        item: 5,
+    Cured {
         invariant: Invariant::RecordedServes,
         because: "a restored store takes pods of another content for those of its version",
         story: "
@@ -103,8 +94,7 @@ pub(crate) const KNOWN: &[Known] = &[
             push
             restore 1",
     },
-    Known {
-        item: 5,
+    Cured {
         invariant: Invariant::PodsAsPromised,
         because: "after the store was lost what serves is ended before it is replaced",
         story: "
@@ -115,12 +105,7 @@ pub(crate) const KNOWN: &[Known] = &[
             settle
             lose-store",
     },
-];
-
-/// What did not hold once, each in the order of turns in which that was seen.
-pub(crate) const CURED: &[Known] = &[
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "a plan made again for a stage that is started by hand rewrites what `launchway/plan` told",
         story: "
@@ -131,8 +116,7 @@ pub(crate) const CURED: &[Known] = &[
             settle
             trigger dev web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::CreditIsDue,
         because: "what a person deploys of a later stage is credited to a head that declares something else",
         story: "
@@ -149,8 +133,7 @@ pub(crate) const CURED: &[Known] = &[
             push
             latest production/web",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::EveryRunEnds,
         because: "a push reads the slot while the run in it ends: it waits for ever for one that has ended",
         story: "
@@ -163,8 +146,7 @@ pub(crate) const CURED: &[Known] = &[
             declare web image=b
             push",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::OneRunPerSlot,
         because: "two commands read an empty slot, and each takes it",
         story: "
@@ -176,8 +158,7 @@ pub(crate) const CURED: &[Known] = &[
             latest dev/web
             latest dev/web",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::HoldsHold,
         because: "a run is admitted on holds that were read before one was placed",
         story: "
@@ -188,8 +169,7 @@ pub(crate) const CURED: &[Known] = &[
             turns 16
             hold dev web x",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::PlanIsEmpty,
         because: "a sync plans before `dev` has passed and commits after: nobody starts production",
         story: "
@@ -204,8 +184,7 @@ pub(crate) const CURED: &[Known] = &[
             declare web image=c stage=production
             push",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::PlanIsEmpty,
         because: "`latest` is decided before a push and takes its place in the slot after it",
         story: "
@@ -218,8 +197,7 @@ pub(crate) const CURED: &[Known] = &[
             push
             latest dev/web",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::OneOwner,
         because: "two repositories are first looked at at once, and neither sees that the other has the project",
         story: "
@@ -231,8 +209,7 @@ pub(crate) const CURED: &[Known] = &[
             push
             @two push",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::OneOwner,
         because: "after a joint first look both repositories are refused",
         story: "
@@ -247,8 +224,7 @@ pub(crate) const CURED: &[Known] = &[
             push
             @two push",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::DownIsDown,
         because: "a trigger that was decided before `down` starts after it",
         story: "
@@ -262,8 +238,7 @@ pub(crate) const CURED: &[Known] = &[
             turns 16
             down",
     },
-    Known {
-        item: 1,
+    Cured {
         invariant: Invariant::OneRunPerSlot,
         because: "two repositories that both have a project start in the same slots",
         story: "
@@ -275,8 +250,7 @@ pub(crate) const CURED: &[Known] = &[
             push
             @two push",
     },
-    Known {
-        item: 2,
+    Cured {
         invariant: Invariant::RecordedServes,
         because: "a run that lost its config restores into it",
         story: "
@@ -290,8 +264,7 @@ pub(crate) const CURED: &[Known] = &[
             latest dev/web
             pass 11m",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::CreditIsDue,
         because: "after `undo` the commit that was rolled back from is credited with what serves",
         story: "
@@ -305,8 +278,7 @@ pub(crate) const CURED: &[Known] = &[
             settle
             undo dev/web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::CreditIsDue,
         because: "`latest` deploys what a stage had last, and credits it to a newer commit that the stage waits for",
         story: "
@@ -323,8 +295,7 @@ pub(crate) const CURED: &[Known] = &[
             settle
             latest production/web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "by-hand runs are always attempt 1, and hide what hooks and tasks became",
         story: "
@@ -336,8 +307,7 @@ pub(crate) const CURED: &[Known] = &[
             settle
             latest dev/web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "a retry of one of two configs renames the contexts of its hooks",
         story: "
@@ -351,8 +321,7 @@ pub(crate) const CURED: &[Known] = &[
             heal shop-dev
             retry dev/back",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "beyond 20 contexts a failure stays red after its retry succeeded",
         story: "
@@ -376,8 +345,7 @@ pub(crate) const CURED: &[Known] = &[
             heal shop-dev
             retry dev/web",
     },
-    Known {
-        item: 4,
+    Cured {
         invariant: Invariant::StatusesEnd,
         because: "a commit whose stage waits stays pending after a newer one went through",
         story: "

@@ -1,0 +1,136 @@
+//! Pods that serve and that another life of the store has left, because it was lost or replaced by a copy. They go on
+//! serving: those that run what is wanted are taken over as they are, and the others are replaced like an old version.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use crate::engine::deployment::observed::Observed;
+use crate::engine::deployment::serve::{self, Serving};
+use crate::manifest::digest;
+use crate::model::ids::Digest;
+use crate::model::object::Object;
+use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
+use crate::model::run::{DeploymentRun, DeploymentStep};
+use crate::model::state::{ConfigState, Pace};
+use crate::model::time::Timestamp;
+
+/// The identity of what the pods of a deployment config run: the template as it was declared.
+pub fn template_digest(object: &Object) -> Digest {
+    digest::of(object.content.pointer("/spec/template").unwrap_or(&Value::Null))
+}
+
+/// What is done about strangers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strangers {
+    /// Others take their place, as that of an old version.
+    Replaced,
+    /// They serve on beside what is wanted, because nothing of this life has proved itself yet.
+    Kept,
+    /// Nothing is changed: what is wanted is about to be decided.
+    Awaiting,
+}
+
+/// What strangers of a deployment config are in for, other than being adopted. `owner` is the run that has it in its
+/// hands; `is_settled` says that what is wanted was decided in this life of the store.
+pub fn judge(state: &ConfigState, is_down: bool, owner: Option<&DeploymentRun>, is_settled: bool) -> Strangers {
+    use DeploymentStep as At;
+    let is_first = state.serving.is_none() && state.wanted.pace != Pace::Recreate;
+    let has_moved = owner.is_some_and(|run| run.generation != state.wanted.generation);
+    match owner.map(|run| run.step).filter(|step| *step != At::Done) {
+        _ if state.removed || is_down => Strangers::Replaced,
+        _ if has_moved => Strangers::Awaiting, // one of the two was read before the other changed
+        Some(At::ScaleDown) => Strangers::Replaced,
+        _ if state.wanted.targets.is_empty() => Strangers::Kept,
+        Some(_) if is_first => Strangers::Kept, // there is no other version to go back to
+        Some(At::Prepare | At::Pre) => Strangers::Awaiting,
+        None if !is_settled => Strangers::Awaiting,
+        _ => Strangers::Replaced,
+    }
+}
+
+/// What each version should have next; what another life left, and is kept, serves on beside it.
+pub fn decide(state: &ConfigState, pods: &[ObservedPod], strangers: Strangers, now: Timestamp) -> Serving {
+    let (left, counted): (Vec<ObservedPod>, Vec<ObservedPod>) =
+        pods.iter().cloned().partition(|pod| is_kept(state, pod, strangers));
+    let count = |pods: &[ObservedPod]| Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
+    let mut serving = serve::decide(&state.wanted, &count(&counted));
+    for (version, left) in count(&left).versions {
+        *serving.counts.entry(version).or_default() += left.living;
+    }
+    serving
+}
+
+/// Whether a pod is neither counted nor ended. One that was adopted by a version which may not have pods yet, or may
+/// have none any more, is kept like a stranger.
+fn is_kept(state: &ConfigState, pod: &ObservedPod, strangers: Strangers) -> bool {
+    let has_none = |version: u32| !state.wanted.targets.contains_key(&version);
+    let is_coming = |version: u32| state.wanted.owner.is_some() && coming(state) == Some(version);
+    match (pod.origin, pod.version()) {
+        (Origin::Own, _) | (_, None) => false,
+        (Origin::Stranger, _) => strangers == Strangers::Kept,
+        (Origin::Adopted, Some((_, version))) => {
+            has_none(version) && (strangers == Strangers::Kept || is_coming(version))
+        }
+    }
+}
+
+/// The version that is being brought up.
+fn coming(state: &ConfigState) -> Option<u32> {
+    state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none()).map(|attempt| attempt.version.number)
+}
+
+/// Strangers that run what a version is to run become its pods, as many as it is to have: which, and of what version. A
+/// pod stays one of the version that it was of, if that has the same template here.
+pub fn adopt(state: &ConfigState, pods: &[ObservedPod], observed: &Observed) -> Vec<(PodId, u32)> {
+    let templates = templates(state);
+    let mut lacking = wanted(state);
+    lacking.iter_mut().for_each(|(version, pods)| *pods = pods.saturating_sub(observed.of(*version).living));
+    let mut strangers: Vec<(&ObservedPod, u32, &Digest)> = pods.iter().filter_map(|pod| stranger(pod, state)).collect();
+    // Those that answer come first, and of these the oldest.
+    strangers.sort_by_key(|(pod, ..)| (pod.available_at(0).is_none(), pod.created_at, pod.number()));
+    let mut adopted = Vec::new();
+    for own_version in [true, false] {
+        strangers.retain(|(pod, was, template)| {
+            let fits = |version: u32| templates.get(&version) == Some(template) && (version == *was || !own_version);
+            let found = lacking.iter_mut().rev().find(|(version, pods)| **pods > 0 && fits(**version));
+            let Some((version, pods)) = found else { return true };
+            *pods -= 1;
+            adopted.push((pod.id.clone(), *version));
+            false
+        });
+    }
+    adopted
+}
+
+fn stranger<'a>(pod: &'a ObservedPod, state: &ConfigState) -> Option<(&'a ObservedPod, u32, &'a Digest)> {
+    match &pod.owner {
+        PodOwner::Version { config, version, template } if config == &state.key && pod.is_stranger() && pod.lives() => {
+            Some((pod, *version, template))
+        }
+        _ => None,
+    }
+}
+
+/// How many pods each version is to have, what served before included.
+fn wanted(state: &ConfigState) -> BTreeMap<u32, u32> {
+    let mut counts = state.wanted.counts();
+    if let Some(fallback) = state.wanted.fallback {
+        let pods = counts.entry(fallback.version).or_default();
+        *pods = fallback.replicas.max(*pods);
+    }
+    if let Some(version) = coming(state).filter(|_| counts.is_empty()) {
+        counts.insert(version, state.wanted.replicas); // others end first, and what runs the same is none of them
+    }
+    counts
+}
+
+/// What the versions run that are remembered with their content: one that serves and one that was tried.
+fn templates(state: &ConfigState) -> BTreeMap<u32, Digest> {
+    let attempted = state.attempted.as_ref().map(|attempt| &attempt.version);
+    let versions = state.serving.iter().chain(attempted);
+    versions.map(|version| (version.number, template_digest(&version.object))).collect()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,119 @@
+use serde_json::json;
+
+use super::*;
+use crate::model::ids::{CommitId, ConfigKey, Destination, PodName, RepositoryName};
+use crate::model::object::{Kind, Location, ObjectKey};
+use crate::model::pod::{PodId, PodPhase};
+use crate::model::state::{Attempt, Fallback, Target, Version, Wanted};
+
+fn key() -> ConfigKey {
+    ConfigKey { project: "p".into(), stage: "s".into(), name: "web".into() }
+}
+
+fn object(image: &str) -> Object {
+    let content = json!({"spec": {"template": {"spec": {"containers": [{"name": "web", "image": image}]}}}});
+    Object {
+        key: ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() },
+        service: "web".into(),
+        digest: digest::of(&content),
+        content: content.into(),
+        location: Location::default(),
+    }
+}
+
+fn version(number: u32, image: &str) -> Version {
+    Version { number, commit: CommitId::new("c"), object: object(image).into() }
+}
+
+/// `replicas` of version 2 take the place of version 1.
+fn state(serving: Option<Version>, attempted: Option<Version>, replicas: u32) -> ConfigState {
+    let target = attempted.as_ref().or(serving.as_ref()).map(|version| (version.number, Target::ALL));
+    let fallback = attempted.as_ref().and(serving.as_ref());
+    ConfigState {
+        key: key(),
+        service: "web".into(),
+        destination: Destination::local("p-s".into()),
+        repository: RepositoryName::new("repo"),
+        object: object("a").into(),
+        declared_on: CommitId::new("c"),
+        latest_version: 2,
+        wanted: Wanted {
+            targets: target.into_iter().collect(),
+            fallback: fallback.map(|version| Fallback { version: version.number, replicas }),
+            replicas,
+            ..Wanted::default()
+        },
+        serving,
+        attempted: attempted.map(|version| Attempt { version, run: "run".into(), verdict: None }),
+        scaled: None,
+        removed: false,
+    }
+}
+
+fn left(version: u32, number: u32, image: &str) -> ObservedPod {
+    ObservedPod {
+        id: PodId { namespace: "p-s".into(), name: PodName::new(format!("web-{version}-{number}")) },
+        owner: PodOwner::Version { config: key(), version, template: template_digest(&object(image)) },
+        origin: Origin::Stranger,
+        labels: BTreeMap::new(),
+        phase: PodPhase::Ready { since: Timestamp(0) },
+        restarts: 0,
+        message: String::new(),
+        created_at: Timestamp(i64::from(number)),
+        ended_at: None,
+    }
+}
+
+fn adopted(state: &ConfigState, pods: &[ObservedPod]) -> Vec<(String, u32)> {
+    let observed = Observed::count(pods, &state.key, 0, Timestamp(0));
+    let adopted = adopt(state, pods, &observed);
+    adopted.into_iter().map(|(pod, version)| (pod.name.to_string(), version)).collect()
+}
+
+#[test]
+fn pods_are_taken_over_by_what_they_run_and_not_by_their_number() {
+    let pods = [left(3, 0, "a"), left(3, 1, "b")];
+    assert_eq!(adopted(&state(Some(version(1, "a")), None, 2), &pods), [("web-3-0".into(), 1)]);
+    let other_content = state(Some(version(3, "c")), None, 2);
+    assert!(adopted(&other_content, &pods).is_empty(), "a number alone means nothing");
+}
+
+#[test]
+fn no_more_are_taken_over_than_are_wanted_and_a_pod_keeps_its_version_if_it_can() {
+    let pods = [left(1, 0, "a"), left(2, 0, "a"), left(1, 1, "a")];
+    let both = state(Some(version(1, "a")), Some(version(2, "a")), 2);
+    assert_eq!(adopted(&both, &pods), [("web-1-0".into(), 1), ("web-2-0".into(), 2), ("web-1-1".into(), 1)]);
+    let one = state(Some(version(1, "a")), None, 1);
+    assert_eq!(adopted(&one, &pods), [("web-1-0".into(), 1)]);
+    let own = ObservedPod { origin: Origin::Own, ..left(1, 5, "a") };
+    assert!(adopted(&one, &[own, left(1, 0, "a")]).is_empty(), "what is wanted is there");
+}
+
+#[test]
+fn strangers_serve_on_until_it_is_known_what_is_wanted() {
+    let serving = state(Some(version(1, "a")), None, 2);
+    assert_eq!(judge(&serving, false, None, false), Strangers::Awaiting);
+    assert_eq!(judge(&serving, false, None, true), Strangers::Replaced);
+    assert_eq!(judge(&state(None, None, 2), false, None, true), Strangers::Kept, "nothing has come of the first try");
+    assert_eq!(judge(&state(None, None, 2), true, None, false), Strangers::Replaced, "taken down");
+}
+
+#[test]
+fn what_is_kept_is_not_counted_and_not_ended() {
+    let failed = state(None, None, 2);
+    let own = ObservedPod { origin: Origin::Own, ..left(1, 2, "b") };
+    let taken_over = ObservedPod { origin: Origin::Adopted, ..left(1, 1, "b") };
+    let serving = decide(&failed, &[left(3, 0, "a"), taken_over, own], Strangers::Kept, Timestamp(0));
+    assert_eq!(serving.counts, BTreeMap::from([(0, 1), (1, 1)]), "only what this life has started goes");
+}
+
+#[test]
+fn where_others_end_first_what_runs_the_same_is_none_of_them() {
+    let mut first = state(None, Some(version(1, "a")), 1);
+    (first.wanted.targets, first.wanted.owner) = (BTreeMap::new(), Some("run".into()));
+    let pods = [left(3, 0, "a"), left(3, 1, "b")];
+    assert_eq!(adopted(&first, &pods), [("web-3-0".into(), 1)]);
+    let owner = ObservedPod { origin: Origin::Adopted, ..left(1, 0, "a") };
+    let serving = decide(&first, &[owner, left(3, 1, "b")], Strangers::Replaced, Timestamp(0));
+    assert_eq!((serving.counts, serving.converged), (BTreeMap::from([(0, 0), (1, 1)]), false));
+}

@@ -1,0 +1,191 @@
+//! What another life of the store has left, because it was lost or replaced by a copy: pods that serve are taken over or
+//! replaced, what is declared no longer goes, and a hook that nobody runs any more has an unknown end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::engine::deployment::adoption::{self, Strangers};
+use crate::engine::deployment::observed::Observed;
+use crate::engine::leftover;
+use crate::error::Result;
+use crate::model::action::Action;
+use crate::model::event::Event;
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::outcome::PodOutcome;
+use crate::model::plan::Plan;
+use crate::model::pod::{ObservedPod, Origin, PodOwner};
+use crate::model::run::{DeploymentRun, Run};
+use crate::model::state::{ConfigState, RepositoryState, RevisionResult};
+use crate::model::time::Timestamp;
+use crate::model::unique_name::UniqueName;
+use crate::plan::prune::Prune;
+use crate::runtime::Runtime;
+use crate::store::{ReadStore, RunFilter};
+
+use super::drive::Driver;
+
+/// What becomes of strangers of a deployment config.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[ObservedPod]) -> Result<Strangers> {
+    let repository = store.repository(&state.repository).await?.map(|repository| repository.value);
+    let ConfigKey { project, stage, .. } = state.key.clone();
+    let slot = store.slot(&ServiceKey { project, stage, service: state.service.clone() }).await?;
+    let is_synced = repository.as_ref().is_some_and(|repository| repository.seen.is_some());
+    let is_idle = is_synced && slot.is_none_or(|slot| slot.value.is_free());
+    let is_settled = is_idle || pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
+    let owner = match &state.wanted.owner {
+        Some(owner) => store.run(owner).await?.and_then(|run| deployment(run.value)),
+        None => None,
+    };
+    let is_down = repository.is_some_and(|repository| repository.down);
+    Ok(adoption::judge(state, is_down, owner.as_deref(), is_settled))
+}
+
+fn deployment(run: Run) -> Option<Box<DeploymentRun>> {
+    match run {
+        Run::Deployment(run) => Some(run),
+        Run::Sequence(_) => None,
+    }
+}
+
+/// Makes strangers that run what is wanted pods of this life; says whether there were any.
+///
+/// # Errors
+/// If the runtime fails.
+pub(super) async fn adopt(
+    runtime: &dyn Runtime,
+    state: &ConfigState,
+    pods: &[ObservedPod],
+    now: Timestamp,
+) -> Result<bool> {
+    let observed = Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
+    let adopted = adoption::adopt(state, pods, &observed);
+    for (pod, version) in &adopted {
+        tracing::info!(%pod, version, "runs what is wanted, although another life of the store started it");
+        runtime.adopt(pod, *version).await?;
+    }
+    Ok(!adopted.is_empty())
+}
+
+/// Ends what strangers run once: nobody waits for it.
+///
+/// # Errors
+/// If the runtime fails.
+pub(super) async fn end_runs(runtime: &dyn Runtime, pods: &[ObservedPod]) -> Result<()> {
+    let left = |pod: &&ObservedPod| pod.is_stranger() && pod.lives() && matches!(pod.owner, PodOwner::Run { .. });
+    for pod in pods.iter().filter(left) {
+        runtime.stop_pod(&pod.id).await?;
+    }
+    Ok(())
+}
+
+/// Ends strangers whose deployment config is neither remembered nor declared. Says whether any are left.
+///
+/// # Errors
+/// If the store or the runtime fails.
+pub(super) async fn end_orphans(
+    store: &dyn ReadStore,
+    runtime: &dyn Runtime,
+    known: &BTreeSet<ConfigKey>,
+    pods: &[ObservedPod],
+) -> Result<bool> {
+    let strange = pods.iter().filter(|pod| pod.is_stranger());
+    let orphans: BTreeSet<&ConfigKey> =
+        strange.filter_map(|pod| pod.version()).map(|(config, _)| config).filter(|it| !known.contains(it)).collect();
+    let mut gone: BTreeMap<&ProjectName, Vec<(&ConfigKey, ObjectKey)>> = BTreeMap::new();
+    for orphan in &orphans {
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
+        if may_go(store, UniqueName::Project(orphan.project.clone()), Some(&orphan.stage), &key).await? {
+            gone.entry(&orphan.project).or_default().push((orphan, key));
+        }
+    }
+    for (project, gone) in gone {
+        let owned = known.iter().filter(|config| &config.project == project).count() + orphans.len();
+        let (gone, keys): (Vec<&ConfigKey>, Vec<ObjectKey>) = gone.into_iter().unzip();
+        let declares_nothing = store.applied_stages(project).await?.is_empty();
+        let prune = Prune { gone: keys, owned, declares_nothing };
+        if !prune.is_allowed() && !is_prune_allowed(store, project).await? {
+            tracing::warn!(%project, "what no record names serves on: {}", prune.refusal("REV"));
+            continue;
+        }
+        for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(config, _)| gone.contains(&config))) {
+            runtime.stop_pod(&pod.id).await?;
+            runtime.remove_pod(&pod.id).await?;
+        }
+    }
+    Ok(!orphans.is_empty())
+}
+
+async fn is_prune_allowed(store: &dyn ReadStore, project: &ProjectName) -> Result<bool> {
+    let Some(repository) = owner(store, UniqueName::Project(project.clone())).await?.map(|(it, _)| it) else {
+        return Ok(false);
+    };
+    let allowed = repository.allowed_prune.as_ref().zip(repository.applied.as_ref());
+    Ok(repository.down || allowed.is_some_and(|(word, applied)| applied.as_str().starts_with(word.as_str())))
+}
+
+/// Whether a service that no record names may end: not while it may lead to strangers that serve on.
+///
+/// # Errors
+/// If the store or the runtime cannot be read.
+pub(super) async fn service_may_go(
+    store: &dyn ReadStore,
+    runtime: &dyn Runtime,
+    namespace: &Namespace,
+    name: &str,
+) -> Result<bool> {
+    if !runtime.observe(namespace).await?.iter().any(|pod| pod.is_stranger() && pod.lives()) {
+        return Ok(true);
+    }
+    let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
+    may_go(store, UniqueName::Namespace(namespace.clone()), None, &key).await
+}
+
+async fn may_go(store: &dyn ReadStore, name: UniqueName, stage: Option<&StageName>, key: &ObjectKey) -> Result<bool> {
+    let Some((repository, home)) = owner(store, name).await? else { return Ok(false) };
+    let Some(stage) = stage.or(home.as_ref()) else { return Ok(false) };
+    let is_idle = store.open_slots(repository.project.as_ref()).await?.is_empty();
+    let plan = applied_plan(store, &repository).await?;
+    Ok(leftover::may_go(&repository, is_idle, plan.as_ref(), stage, key))
+}
+
+/// The repository that has a name, and the stage that it stands for.
+async fn owner(store: &dyn ReadStore, name: UniqueName) -> Result<Option<(RepositoryState, Option<StageName>)>> {
+    let Some(owner) = store.name_owner(&name).await?.map(|owner| owner.value) else { return Ok(None) };
+    let repository = store.repository(&owner.repository).await?;
+    Ok(repository.map(|repository| (repository.value, owner.stage)))
+}
+
+async fn applied_plan(store: &dyn ReadStore, repository: &RepositoryState) -> Result<Option<Plan>> {
+    let Some(applied) = &repository.applied else { return Ok(None) };
+    let revision = store.revision(&repository.name, applied.as_str()).await?;
+    Ok(match revision.map(|revision| revision.result) {
+        Some(RevisionResult::Planned(plan)) => Some(*plan),
+        Some(RevisionResult::Broken { .. } | RevisionResult::Refused { .. }) | None => None,
+    })
+}
+
+/// Tells runs that wait for a pod which is not there and which nobody is about to start: how it ended is unknown.
+///
+/// # Errors
+/// If the store or the runtime fails.
+pub(super) async fn tell_of_missing_pods(driver: &Driver, runtime: &dyn Runtime) -> Result<()> {
+    let open = RunFilter { open: Some(true), ..RunFilter::default() };
+    for run in driver.store.runs(&open).await?.into_iter().map(|run| run.value) {
+        let Some(pod) = run.awaited_pod() else { continue };
+        let key = Action::run_pod_key(&pod.name);
+        // Asked in this order, because a pod is there before its action is done.
+        if driver.store.outbox(Some(run.id())).await?.iter().any(|row| row.key == key) {
+            continue;
+        }
+        let there = runtime.observe(&pod.namespace).await?;
+        if !there.iter().any(|other| other.id == pod && !other.is_stranger()) {
+            let message = "it was started before the store was replaced, or its folder is gone".to_owned();
+            let event = Event::PodEnded { pod: pod.name, outcome: PodOutcome::Unknown { message } };
+            driver.tell(run.id(), event).await?;
+        }
+    }
+    Ok(())
+}

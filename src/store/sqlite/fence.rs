@@ -1,0 +1,31 @@
+//! Who has the store: each process that takes it over shuts out the one before, and the first of all begins a life of it.
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::clock::{Ids, Ulids};
+use crate::model::ids::Incarnation;
+use crate::model::time::Timestamp;
+
+/// Takes the store over: the number that this process writes under, and which life of the store it is.
+pub(super) fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite::Result<(i64, Incarnation)> {
+    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    let sql = "INSERT INTO fence (only_row, number, taken_at) VALUES (1, 1, ?1) \
+               ON CONFLICT DO UPDATE SET number = number + 1, taken_at = ?1 RETURNING number, incarnation";
+    let (fence, known): (i64, Option<String>) = step.query_row(sql, [now.0], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let incarnation = match known {
+        Some(known) => known,
+        None => begin_life(&step, now)?,
+    };
+    step.commit()?;
+    Ok((fence, Incarnation::new(incarnation)))
+}
+
+/// What was seen in another life says nothing about what came after it: every repository is to be read anew.
+fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<String> {
+    let incarnation = Ulids::default().next(now);
+    connection.execute("UPDATE fence SET incarnation = ?", [&incarnation])?;
+    let forget = "UPDATE repositories SET version = version + 1, seen = NULL, \
+                  record = json_set(record, '$.record.seen', NULL)";
+    connection.execute(forget, [])?;
+    Ok(incarnation)
+}

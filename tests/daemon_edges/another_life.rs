@@ -1,0 +1,116 @@
+//! A store that is lost, or replaced by a copy: what serves goes on serving.
+
+use std::fs;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use serde_json::Value;
+
+use super::survival::{SERVICE, careful_server, says, service_address};
+use crate::support::daemon::{World, complaint, eventually, hook};
+
+/// A server whose `pre` hook counts.
+fn counted(world: &World, version: &str) -> String {
+    let count = hook("pre", "Abort", &format!("echo {version} >> {}", world.git.path("hooks").display()));
+    let strategy = format!("type: Rolling, rollingParams: {{maxUnavailable: 0, maxSurge: 1, {count}}}");
+    careful_server(world, &strategy, version)
+}
+
+fn deploy(world: &World, version: &str) -> String {
+    world.deploy(&[("web.yaml", &counted(world, version)), ("service.yaml", SERVICE)], "success")
+}
+
+/// What serves, as the daemon tells it: the version and its status.
+fn serving(world: &World) -> (Value, Value) {
+    let all = world.json(&["get", "deployments"]);
+    (all["items"][0]["serving"]["version"].clone(), all["items"][0]["status"].clone())
+}
+
+fn converged(world: &World, version: u32) {
+    eventually("what is declared serves", || serving(world) == (version.into(), "Complete".into()));
+    let plan = world.run(&["plan", "work", "--from", "applied", "--exit-code"]);
+    assert_eq!(plan.status.code(), Some(0), "after convergence: {}", complaint(&plan));
+}
+
+/// Whether version `version` answers at every moment of what is done.
+fn answering(address: &str, version: &str, done: impl FnOnce()) {
+    let (stop, failed, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let counter = if says(address, version) { &served } else { &failed };
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        done();
+        stop.store(true, Ordering::SeqCst);
+    });
+    assert_eq!(failed.load(Ordering::SeqCst), 0);
+    assert!(served.load(Ordering::SeqCst) > 0);
+}
+
+fn lose_store(world: &World) {
+    for file in ["store.db", "store.db-wal", "store.db-shm"] {
+        let there = world.state().join(file);
+        if there.exists() {
+            fs::rename(there, world.git.path(file)).unwrap();
+        }
+    }
+}
+
+fn server_pid(world: &World, pod: &str) -> i64 {
+    world.pod_in(&format!("shop-default/{pod}"), "ready")
+}
+
+#[test]
+fn what_serves_is_taken_over_after_the_store_was_lost() {
+    let world = World::new(&[]);
+    fs::write(world.git.path("go"), "").unwrap();
+    world.start();
+    deploy(&world, "one");
+    let commit = deploy(&world, "two");
+    let (address, before) = (service_address(&world), server_pid(&world, "web-2-0"));
+    eventually("version two answers", || says(&address, "two"));
+    answering(&address, "two", || {
+        world.stop();
+        lose_store(&world);
+        world.start();
+        converged(&world, 1);
+    });
+    assert_eq!(server_pid(&world, "web-2-0"), before, "the same process");
+    assert_eq!(world.lines("hooks"), ["one", "two", "two"], "the hook of a version that was unknown ran");
+    world.status(&commit, "launchway/default", "success");
+    let listed = world.json(&["get", "pods"])["items"].clone();
+    let serving = listed.as_array().unwrap().iter().find(|pod| pod["name"] == "web-2-0").cloned().unwrap();
+    assert_eq!((&serving["version"], &serving["status"]), (&1.into(), &"Ready".into()));
+
+    deploy(&world, "one");
+    eventually("what was gone back to answers", || says(&address, "one"));
+    converged(&world, 2);
+    eventually("one pod, with its service", || world.processes().len() == 4);
+}
+
+#[test]
+fn what_serves_is_taken_over_after_an_older_store_was_restored() {
+    let world = World::new(&[]);
+    fs::write(world.git.path("go"), "").unwrap();
+    let copy = world.git.path("copy.db").display().to_string();
+    world.start();
+    deploy(&world, "one");
+    world.tell(&["store", "backup", &copy]);
+    deploy(&world, "two");
+    let (address, before) = (service_address(&world), server_pid(&world, "web-2-0"));
+    eventually("version two answers", || says(&address, "two"));
+    answering(&address, "two", || {
+        world.stop();
+        world.tell(&["store", "restore", &copy]);
+        world.start();
+        converged(&world, 2);
+    });
+    assert_eq!(server_pid(&world, "web-2-0"), before, "the same process");
+    assert_eq!(world.lines("hooks"), ["one", "two", "two"]);
+
+    world.tell(&["rollout", "undo", "dc/web"]);
+    eventually("the version before answers", || says(&address, "one"));
+    eventually("one pod, with its service", || world.processes().len() == 4);
+}

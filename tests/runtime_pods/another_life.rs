@@ -1,0 +1,69 @@
+//! What another life of the store has started.
+
+use std::collections::BTreeMap;
+
+use launchway::error::Class;
+use launchway::model::ids::ConfigKey;
+use launchway::model::outcome::PodOutcome;
+use launchway::model::pod::{Origin, Pod, PodOwner};
+use launchway::runtime::Runtime;
+
+use crate::world::{World, once, read, serving};
+
+fn another_life(world: &mut World, life: &str) {
+    world.life = life.into();
+    world.restart();
+}
+
+fn replica(version: u32) -> Pod {
+    let config = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
+    Pod { owner: PodOwner::Version { config, version, template: "t".into() }, ..serving("exec sleep 600") }
+}
+
+#[tokio::test]
+async fn a_pod_that_serves_is_a_stranger_until_it_is_adopted() {
+    let mut world = World::new();
+    let pod = replica(3);
+    world.start(&pod).await;
+    let shim = {
+        world.ready(&pod).await;
+        world.shim_pid(&pod)
+    };
+    another_life(&mut world, "second");
+    assert_eq!(world.observe(&pod).await.unwrap().origin, Origin::Stranger);
+    world.runtime().adopt(&pod.id, 1).await.unwrap();
+    for restarted in [false, true] {
+        if restarted {
+            world.restart();
+        }
+        let seen = world.ready(&pod).await;
+        assert_eq!((seen.origin, seen.version().unwrap().1), (Origin::Adopted, 1), "restarted: {restarted}");
+    }
+    assert_eq!(world.shim_pid(&pod), shim, "it runs on as it is");
+    another_life(&mut world, "third");
+    assert_eq!(world.observe(&pod).await.unwrap().origin, Origin::Stranger, "nobody has adopted it in this one");
+    another_life(&mut world, "first");
+    assert_eq!(world.observe(&pod).await.unwrap().origin, Origin::Own);
+}
+
+#[tokio::test]
+async fn a_command_that_another_life_ran_or_runs_is_ended_and_run_again() {
+    let mut world = World::new();
+    let (runs, go) = (world.file("runs"), world.file("go"));
+    let script = format!("echo run >> {}; until [ -e {} ]; do sleep 0.02; done", runs.display(), go.display());
+    let pod = once(&script);
+    world.start(&pod).await;
+    crate::world::eventually("the first run", || read(&runs) == "run\n");
+    another_life(&mut world, "second");
+    let failure = world.runtime().start_pod(&pod, &BTreeMap::new()).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Waiting, "{failure}");
+    assert!(matches!(world.ended(&pod).await, PodOutcome::Failed { .. }));
+    std::fs::write(&go, "").unwrap();
+    world.start(&pod).await;
+    assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
+    assert_eq!(world.observe(&pod).await.unwrap().origin, Origin::Own);
+    another_life(&mut world, "third");
+    world.start(&pod).await;
+    assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
+    assert_eq!(read(&runs), "run\n".repeat(3), "what had ended well is no answer either");
+}
