@@ -24,7 +24,7 @@ impl Daemon {
 
     /// How many of them ended well.
     pub(crate) fn delivered(&self) -> u64 {
-        self.counted("launchway_runs_ended_total{kind=\"sequence\",verdict=\"success\"}")
+        self.counted("launchway_runs_ended_total{kind=\"sequence\",outcome=\"success\"}")
     }
 
     /// The processor time that it took so far.

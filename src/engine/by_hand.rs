@@ -14,7 +14,7 @@ use crate::manifest::digest;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::project::Procedure;
 use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState};
@@ -31,7 +31,7 @@ const BY_HAND: &str = "rollout";
 /// If there is none.
 pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
-    let open = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none());
+    let open = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none());
     let Some(attempt) = open else {
         return Err(Failure::stalled(match deployment(transition.records, config, state.latest_version)? {
             Some(run) => format!(
@@ -43,7 +43,7 @@ pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
         })
         .into());
     };
-    let event = Event::Cancel { verdict: Verdict::Cancelled, reason: format!("cancelled by {by}") };
+    let event = Event::Cancel { outcome: Outcome::ABORTED, reason: format!("cancelled by {by}") };
     transition.tell(attempt.run.clone(), event);
     Ok(attempt.version.number)
 }
@@ -58,7 +58,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
     }
-    let failed = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_some());
+    let failed = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_some());
     let Some(attempt) = failed else {
         let latest = state.latest_version;
         return Err(Failure::stalled(match (latest, &state.attempted) {
@@ -85,7 +85,7 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
     let failed = match last {
         Some(last) => match records.runs.get(&last.run)? {
-            Some(Run::Sequence(run)) => run.verdict != Some(Verdict::Success),
+            Some(Run::Sequence(run)) => !run.outcome.is_some_and(Outcome::passes),
             Some(Run::Deployment(_)) | None => false,
         },
         None => false,
@@ -131,7 +131,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         let key = delivery.service.config(&change.key.name);
         let attempted = transition.records.configs.get(&key)?.and_then(|state| state.attempted.as_ref());
         let failed = attempted
-            .filter(|attempt| attempt.verdict.is_some() && attempt.version.object.digest == object.digest)
+            .filter(|attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest)
             .map(|attempt| Change {
                 key: change.key.clone(),
                 decision: Decision::Deploy,
@@ -266,7 +266,7 @@ pub fn is_down(repository: &RepositoryName) -> Failure {
 }
 
 fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none()) else { return Ok(()) };
+    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()) else { return Ok(()) };
     let version = attempt.version.number;
     let phase = deployment(records, &state.key, version)?.map_or("New", |run| run.phase.as_str());
     let message = format!("#{version} is already in progress ({phase}).");

@@ -59,7 +59,7 @@ fn give_way(transition: &mut Transition<'_>, service: &ServiceKey, reason: &str)
     let holder = transition.records.slots.get(service)?.and_then(|slot| slot.holder.clone());
     let Some(holder) = holder else { return Ok(()) };
     let Some(Run::Sequence(run)) = transition.records.runs.get(&holder)?.cloned() else { return Ok(()) };
-    let open = run.tasks.iter().flat_map(|task| &task.deployments).filter(|deployment| deployment.verdict.is_none());
+    let open = run.tasks.iter().flat_map(|task| &task.deployments).filter(|deployment| deployment.outcome.is_none());
     open.into_iter().try_for_each(|open| apply::give_way(transition, &service.config(&open.config), reason))
 }
 

@@ -10,7 +10,7 @@ use crate::model::action::{Action, Decided, Record};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
 use crate::model::run::{Run, RunKind, SequenceRun, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
@@ -52,7 +52,7 @@ pub struct Touched {
     /// What runs are new.
     pub begun: Vec<RunKind>,
     /// What runs have ended, and how.
-    pub ended: Vec<(RunKind, Verdict)>,
+    pub ended: Vec<(RunKind, Outcome)>,
     /// Revisions whose statuses may have changed.
     pub reports: BTreeSet<(RepositoryName, CommitId)>,
     /// Repositories of which a revision was planned: older ones may wait for something in vain.
@@ -76,7 +76,7 @@ pub struct Transition<'a> {
 
 /// A transition that was worked out, beside what has become of the records.
 #[derive(Debug)]
-pub struct Outcome {
+pub struct WorkedOut {
     writes: Vec<Write>,
     left: BTreeSet<ServiceKey>,
     switched: bool,
@@ -228,7 +228,7 @@ impl<'a> Transition<'a> {
     ///
     /// # Errors
     /// If something must be read first.
-    pub fn propagate(mut self) -> Result<Outcome, Undecided> {
+    pub fn propagate(mut self) -> Result<WorkedOut, Undecided> {
         let many = self.slots.len() > SLOTS_AT_ONCE;
         let left = if many { std::mem::take(&mut self.slots) } else { BTreeSet::new() };
         let mut needs = Needs::default();
@@ -240,7 +240,7 @@ impl<'a> Transition<'a> {
             needs.of(self.decide_slot(&service))?;
         }
         needs.none()?;
-        Ok(Outcome { writes: self.writes, left, switched: self.switched, reports: self.reports })
+        Ok(WorkedOut { writes: self.writes, left, switched: self.switched, reports: self.reports })
     }
 
     fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
@@ -324,8 +324,8 @@ impl<'a> Transition<'a> {
                 let wanted = Wanted { generation, targets, pace, ..Wanted::default() };
                 apply::want(self, &config, by, fallback, wanted)?;
             }
-            Record::Settle { config, by, version, verdict } => {
-                apply::attempt_ended(self.records, &config, &by, version, verdict)?;
+            Record::Settle { config, by, version, outcome } => {
+                apply::attempt_ended(self.records, &config, &by, version, outcome)?;
             }
             Record::Passed { service, content, commit, procedure } => {
                 let key = PassedKey { service, content };
@@ -334,13 +334,13 @@ impl<'a> Transition<'a> {
                     .passed
                     .put(&key, Some(PassedState { key: key.clone(), commit, at: self.now, procedure }))?;
             }
-            Record::Finished { run, verdict } => promotion::promote(self, &run, verdict)?,
+            Record::Finished { run, outcome } => promotion::promote(self, &run, outcome)?,
         }
         Ok(())
     }
 }
 
-impl Outcome {
+impl WorkedOut {
     /// The transaction, and what it touches.
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
         let Self { mut writes, left, switched, reports } = self;
@@ -350,10 +350,10 @@ impl Outcome {
         for write in changed {
             match &write {
                 Write::Run(run) => {
-                    let (kind, verdict) = kind_and_verdict(&run.value);
+                    let (kind, outcome) = kind_and_outcome(&run.value);
                     touched.begun.extend((run.version == 0).then_some(kind));
                     // A run changes for the last time when it ends.
-                    touched.ended.extend(verdict.map(|verdict| (kind, verdict)));
+                    touched.ended.extend(outcome.map(|outcome| (kind, outcome)));
                     let (repository, commit) = run.value.revision();
                     touched.reports.insert((repository.clone(), commit.clone()));
                 }
@@ -386,11 +386,11 @@ fn asked(run: &RunId, action: Action, at: Timestamp) -> Write {
     }
 }
 
-fn kind_and_verdict(run: &Run) -> (RunKind, Option<Verdict>) {
+fn kind_and_outcome(run: &Run) -> (RunKind, Option<Outcome>) {
     match run {
-        Run::Sequence(run) => (RunKind::Sequence, run.verdict),
+        Run::Sequence(run) => (RunKind::Sequence, run.outcome),
         Run::Deployment(run) => {
-            let failed = run.failure.as_ref().map_or(Verdict::Success, |failure| failure.verdict);
+            let failed = run.failure.as_ref().map_or(Outcome::PASS, |failure| failure.outcome);
             (RunKind::Deployment, run.ended_at.map(|_| failed))
         }
     }

@@ -235,7 +235,7 @@ impl Driver {
 
     fn count(&self, touched: &Touched) {
         touched.begun.iter().for_each(|kind| self.metrics.run_started(*kind));
-        touched.ended.iter().for_each(|(kind, verdict)| self.metrics.run_ended(*kind, *verdict));
+        touched.ended.iter().for_each(|(kind, outcome)| self.metrics.run_ended(*kind, *outcome));
     }
 }
 

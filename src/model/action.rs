@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::{Event, Timer};
 use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, WriterName};
-use super::outcome::Verdict;
+use super::outcome::Outcome;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
 use super::state::{Pace, Target};
@@ -77,7 +77,7 @@ pub enum Record {
         /// Which version.
         version: u32,
         /// How.
-        verdict: Verdict,
+        outcome: Outcome,
     },
     /// A stage has passed a service's content.
     Passed {
@@ -95,7 +95,7 @@ pub enum Record {
         /// Which.
         run: RunId,
         /// How.
-        verdict: Verdict,
+        outcome: Outcome,
     },
 }
 

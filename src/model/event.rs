@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::ids::{PodName, RunId};
-use super::outcome::{PodOutcome, Verdict};
+use super::outcome::{Outcome, PodOutcome};
 use super::state::Progress;
 
 /// A fact. Every run ignores facts that it does not wait for, so telling one twice does no harm.
@@ -25,7 +25,7 @@ pub enum Event {
     /// End: somebody or something wants that.
     Cancel {
         /// How it counts: `Cancelled` or `Superseded`.
-        verdict: Verdict,
+        outcome: Outcome,
         /// By whom or what, for people.
         reason: String,
     },
@@ -41,7 +41,7 @@ pub enum Event {
         /// The run.
         deployment: RunId,
         /// How.
-        verdict: Verdict,
+        outcome: Outcome,
         /// What happened, for people.
         message: String,
     },

@@ -37,18 +37,93 @@ pub enum FailureReason {
     Cancelled,
 }
 
-/// How a deployment, a task or a sequence ended.
+/// How a deployment, a task or a sequence ended: what became of running it, and what came of it. Source: `status` and
+/// `result` of Keptn's `.finished` events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Verdict {
-    /// As wanted.
-    Success,
-    /// Something the user declared failed.
-    Failure,
+pub struct Outcome {
+    /// What became of running it.
+    pub status: Status,
+    /// What came of it.
+    pub result: TaskResult,
+}
+
+/// What became of running something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Status {
+    /// It ran to its end.
+    Succeeded,
     /// The environment or launchway failed.
-    Error,
+    Errored,
     /// A person ended it.
-    Cancelled,
+    Aborted,
+    /// It took too long, or nobody started it in time.
+    TimedOut,
     /// A newer revision took its place.
     Superseded,
+    /// Nobody knows.
+    Unknown,
+}
+
+/// What came of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum TaskResult {
+    /// As wanted.
+    Pass,
+    /// Good enough to go on.
+    Warning,
+    /// Not good enough.
+    Fail,
+}
+
+impl TaskResult {
+    /// Keptn's word, which selectors match.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            TaskResult::Pass => "pass",
+            TaskResult::Warning => "warning",
+            TaskResult::Fail => "fail",
+        }
+    }
+}
+
+impl Outcome {
+    /// As wanted.
+    pub const PASS: Self = Self { status: Status::Succeeded, result: TaskResult::Pass };
+    /// Something that the user declared failed.
+    pub const FAIL: Self = Self::failed(Status::Succeeded);
+    /// The environment or launchway failed.
+    pub const ERRORED: Self = Self::failed(Status::Errored);
+    /// A person ended it.
+    pub const ABORTED: Self = Self::failed(Status::Aborted);
+    /// It took too long, or nobody started it in time.
+    pub const TIMED_OUT: Self = Self::failed(Status::TimedOut);
+    /// A newer revision took its place.
+    pub const SUPERSEDED: Self = Self::failed(Status::Superseded);
+    /// Nobody knows; what is not known did not pass.
+    pub const UNKNOWN: Self = Self::failed(Status::Unknown);
+
+    const fn failed(status: Status) -> Self {
+        Self { status, result: TaskResult::Fail }
+    }
+
+    /// Whether what comes after it may go on.
+    pub fn passes(self) -> bool {
+        self.result != TaskResult::Fail
+    }
+
+    /// Its word in tables, events and metrics.
+    pub fn word(self) -> &'static str {
+        match (self.status, self.result) {
+            (Status::Succeeded, TaskResult::Pass) => "success",
+            (Status::Succeeded, TaskResult::Warning) => "warning",
+            (Status::Succeeded, TaskResult::Fail) => "failure",
+            (Status::Errored, _) => "error",
+            (Status::Aborted, _) => "cancelled",
+            (Status::TimedOut, _) => "timed out",
+            (Status::Superseded, _) => "superseded",
+            (Status::Unknown, _) => "unknown",
+        }
+    }
 }

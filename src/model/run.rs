@@ -9,7 +9,7 @@ use super::by_digest::ByDigest;
 use super::deployment_config::{DeploymentConfigSpec, HookPoint};
 use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey};
 use super::object::Object;
-use super::outcome::{PodOutcome, Verdict};
+use super::outcome::{Outcome, PodOutcome};
 use super::plan::Change;
 use super::pod::PodId;
 use super::project::Procedure;
@@ -74,7 +74,7 @@ impl SequenceRun {
             created_at: Timestamp::default(),
             started_at: None,
             ended_at: None,
-            verdict: None,
+            outcome: None,
             message: String::new(),
         }
     }
@@ -243,7 +243,7 @@ pub struct SequenceRun {
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// How it ended.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
     /// Why it waits, or how it ended, for people.
     pub message: String,
 }
@@ -288,7 +288,7 @@ pub enum SequenceState {
         /// Index into `tasks`.
         task: usize,
         /// How it will have ended.
-        verdict: Verdict,
+        outcome: Outcome,
     },
     /// Nothing follows.
     Ended,
@@ -306,7 +306,7 @@ pub struct TaskRecord {
     /// When it ended.
     pub ended_at: Option<Timestamp>,
     /// How it ended.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
     /// What happened, for people.
     pub message: String,
     /// For the deployment task: what it started.
@@ -323,7 +323,7 @@ pub struct DeploymentRef {
     /// Its run, once it has a version.
     pub run: Option<RunId>,
     /// How it ended.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
     /// What happened, for people.
     pub message: String,
 }
@@ -476,7 +476,7 @@ pub struct DeploymentFailure {
     /// In which step it happened.
     pub step: DeploymentStep,
     /// How it counts.
-    pub verdict: Verdict,
+    pub outcome: Outcome,
     /// What happened, for people.
     pub message: String,
 }

@@ -10,7 +10,7 @@ use super::ids::{
     CommitId, ConfigKey, Destination, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceName, WriterName,
 };
 use super::object::{Object, ObjectKey};
-use super::outcome::Verdict;
+use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
 use super::time::Timestamp;
 
@@ -159,7 +159,7 @@ pub struct Attempt {
     /// The sequence run that attempts or attempted it, the last time.
     pub run: RunId,
     /// How it ended; absent while it runs.
-    pub verdict: Option<Verdict>,
+    pub outcome: Option<Outcome>,
 }
 
 /// What should run for a deployment config: the whole input of `engine::deployment::serve` beside what is observed.

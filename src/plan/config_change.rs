@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::Object;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
@@ -49,12 +49,12 @@ fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
 fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> {
     let attempt = applied.attempted.as_ref().filter(|attempt| attempt.version.object.digest == declared.digest)?;
     let number = attempt.version.number;
-    match attempt.verdict {
+    match attempt.outcome {
         None => Some(format!("version {number} of the same content is under way")),
-        Some(Verdict::Failure | Verdict::Error | Verdict::Cancelled) => {
+        Some(outcome) if outcome.passes() || outcome.status == Status::Superseded => None,
+        Some(_) => {
             Some(format!("version {number} of the same content failed; `launchway rollout retry` tries it again"))
         }
-        Some(Verdict::Success | Verdict::Superseded) => None,
     }
 }
 
@@ -109,6 +109,7 @@ mod tests {
     use super::*;
     use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RepositoryName, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
+    use crate::model::outcome::Outcome;
     use crate::model::state::{Attempt, Version, Wanted};
 
     fn object(image: &str, replicas: u32, patch: Value) -> Arc<Object> {
@@ -178,22 +179,22 @@ mod tests {
     #[test]
     fn what_failed_is_not_tried_again_by_itself() {
         let (good, bad) = (object("a", 1, json!({})), object("b", 1, json!({})));
-        for (verdict, expected) in [
-            (Verdict::Failure, Decision::None),
-            (Verdict::Error, Decision::None),
-            (Verdict::Cancelled, Decision::None),
-            (Verdict::Superseded, Decision::Deploy),
+        for (outcome, expected) in [
+            (Outcome::FAIL, Decision::None),
+            (Outcome::ERRORED, Decision::None),
+            (Outcome::ABORTED, Decision::None),
+            (Outcome::SUPERSEDED, Decision::Deploy),
         ] {
-            let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(verdict) };
+            let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), outcome: Some(outcome) };
             let state = applied(&bad, Some(version(1, &good)), Some(attempt));
-            assert_eq!(decide(&bad, Some(&state)).decision, expected, "{verdict:?}");
+            assert_eq!(decide(&bad, Some(&state)).decision, expected, "{outcome:?}");
         }
     }
 
     #[test]
     fn a_revert_of_a_failed_change_restores() {
         let (good, bad) = (object("a", 1, json!({})), object("b", 1, json!({})));
-        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(Verdict::Failure) };
+        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), outcome: Some(Outcome::FAIL) };
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         assert_eq!(decide(&good, Some(&state)).decision, Decision::Update);
     }
@@ -201,7 +202,7 @@ mod tests {
     #[test]
     fn a_change_after_a_failure_is_compared_with_what_serves() {
         let (good, bad, other) = (object("a", 1, json!({})), object("b", 1, json!({})), object("c", 1, json!({})));
-        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), verdict: Some(Verdict::Failure) };
+        let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), outcome: Some(Outcome::FAIL) };
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         let change = decide(&other, Some(&state));
         assert_eq!(change.decision, Decision::Deploy);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::model::ids::{ServiceName, StageName};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
 
@@ -50,23 +50,23 @@ pub fn next<'a>(
     stage: &StageName,
     service: &ServiceName,
     sequence: &str,
-    verdict: Verdict,
+    outcome: Outcome,
 ) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
     let event = format!("{stage}.{sequence}.finished");
     let triggered = |part: &StagePlan| match &part.start {
-        StageStart::After(triggers) => triggers.iter().any(|trigger| fires(trigger, &event, verdict)),
+        StageStart::After(triggers) => triggers.iter().any(|trigger| fires(trigger, &event, outcome)),
         StageStart::Push | StageStart::ByHand => false,
     };
     let behind = |part: &StagePlan, service: &ServicePlan| {
         let waits_for_this = service.previous_stage.as_ref().is_some_and(|previous| &previous.stage == stage);
-        verdict == Verdict::Success && waits_for_this && predecessor(&part.start).is_some_and(|named| &named != stage)
+        outcome.passes() && waits_for_this && predecessor(&part.start).is_some_and(|named| &named != stage)
     };
     let parts = plan.stages.iter().filter_map(|part| Some((part, part.service(service)?)));
     parts.filter(|(part, service)| triggered(part) || behind(part, service)).collect()
 }
 
 /// The sequences that the end of another one starts, other than the ones that stages are delivered by.
-pub fn others<'a>(plan: &'a Plan, ended: &str, verdict: Verdict) -> Vec<(&'a StagePlan, &'a Sequence)> {
+pub fn others<'a>(plan: &'a Plan, ended: &str, outcome: Outcome) -> Vec<(&'a StagePlan, &'a Sequence)> {
     let event = format!("{ended}.finished");
     let delivers = |stage: &StagePlan, name: &str| stage.sequence.as_ref().is_some_and(|it| it.name == name);
     let sequences = plan.procedures.shipyard.stages.iter().filter_map(|declared| {
@@ -74,7 +74,7 @@ pub fn others<'a>(plan: &'a Plan, ended: &str, verdict: Verdict) -> Vec<(&'a Sta
         Some(declared.sequences.iter().map(move |sequence| (stage, sequence)))
     });
     let started = |(stage, sequence): &(&StagePlan, &Sequence)| {
-        !delivers(stage, &sequence.name) && sequence.triggered_on.iter().any(|it| fires(it, &event, verdict))
+        !delivers(stage, &sequence.name) && sequence.triggered_on.iter().any(|it| fires(it, &event, outcome))
     };
     sequences.flatten().filter(started).collect()
 }
@@ -85,13 +85,9 @@ fn short(event: &str) -> &str {
 }
 
 /// Whether a trigger fires: without a selector on `pass` and `warning`, as Keptn's controller does.
-fn fires(trigger: &SequenceTrigger, event: &str, verdict: Verdict) -> bool {
-    let result = match verdict {
-        Verdict::Success => "pass",
-        Verdict::Failure | Verdict::Error => "fail",
-        Verdict::Cancelled | Verdict::Superseded => return false,
-    };
-    short(&trigger.event) == event && selects(trigger, result)
+fn fires(trigger: &SequenceTrigger, event: &str, outcome: Outcome) -> bool {
+    let goes_on = !matches!(outcome.status, Status::Aborted | Status::Superseded);
+    goes_on && short(&trigger.event) == event && selects(trigger, outcome.result.as_str())
 }
 
 fn selects(trigger: &SequenceTrigger, result: &str) -> bool {
@@ -99,5 +95,5 @@ fn selects(trigger: &SequenceTrigger, result: &str) -> bool {
         let wanted = if wanted == "failed" { "fail" } else { wanted };
         (key == "result" || key.ends_with(".result")) && wanted == result
     };
-    if trigger.selector.is_empty() { result == "pass" } else { trigger.selector.iter().all(fits) }
+    if trigger.selector.is_empty() { result != "fail" } else { trigger.selector.iter().all(fits) }
 }

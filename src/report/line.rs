@@ -2,7 +2,7 @@
 
 use crate::model::commit_status::StatusState;
 use crate::model::ids::RunId;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::{Outcome, Status};
 
 /// The state and description of one context.
 #[derive(Clone, Debug)]
@@ -15,12 +15,12 @@ pub(super) struct Line {
     pub(super) attempt: u32,
 }
 
-/// How a verdict is written.
-pub(super) fn state_of(verdict: Verdict) -> StatusState {
-    match verdict {
-        Verdict::Success => StatusState::Success,
-        Verdict::Failure => StatusState::Failure,
-        Verdict::Error => StatusState::Error,
-        Verdict::Cancelled | Verdict::Superseded => StatusState::Cancelled,
+/// How an outcome is written.
+pub(super) fn state_of(outcome: Outcome) -> StatusState {
+    match outcome.status {
+        Status::Succeeded if outcome.passes() => StatusState::Success,
+        Status::Succeeded => StatusState::Failure,
+        Status::Errored | Status::TimedOut | Status::Unknown => StatusState::Error,
+        Status::Aborted | Status::Superseded => StatusState::Cancelled,
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
@@ -39,10 +39,10 @@ pub(super) fn left_over(attempt: u32) -> Line {
 }
 
 fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
-    let state = match (run.state, run.verdict) {
+    let state = match (run.state, run.outcome) {
         (SequenceState::Queued, _) => StatusState::Pending,
         (SequenceState::Running { .. } | SequenceState::Ending { .. }, _) => StatusState::Running,
-        (SequenceState::Ended, verdict) => verdict.map_or(StatusState::Error, state_of),
+        (SequenceState::Ended, outcome) => outcome.map_or(StatusState::Error, state_of),
     };
     let description = match run.state {
         SequenceState::Queued if run.message.is_empty() => "queued".to_owned(),
@@ -51,7 +51,7 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
             run.tasks.get(task).map(|task| under_way(task, delivery)).unwrap_or_default()
         }
         SequenceState::Ending { .. } => format!("ending: {}", run.message),
-        SequenceState::Ended if run.verdict == Some(Verdict::Success) => succeeded(run),
+        SequenceState::Ended if run.outcome.is_some_and(Outcome::passes) => succeeded(run),
         SequenceState::Ended => run.message.clone(),
     };
     let description = match &run.forced {
@@ -62,7 +62,7 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
 }
 
 fn under_way(task: &TaskRecord, delivery: &Delivery<'_>) -> String {
-    let deployment = task.deployments.iter().find(|deployment| deployment.verdict.is_none());
+    let deployment = task.deployments.iter().find(|deployment| deployment.outcome.is_none());
     match deployment.and_then(|deployment| delivery.deployment(deployment.run.as_ref())) {
         Some(run) => {
             let told = format!("{} version {} is {}", run.config.name, run.version, run.phase.as_str());
@@ -127,7 +127,7 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
 fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceName) -> Option<&'a StageName> {
     let mut before = delivery.before(stage, service).into_iter();
     let (last, run) = before.find_map(|stage| Some((stage, delivery.newest(stage, service)?)))?;
-    run.verdict.is_some_and(|verdict| verdict != Verdict::Success).then_some(last)
+    run.outcome.is_some_and(|outcome| !outcome.passes()).then_some(last)
 }
 
 /// A stage, from its services. Any attempt at any of them may reopen it.

@@ -3,7 +3,7 @@
 use crate::engine::lifecycle::policy::describe;
 use crate::model::commit_status::StatusState;
 use crate::model::deployment_config::{FailurePolicy, HookPoint};
-use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
+use crate::model::outcome::{FailureReason, Outcome, PodOutcome, Status};
 use crate::model::run::{DeploymentRun, DeploymentStep, HookRecord, SequenceRun, TaskRecord};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::report::delivery::Delivery;
@@ -36,9 +36,9 @@ pub(super) fn not_reached(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
 }
 
 fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
-    let state = task.verdict.map_or(StatusState::Running, state_of);
+    let state = task.outcome.map_or(StatusState::Running, state_of);
     let tries = task.tries.len();
-    let description = match task.verdict {
+    let description = match task.outcome {
         Some(_) => task.message.clone(),
         None if !task.message.is_empty() => format!("does not start yet: {}", task.message),
         None if tries > 1 => format!("running, try {tries}"),
@@ -108,7 +108,7 @@ fn stopped<'a>(run: &'a DeploymentRun, by: &'a SequenceRun, point: HookPoint) ->
         HookPoint::Mid => DeploymentStep::Mid,
         HookPoint::Post => DeploymentStep::Post,
     };
-    let by_somebody = matches!(failure.verdict, Verdict::Cancelled | Verdict::Superseded);
+    let by_somebody = was_ended(failure.outcome);
     (by_somebody && failure.step == at).then_some(failure.message.as_str())
 }
 
@@ -116,6 +116,11 @@ fn stopped<'a>(run: &'a DeploymentRun, by: &'a SequenceRun, point: HookPoint) ->
 fn stopped_earlier<'a>(run: &DeploymentRun, by: &'a SequenceRun) -> Option<&'a str> {
     let mut deployments = by.tasks.iter().flat_map(|task| &task.deployments);
     let ended = deployments.find(|deployment| deployment.run.as_ref() == Some(&run.id))?;
-    let by_somebody = matches!(ended.verdict, Some(Verdict::Cancelled | Verdict::Superseded));
+    let by_somebody = ended.outcome.is_some_and(was_ended);
     by_somebody.then_some(ended.message.as_str())
+}
+
+/// Whether a person or a newer revision ended it.
+fn was_ended(outcome: Outcome) -> bool {
+    matches!(outcome.status, Status::Aborted | Status::Superseded)
 }

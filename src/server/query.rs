@@ -434,7 +434,7 @@ impl Query {
         for run in slot {
             let Run::Sequence(sequence) = run else { continue };
             let deployments = sequence.tasks.iter().flat_map(|task| &task.deployments);
-            for started in deployments.filter(|deployment| deployment.verdict.is_none()) {
+            for started in deployments.filter(|deployment| deployment.outcome.is_none()) {
                 let Some(id) = &started.run else { continue };
                 runs.extend(self.store.run(id).await?.map(|run| run.value));
             }

@@ -7,7 +7,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
 use crate::model::ids::RepositoryName;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::run::RunKind;
 use crate::store::CommitError;
 
@@ -45,7 +45,7 @@ impl Metrics {
             healthy: add(&mut registry, "repository_healthy", "Whether the last look at the remote went well"),
             webhooks: add(&mut registry, "webhooks", "Webhook calls by their answer"),
             runs_started: add(&mut registry, "runs_started", "Runs that were created"),
-            runs_ended: add(&mut registry, "runs_ended", "Runs that ended, by verdict"),
+            runs_ended: add(&mut registry, "runs_ended", "Runs that ended, by outcome"),
             actions: add(&mut registry, "actions", "Actions that were performed or failed"),
             commits: add(&mut registry, "store_commits", "Transactions by their outcome"),
             registry,
@@ -73,15 +73,8 @@ impl Metrics {
     }
 
     /// A run ended.
-    pub fn run_ended(&self, kind: RunKind, verdict: Verdict) {
-        let verdict = match verdict {
-            Verdict::Success => "success",
-            Verdict::Failure => "failure",
-            Verdict::Error => "error",
-            Verdict::Cancelled => "cancelled",
-            Verdict::Superseded => "superseded",
-        };
-        self.runs_ended.get_or_create(&[labelled(kind), ("verdict", verdict.to_owned())]).inc();
+    pub fn run_ended(&self, kind: RunKind, outcome: Outcome) {
+        self.runs_ended.get_or_create(&[labelled(kind), ("outcome", outcome.word().to_owned())]).inc();
     }
 
     /// An action was `performed`, `waits` for something, or `failed` and may be tried again.
@@ -138,7 +131,7 @@ mod tests {
         metrics.repository_healthy(&shop, true);
         metrics.webhook(&shop, "accepted");
         metrics.run_started(RunKind::Sequence);
-        metrics.run_ended(RunKind::Deployment, Verdict::Failure);
+        metrics.run_ended(RunKind::Deployment, Outcome::FAIL);
         metrics.action("timer/retry", "failed");
         metrics.commit(&Ok(()));
         metrics.commit(&Err(CommitError::Fenced));
@@ -148,7 +141,7 @@ mod tests {
             "launchway_repository_healthy{repository=\"shop\"} 1",
             "launchway_webhooks_total{repository=\"shop\",result=\"accepted\"} 1",
             "launchway_runs_started_total{kind=\"sequence\"} 1",
-            "launchway_runs_ended_total{kind=\"deployment\",verdict=\"failure\"} 1",
+            "launchway_runs_ended_total{kind=\"deployment\",outcome=\"failure\"} 1",
             "launchway_actions_total{action=\"timer\",result=\"failed\"} 1",
             "launchway_store_commits_total{outcome=\"committed\"} 1",
             "launchway_store_commits_total{outcome=\"fenced\"} 1",

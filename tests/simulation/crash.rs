@@ -108,7 +108,7 @@ async fn end(world: &World, shop: &Project) -> Result<End> {
     let store = &*world.driver.store;
     let configs = store.configs(None, None).await?.into_iter().map(|config| {
         let config = config.value;
-        let attempted = config.attempted.map(|attempt| (attempt.version.number, attempt.verdict));
+        let attempted = config.attempted.map(|attempt| (attempt.version.number, attempt.outcome));
         let serving = config.serving.map(|version| version.number);
         let (wanted, removed) = (config.wanted, config.removed);
         format!("{}: {serving:?} {attempted:?} {:?} {} {removed}", config.key, wanted.version(), wanted.replicas)
@@ -127,7 +127,7 @@ async fn end(world: &World, shop: &Project) -> Result<End> {
 fn told(run: &Run) -> String {
     match run {
         Run::Sequence(run) => {
-            format!("{} of {} {:?} {}", run.service, run.commit.short(), run.verdict, run.attempt)
+            format!("{} of {} {:?} {}", run.service, run.commit.short(), run.outcome, run.attempt)
         }
         Run::Deployment(run) => {
             let hooks: Vec<String> = run.hooks.iter().map(|hook| format!("{} {:?}", hook.pod, hook.outcome)).collect();

@@ -5,7 +5,7 @@ use launchway::engine::transition::Input;
 use launchway::model::event::Event;
 use launchway::model::ids::RunId;
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
-use launchway::model::outcome::Verdict;
+use launchway::model::outcome::Outcome;
 use launchway::model::run::{DeploymentRun, Phase, Run};
 use launchway::model::state::{ConfigState, Portion, Target, Versioned, Wanted};
 use launchway::store::Write;
@@ -56,7 +56,7 @@ async fn second(world: &World) -> DeploymentRun {
 
 /// The rollout is cancelled, which brings version 1 back unless the run has lost the config.
 async fn cancel(world: &World) -> DeploymentRun {
-    let cancel = Event::Cancel { verdict: Verdict::Cancelled, reason: "cancelled by ann".to_owned() };
+    let cancel = Event::Cancel { outcome: Outcome::ABORTED, reason: "cancelled by ann".to_owned() };
     world.driver.tell(&second(world).await.id, cancel).await.unwrap();
     world.settle().await.unwrap();
     second(world).await
@@ -82,7 +82,7 @@ async fn a_run_that_lost_the_config_to_another_ends_and_restores_nothing() {
     };
     change(&world, |state| state.wanted = other.clone()).await;
     let run = cancel(&world).await;
-    assert_eq!((run.phase, run.failure.unwrap().verdict), (Phase::Failed, Verdict::Cancelled));
+    assert_eq!((run.phase, run.failure.unwrap().outcome), (Phase::Failed, Outcome::ABORTED));
     assert!(run.message.ends_with("another has taken over"), "{}", run.message);
     assert_eq!(world.config("default", "web").await.unwrap().wanted, other);
 }

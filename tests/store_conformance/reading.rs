@@ -5,7 +5,7 @@ use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
 use launchway::model::ids::ServiceKey;
 use launchway::model::object::Kind;
-use launchway::model::outcome::Verdict;
+use launchway::model::outcome::Outcome;
 use launchway::model::plan::{ServicePlan, StagePlan};
 use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{PassedKey, PassedState, SlotState};
@@ -195,9 +195,9 @@ pub(crate) async fn an_attempt_that_did_not_complete_leaves_a_config_unsettled(b
     let cases = [
         (None, true),
         (Some(attempt(None)), false),
-        (Some(attempt(Some(Verdict::Superseded))), false),
-        (Some(attempt(Some(Verdict::Failure))), false),
-        (Some(attempt(Some(Verdict::Cancelled))), false),
+        (Some(attempt(Some(Outcome::SUPERSEDED))), false),
+        (Some(attempt(Some(Outcome::FAIL))), false),
+        (Some(attempt(Some(Outcome::ABORTED))), false),
     ];
     for (version, (attempted, settled)) in (0..).zip(cases) {
         let state = launchway::model::state::ConfigState { attempted, ..config_state(&key, "sha256:new") };

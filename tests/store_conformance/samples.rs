@@ -10,7 +10,7 @@ use launchway::model::deployment_config::DeploymentConfigSpec;
 use launchway::model::event::{Event, Timer};
 use launchway::model::ids::{CommitId, ConfigKey, Destination, RunId, ServiceKey};
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
-use launchway::model::outcome::Verdict;
+use launchway::model::outcome::Outcome;
 use launchway::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
 use launchway::model::project::{Procedure, Procedures, StatusDetail};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
@@ -72,7 +72,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         created_at: at(0),
         started_at: None,
         ended_at: None,
-        verdict: None,
+        outcome: None,
         message: String::new(),
         service,
     }
@@ -85,7 +85,7 @@ fn delivery() -> Sequence {
 pub(crate) fn ended(mut run: SequenceRun) -> SequenceRun {
     run.state = SequenceState::Ended;
     run.ended_at = Some(at(9));
-    run.verdict = Some(Verdict::Success);
+    run.outcome = Some(Outcome::PASS);
     run
 }
 
@@ -135,9 +135,9 @@ pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
     }
 }
 
-pub(crate) fn attempt(verdict: Option<Verdict>) -> Attempt {
+pub(crate) fn attempt(outcome: Option<Outcome>) -> Attempt {
     let object = object(Kind::DeploymentConfig, "web", "sha256:new");
-    Attempt { version: Version { number: 2, commit: commit_id('2'), object }, run: "s1".into(), verdict }
+    Attempt { version: Version { number: 2, commit: commit_id('2'), object }, run: "s1".into(), outcome }
 }
 
 pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {

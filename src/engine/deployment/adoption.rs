@@ -77,7 +77,7 @@ fn is_kept(state: &ConfigState, pod: &ObservedPod, strangers: Strangers) -> bool
 
 /// The version that is being brought up.
 fn coming(state: &ConfigState) -> Option<u32> {
-    state.attempted.as_ref().filter(|attempt| attempt.verdict.is_none()).map(|attempt| attempt.version.number)
+    state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()).map(|attempt| attempt.version.number)
 }
 
 /// Strangers that run what a version is to run become its pods, as many as it is to have: which, and of what version. A

@@ -11,7 +11,7 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey};
 use crate::model::object::{Kind, Object};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Target, Version, Wanted, spec_of};
@@ -173,18 +173,18 @@ pub(in crate::engine) fn attempt_ended(
     key: &ConfigKey,
     by: &RunId,
     number: u32,
-    verdict: Verdict,
+    outcome: Outcome,
 ) -> Result<(), Undecided> {
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
     ownership::give_back(&mut state.wanted, by);
     let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) else {
         return Ok(());
     };
-    if verdict == Verdict::Success {
+    if outcome.passes() {
         state.serving = Some(attempt.version.clone());
         state.attempted = None;
     } else {
-        attempt.verdict = Some(verdict);
+        attempt.outcome = Some(outcome);
     }
     Ok(())
 }
@@ -211,7 +211,7 @@ pub(in crate::engine) fn start_deployment(
     let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
     let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
     state.latest_version = state.latest_version.max(number);
-    state.attempted = Some(Attempt { version, run: by.clone(), verdict: None });
+    state.attempted = Some(Attempt { version, run: by.clone(), outcome: None });
     state.declare(&object, &spec, &parent.commit);
     let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
@@ -223,7 +223,7 @@ fn serves_already(transition: &mut Transition<'_>, by: &RunId, key: &ConfigKey, 
     let message = "serves already".to_owned();
     let started = Event::DeploymentStarted { config: key.name.clone(), deployment: deployment.clone() };
     transition.tell(by.clone(), started);
-    transition.tell(by.clone(), Event::DeploymentEnded { deployment, verdict: Verdict::Success, message });
+    transition.tell(by.clone(), Event::DeploymentEnded { deployment, outcome: Outcome::PASS, message });
 }
 
 /// A new deployment run, or a new attempt at one that failed.

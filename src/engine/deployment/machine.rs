@@ -12,7 +12,7 @@ use crate::model::action::{Action, Decided, Record};
 use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
-use crate::model::outcome::{PodOutcome, Verdict};
+use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::{Pod, PodId, ReplicaSet};
 use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase};
 use crate::model::state::Progress;
@@ -50,7 +50,7 @@ impl Step {
         use DeploymentStep as At;
         match (self.run.step, event) {
             (At::Prepare, Event::Prepared) => self.go_on(),
-            (At::Prepare, Event::PrepareFailed { message }) => self.fail(Verdict::Failure, message.clone()),
+            (At::Prepare, Event::PrepareFailed { message }) => self.fail(Outcome::FAIL, message.clone()),
             (At::Prepare | At::Pre | At::Mid | At::Post, Event::Delayed { message }) => {
                 message.clone_into(&mut self.run.problem);
             }
@@ -67,16 +67,16 @@ impl Step {
                 let message = format!(
                     "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left"
                 );
-                self.fail(Verdict::Failure, self.because(message));
+                self.fail(Outcome::FAIL, self.because(message));
             }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
             (_, Event::Timer { timer: Timer::Deadline }) => {
                 let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
                 let message = self.because(format!("took longer than its deadline of {deadline}"));
-                self.give_up(Verdict::Failure, message);
+                self.give_up(Outcome::FAIL, message);
             }
-            (_, Event::Cancel { verdict, reason }) => self.give_up(*verdict, reason.clone()),
+            (_, Event::Cancel { outcome, reason }) => self.give_up(*outcome, reason.clone()),
             (_, Event::Disowned { reason }) => self.disowned(reason),
             _ => {}
         }
@@ -193,7 +193,7 @@ impl Step {
         match policy::consequence(failure_policy, outcome, u32::try_from(tries).unwrap_or(u32::MAX)) {
             Consequence::GoOn => self.go_on(),
             Consequence::TryAgain { after } => self.set_timer(Timer::Retry, after),
-            Consequence::Fail => self.fail(Verdict::Failure, format!("{} hook {told}", point.as_str())),
+            Consequence::Fail => self.fail(Outcome::FAIL, format!("{} hook {told}", point.as_str())),
         }
     }
 
@@ -205,14 +205,14 @@ impl Step {
     }
 
     /// Ends early: a hook that runs is ended first, so that nothing of this version overlaps with what follows.
-    fn give_up(&mut self, verdict: Verdict, message: String) {
+    fn give_up(&mut self, outcome: Outcome, message: String) {
         if self.run.failure.is_some() {
             return;
         }
         if self.hook_runs() {
-            self.stop_hook(verdict, message);
+            self.stop_hook(outcome, message);
         } else {
-            self.fail(verdict, message);
+            self.fail(outcome, message);
         }
     }
 
@@ -221,21 +221,21 @@ impl Step {
         let failed = self.run.failure.is_some();
         if self.hook_runs() {
             if !failed {
-                self.stop_hook(Verdict::Superseded, reason.to_owned());
+                self.stop_hook(Outcome::SUPERSEDED, reason.to_owned());
             }
             return;
         }
         let failure = self.run.failure.get_or_insert_with(|| DeploymentFailure {
             step: self.run.step,
-            verdict: Verdict::Superseded,
+            outcome: Outcome::SUPERSEDED,
             message: reason.to_owned(),
         });
-        let (version, verdict) = (self.run.version, failure.verdict);
+        let (version, outcome) = (self.run.version, failure.outcome);
         let message = match failed {
             true => format!("version {version} failed: {}; {reason}", failure.message),
             false => format!("version {version} gave way: {reason}"),
         };
-        self.close(Phase::Failed, verdict, message);
+        self.close(Phase::Failed, outcome, message);
     }
 
     fn hook_runs(&self) -> bool {
@@ -243,15 +243,15 @@ impl Step {
     }
 
     /// Ends the hook that runs; what follows from the failure follows once it is gone.
-    fn stop_hook(&mut self, verdict: Verdict, message: String) {
-        self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
+    fn stop_hook(&mut self, outcome: Outcome, message: String) {
+        self.run.failure = Some(DeploymentFailure { step: self.run.step, outcome, message });
         let name = self.run.hooks.last().map(|hook| hook.pod.clone());
         let pod = name.map(|name| PodId { namespace: self.run.destination.namespace.clone(), name });
         self.decided.actions.extend(pod.map(|pod| Action::StopPod { pod }));
     }
 
-    fn fail(&mut self, verdict: Verdict, message: String) {
-        self.run.failure = Some(DeploymentFailure { step: self.run.step, verdict, message });
+    fn fail(&mut self, outcome: Outcome, message: String) {
+        self.run.failure = Some(DeploymentFailure { step: self.run.step, outcome, message });
         self.back_out();
     }
 
@@ -266,26 +266,26 @@ impl Step {
 
     fn end(&mut self) {
         let run = &self.run;
-        let (phase, verdict, message) = match &run.failure {
+        let (phase, outcome, message) = match &run.failure {
             None => {
                 let took = policy::format_duration(self.now.since(run.created_at));
-                (Phase::Complete, Verdict::Success, format!("version {} serves after {took}", run.version))
+                (Phase::Complete, Outcome::PASS, format!("version {} serves after {took}", run.version))
             }
-            Some(failure) => (Phase::Failed, failure.verdict, failed_message(run, failure)),
+            Some(failure) => (Phase::Failed, failure.outcome, failed_message(run, failure)),
         };
-        self.close(phase, verdict, message);
+        self.close(phase, outcome, message);
     }
 
-    fn close(&mut self, phase: Phase, verdict: Verdict, message: String) {
+    fn close(&mut self, phase: Phase, outcome: Outcome, message: String) {
         let run = &mut self.run;
         run.step = DeploymentStep::Done;
         run.ended_at = Some(self.now);
         run.phase = phase;
         run.message = message.clone();
         let (config, by, version) = (run.config.clone(), run.id.clone(), run.version);
-        let told = Event::DeploymentEnded { deployment: run.id.clone(), verdict, message };
+        let told = Event::DeploymentEnded { deployment: run.id.clone(), outcome, message };
         let parent = run.parent.clone();
-        self.decided.records.push(Record::Settle { config, by, version, verdict });
+        self.decided.records.push(Record::Settle { config, by, version, outcome });
         self.decided.records.push(Record::Tell { run: parent, event: told });
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
             self.clear_timer(timer);

@@ -7,7 +7,7 @@ use crate::engine::sequence::task_pod::task_pod;
 use crate::model::action::{Action, Decided, Record};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::{PodName, RunId};
-use crate::model::outcome::{PodOutcome, Verdict};
+use crate::model::outcome::{Outcome, PodOutcome, Status};
 use crate::model::plan::{Change, Decision};
 use crate::model::pod::PodId;
 use crate::model::run::{DeploymentRef, SequenceRun, SequenceState, TaskRecord, TaskTry};
@@ -33,7 +33,7 @@ pub fn task_records(sequence: &Sequence) -> Vec<TaskRecord> {
             step,
             started_at: None,
             ended_at: None,
-            verdict: None,
+            outcome: None,
             message: String::new(),
             deployments: Vec::new(),
             tries: Vec::new(),
@@ -48,8 +48,8 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
     match (run.state, event) {
         (SequenceState::Queued, Event::Admitted) => step.admitted(),
         (SequenceState::Queued, Event::Waiting { reason }) => step.run.message = reason.clone(),
-        (SequenceState::Queued, Event::Cancel { verdict, reason }) => step.end(*verdict, reason.clone()),
-        (SequenceState::Running { task }, Event::Cancel { verdict, reason }) => step.cancel(task, *verdict, reason),
+        (SequenceState::Queued, Event::Cancel { outcome, reason }) => step.end(*outcome, reason.clone()),
+        (SequenceState::Running { task }, Event::Cancel { outcome, reason }) => step.cancel(task, *outcome, reason),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Start }) => step.start_is_late(task),
@@ -69,7 +69,7 @@ impl Step {
     /// Begins the task at `index`, after its pause if it has one; past the last one the sequence has passed.
     fn begin(&mut self, index: usize) {
         let Some(task) = self.run.procedure.sequence.tasks.get(index) else {
-            return self.end(Verdict::Success, String::new());
+            return self.end(Outcome::PASS, String::new());
         };
         self.run.state = SequenceState::Running { task: index };
         match task.triggered_after_ms {
@@ -97,7 +97,7 @@ impl Step {
             let change_box = Box::new(change.clone());
             if change.starts_deployment() {
                 let config = change.key.name.clone();
-                deployments.push(DeploymentRef { config, run: None, verdict: None, message: String::new() });
+                deployments.push(DeploymentRef { config, run: None, outcome: None, message: String::new() });
                 self.decided.records.push(Record::StartDeployment { by: by.clone(), change: change_box });
             } else {
                 self.decided.records.push(Record::Apply { by: by.clone(), change: change_box });
@@ -119,11 +119,11 @@ impl Step {
             _ => change.is_not_deployed(),
         };
         let Some(change) = self.run.changes().iter().find(lacking) else {
-            return self.finish(index, Verdict::Success, message);
+            return self.finish(index, Outcome::PASS, message);
         };
-        let verdict = if change.decision == Decision::None { Verdict::Failure } else { Verdict::Cancelled };
+        let outcome = if change.decision == Decision::None { Outcome::FAIL } else { Outcome::ABORTED };
         let message = format!("{}: {}", change.key.name, change.cause);
-        self.finish(index, verdict, message);
+        self.finish(index, outcome, message);
     }
 
     fn retry(&mut self, index: usize) {
@@ -137,7 +137,7 @@ impl Step {
         let task = &self.run.tasks[index];
         let Some(definition) = self.run.procedure.tasks.get(&task.name) else {
             let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
-            return self.finish(index, Verdict::Error, message);
+            return self.finish(index, Outcome::ERRORED, message);
         };
         let pod = task_pod(&self.run, task, definition, task.tries.len() + 1);
         let name = pod.id.name.clone();
@@ -156,8 +156,8 @@ impl Step {
     fn take(&mut self, index: usize, event: &Event) {
         match event {
             Event::DeploymentStarted { config, deployment } => self.deployment_started(index, config, deployment),
-            Event::DeploymentEnded { deployment, verdict, message } => {
-                self.deployment_ended(index, deployment, *verdict, message);
+            Event::DeploymentEnded { deployment, outcome, message } => {
+                self.deployment_ended(index, deployment, *outcome, message);
             }
             Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
@@ -199,19 +199,20 @@ impl Step {
         }
     }
 
-    fn deployment_ended(&mut self, index: usize, deployment: &RunId, verdict: Verdict, message: &str) {
+    fn deployment_ended(&mut self, index: usize, deployment: &RunId, outcome: Outcome, message: &str) {
         let refs = &mut self.run.tasks[index].deployments;
-        let ended = refs.iter_mut().find(|ended| ended.run.as_ref() == Some(deployment) && ended.verdict.is_none());
+        let ended = refs.iter_mut().find(|ended| ended.run.as_ref() == Some(deployment) && ended.outcome.is_none());
         let Some(ended) = ended else { return };
-        ended.verdict = Some(verdict);
+        ended.outcome = Some(outcome);
         ended.message = message.to_owned();
-        if refs.iter().all(|ended| ended.verdict.is_some()) {
-            let verdict = worst(refs.iter().filter_map(|ended| ended.verdict));
+        if refs.iter().all(|ended| ended.outcome.is_some()) {
+            let outcome = worst(refs.iter().filter_map(|ended| ended.outcome));
             let message = refs.iter().map(|ended| format!("{} {}", ended.config, ended.message));
             let message = message.collect::<Vec<_>>().join("; ");
-            match verdict {
-                Verdict::Success => self.deployed(index, message),
-                _ => self.finish(index, verdict, message),
+            if outcome.passes() {
+                self.deployed(index, message);
+            } else {
+                self.finish(index, outcome, message);
             }
         }
     }
@@ -228,14 +229,15 @@ impl Step {
         let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
         let retries = self.run.procedure.tasks.get(&task.name).map_or(0, |definition| definition.retries);
         match (outcome, self.run.state) {
-            (PodOutcome::Succeeded, _) => self.finish(index, Verdict::Success, told),
-            (_, SequenceState::Ending { verdict, .. }) => {
+            (PodOutcome::Succeeded, _) => self.finish(index, Outcome::PASS, told),
+            (_, SequenceState::Ending { outcome, .. }) => {
                 let message = format!("{}; {} {told}", self.run.message, self.step_of(index));
-                self.finish(index, verdict, message);
+                self.finish(index, outcome, message);
             }
-            _ if timed_out => self.finish(index, Verdict::Error, self.not_started(index, pod, &told)),
+            _ if timed_out => self.finish(index, Outcome::TIMED_OUT, self.not_started(index, pod, &told)),
             _ if tries <= retries => self.set_timer(Timer::Retry, policy::pause(tries)),
-            _ => self.finish(index, Verdict::Failure, told),
+            (PodOutcome::Unknown { .. }, _) => self.finish(index, Outcome::UNKNOWN, told),
+            _ => self.finish(index, Outcome::FAIL, told),
         }
     }
 
@@ -254,28 +256,28 @@ impl Step {
     }
 
     /// A task ended: the next one begins, or the sequence ends.
-    fn finish(&mut self, index: usize, verdict: Verdict, message: String) {
+    fn finish(&mut self, index: usize, outcome: Outcome, message: String) {
         let task = &mut self.run.tasks[index];
         task.ended_at = Some(self.now);
-        task.verdict = Some(verdict);
+        task.outcome = Some(outcome);
         task.message.clone_from(&message);
         let step = task.step.clone();
-        match (self.run.state, verdict) {
-            (SequenceState::Ending { verdict, .. }, _) => self.end(verdict, self.run.message.clone()),
-            (_, Verdict::Success) => self.begin(index + 1),
-            (_, _) => self.end(verdict, format!("{step}: {message}")),
+        match (self.run.state, outcome) {
+            (SequenceState::Ending { outcome, .. }, _) => self.end(outcome, self.run.message.clone()),
+            _ if outcome.passes() => self.begin(index + 1),
+            (_, _) => self.end(outcome, format!("{step}: {message}")),
         }
     }
 
     /// Tells what runs to end; the sequence itself ends when that has.
-    fn cancel(&mut self, index: usize, verdict: Verdict, reason: &str) {
-        self.run.state = SequenceState::Ending { task: index, verdict };
+    fn cancel(&mut self, index: usize, outcome: Outcome, reason: &str) {
+        self.run.state = SequenceState::Ending { task: index, outcome };
         self.run.message = reason.to_owned();
         let mut open = false;
-        for deployment in self.run.tasks[index].deployments.iter().filter(|deployment| deployment.verdict.is_none()) {
+        for deployment in self.run.tasks[index].deployments.iter().filter(|deployment| deployment.outcome.is_none()) {
             if let Some(run) = deployment.run.clone() {
                 open = true;
-                let event = Event::Cancel { verdict, reason: reason.to_owned() };
+                let event = Event::Cancel { outcome, reason: reason.to_owned() };
                 self.decided.records.push(Record::Tell { run, event });
             }
         }
@@ -285,17 +287,17 @@ impl Step {
             self.decided.actions.push(Action::StopPod { pod });
         }
         if !open {
-            self.finish(index, verdict, reason.to_owned());
+            self.finish(index, outcome, reason.to_owned());
         }
     }
 
-    fn end(&mut self, verdict: Verdict, message: String) {
+    fn end(&mut self, outcome: Outcome, message: String) {
         let run = &mut self.run;
         run.state = SequenceState::Ended;
         run.ended_at = Some(self.now);
-        run.verdict = Some(verdict);
+        run.outcome = Some(outcome);
         run.message = message;
-        if let Some(delivery) = run.delivery.as_ref().filter(|_| verdict == Verdict::Success) {
+        if let Some(delivery) = run.delivery.as_ref().filter(|_| outcome.passes()) {
             self.decided.records.push(Record::Passed {
                 service: run.service.clone(),
                 content: delivery.content.clone(),
@@ -303,7 +305,7 @@ impl Step {
                 procedure: passed_procedure(&run.procedure),
             });
         }
-        self.decided.records.push(Record::Finished { run: run.id.clone(), verdict });
+        self.decided.records.push(Record::Finished { run: run.id.clone(), outcome });
         for timer in [Timer::Delay, Timer::Retry] {
             self.clear_timer(timer);
         }
@@ -318,14 +320,14 @@ impl Step {
     }
 }
 
-/// The verdict that counts for a whole: the first that is not success, errors before the rest.
-fn worst(verdicts: impl Iterator<Item = Verdict>) -> Verdict {
-    let weight = |verdict: &Verdict| match verdict {
-        Verdict::Success => 0,
-        Verdict::Superseded => 1,
-        Verdict::Cancelled => 2,
-        Verdict::Failure => 3,
-        Verdict::Error => 4,
+/// The outcome that counts for a whole: the first that does not pass, errors before the rest.
+fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
+    let weight = |outcome: &Outcome| match outcome.status {
+        Status::Succeeded if outcome.passes() => 0,
+        Status::Superseded => 1,
+        Status::Aborted => 2,
+        Status::Succeeded => 3,
+        Status::Errored | Status::TimedOut | Status::Unknown => 4,
     };
-    verdicts.max_by_key(weight).unwrap_or(Verdict::Success)
+    outcomes.max_by_key(weight).unwrap_or(Outcome::PASS)
 }

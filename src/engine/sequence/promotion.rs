@@ -9,7 +9,7 @@ use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey, StageName};
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::PassedKey;
@@ -23,7 +23,7 @@ use crate::plan::order;
 pub(in crate::engine) fn promote(
     transition: &mut Transition<'_>,
     run: &RunId,
-    verdict: Verdict,
+    outcome: Outcome,
 ) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
     let Some(id) = ended.plan.clone() else { return Ok(()) };
@@ -34,15 +34,15 @@ pub(in crate::engine) fn promote(
     let service = &ended.service;
     let Some(plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     let newest = transition.newest_plan_of(service)?.filter(|newest| newest.id != plan.id);
-    start_others(transition, &ended, verdict, &plan)?;
+    start_others(transition, &ended, outcome, &plan)?;
     let mut started = BTreeSet::new();
-    start_next(transition, &ended, verdict, &plan, |_| true, &mut started)?;
+    start_next(transition, &ended, outcome, &plan, |_| true, &mut started)?;
     let content =
         plan.stage(&service.stage).and_then(|stage| stage.service(&service.service)).map(|part| &part.content);
     if let (Some(newest), Some(content)) = (newest, content.cloned()) {
         let passed = PassedContent { stage: service.stage.clone(), content };
         let waited = |part: &ServicePlan| part.previous_stage.as_ref() == Some(&passed);
-        start_next(transition, &ended, verdict, &newest, waited, &mut started)?;
+        start_next(transition, &ended, outcome, &newest, waited, &mut started)?;
     }
     Ok(())
 }
@@ -50,13 +50,13 @@ pub(in crate::engine) fn promote(
 fn start_next(
     transition: &mut Transition<'_>,
     ended: &SequenceRun,
-    verdict: Verdict,
+    outcome: Outcome,
     plan: &Plan,
     takes_part: impl Fn(&ServicePlan) -> bool,
     started: &mut BTreeSet<StageName>,
 ) -> Result<(), Undecided> {
     let (stage, sequence) = (&ended.service.stage, ended.sequence());
-    for (stage, part) in order::next(plan, stage, &ended.service.service, sequence, verdict) {
+    for (stage, part) in order::next(plan, stage, &ended.service.service, sequence, outcome) {
         if !takes_part(part) || !may_start(transition, &ended.service, part)? {
             continue;
         }
@@ -87,11 +87,11 @@ fn may_start(transition: &Transition<'_>, service: &ServiceKey, part: &ServicePl
 fn start_others(
     transition: &mut Transition<'_>,
     ended: &SequenceRun,
-    verdict: Verdict,
+    outcome: Outcome,
     plan: &Plan,
 ) -> Result<(), Undecided> {
     let after: Vec<String> = ended.after.iter().cloned().chain([ended.event_name()]).collect();
-    for (stage, sequence) in order::others(plan, &ended.event_name(), verdict) {
+    for (stage, sequence) in order::others(plan, &ended.event_name(), outcome) {
         if after.contains(&format!("{}.{}", stage.stage, sequence.name)) {
             continue; // else a circle of triggers never ends
         }

@@ -5,7 +5,7 @@
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::RunId;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Outcome;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::{Delivered, SlotState};
@@ -17,7 +17,7 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         open.into_iter().partition(|run| run.state == SequenceState::Queued);
     waiting.sort_by_key(|run| (run.created_at, &run.id));
-    let counts = |run: &&&SequenceRun| run.planned_content().is_some() && run.verdict != Some(Verdict::Superseded);
+    let counts = |run: &&&SequenceRun| run.planned_content().is_some() && run.outcome != Some(Outcome::SUPERSEDED);
     let last = ended.iter().filter(counts).max_by_key(|run| (run.ended_at, &run.id));
     SlotState {
         service: slot.service.clone(),
@@ -37,7 +37,7 @@ fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
 pub fn clear(runs: &[&SequenceRun], by: &str) -> Vec<(RunId, Event)> {
     let open = runs.iter().filter(|run| !matches!(run.state, SequenceState::Ending { .. } | SequenceState::Ended));
     let told = |run: &SequenceRun| {
-        let event = Event::Cancel { verdict: Verdict::Superseded, reason: format!("taken down by {by}") };
+        let event = Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("taken down by {by}") };
         (run.id.clone(), event)
     };
     open.map(|run| told(run)).collect()
@@ -100,7 +100,7 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
 
 fn superseded_by(newer: &SequenceRun) -> Event {
     let by = if newer.is_rollback { &newer.cause } else { newer.commit.short() };
-    Event::Cancel { verdict: Verdict::Superseded, reason: format!("superseded by {by}") }
+    Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {by}") }
 }
 
 fn waiting(run: &SequenceRun, reason: String) -> Option<(RunId, Event)> {

@@ -11,7 +11,7 @@ use crate::manifest::digest;
 use crate::model::deployment_config::HookPoint;
 use crate::model::ids::{ConfigKey, Destination, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
-use crate::model::outcome::{FailureReason, PodOutcome, Verdict};
+use crate::model::outcome::{FailureReason, Outcome, PodOutcome};
 use crate::model::plan::{Change, Decision, PassedContent, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{Procedure, Procedures};
 use crate::model::run::{
@@ -106,7 +106,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
     let deployment = |config: &&str| DeploymentRef {
         config: (*config).to_owned(),
         run: Some(RunId::new(format!("{stage}/{config}-{attempt}"))),
-        verdict: None,
+        outcome: None,
         message: String::new(),
     };
     let task = TaskRecord {
@@ -114,7 +114,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         step: "deployment".into(),
         started_at: Some(Timestamp(0)),
         ended_at: None,
-        verdict: None,
+        outcome: None,
         message: String::new(),
         deployments: configs.iter().map(deployment).collect(),
         tries: Vec::new(),
@@ -140,13 +140,13 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         created_at: Timestamp(0),
         started_at: None,
         ended_at: None,
-        verdict: None,
+        outcome: None,
         message: String::new(),
     }
 }
 
-fn ended(mut run: SequenceRun, verdict: Verdict, message: &str) -> SequenceRun {
-    (run.state, run.verdict, run.ended_at) = (SequenceState::Ended, Some(verdict), Some(Timestamp(9)));
+fn ended(mut run: SequenceRun, outcome: Outcome, message: &str) -> SequenceRun {
+    (run.state, run.outcome, run.ended_at) = (SequenceState::Ended, Some(outcome), Some(Timestamp(9)));
     run.message = message.to_owned();
     run
 }
@@ -192,8 +192,8 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
     }
 }
 
-fn failed(mut run: DeploymentRun, step: DeploymentStep, verdict: Verdict, message: &str) -> DeploymentRun {
-    run.failure = Some(DeploymentFailure { step, verdict, message: message.to_owned() });
+fn failed(mut run: DeploymentRun, step: DeploymentStep, outcome: Outcome, message: &str) -> DeploymentRun {
+    run.failure = Some(DeploymentFailure { step, outcome, message: message.to_owned() });
     (run.phase, run.step, run.ended_at) = (Phase::Failed, DeploymentStep::Done, Some(Timestamp(9)));
     run
 }
@@ -249,33 +249,33 @@ fn a_hook_that_somebody_stopped_is_cancelled_as_its_service_is() {
     let (web, pre) = ("launchway/dev/web", "launchway/dev/web/pre");
     let success = Some(PodOutcome::Succeeded);
     let cases = [
-        (exit(143, Cancelled), "Abort", Pre, Verdict::Superseded, format!("cancelled {pre}: {SUPERSEDED}")),
-        (exit(143, Cancelled), "Ignore", Pre, Verdict::Superseded, format!("cancelled {pre}: {SUPERSEDED}")),
-        (exit(143, Cancelled), "Retry", Pre, Verdict::Cancelled, format!("cancelled {pre}: {SUPERSEDED}")),
+        (exit(143, Cancelled), "Abort", Pre, Outcome::SUPERSEDED, format!("cancelled {pre}: {SUPERSEDED}")),
+        (exit(143, Cancelled), "Ignore", Pre, Outcome::SUPERSEDED, format!("cancelled {pre}: {SUPERSEDED}")),
+        (exit(143, Cancelled), "Retry", Pre, Outcome::ABORTED, format!("cancelled {pre}: {SUPERSEDED}")),
         (
             exit(1, Error),
             "Retry",
             Pre,
-            Verdict::Superseded,
+            Outcome::SUPERSEDED,
             format!("cancelled {pre}: {SUPERSEDED}; failed with exit code 1 after 0ms"),
         ),
-        (exit(1, Error), "Abort", Pre, Verdict::Failure, format!("failure {pre}: failed with exit code 1 after 0ms")),
+        (exit(1, Error), "Abort", Pre, Outcome::FAIL, format!("failure {pre}: failed with exit code 1 after 0ms")),
         (
             exit(1, Error),
             "Ignore",
             Rollout,
-            Verdict::Superseded,
+            Outcome::SUPERSEDED,
             format!("success {pre}: ignored: failed with exit code 1 after 0ms"),
         ),
-        (success, "Abort", Rollout, Verdict::Superseded, format!("success {pre}: succeeded in 0ms")),
+        (success, "Abort", Rollout, Outcome::SUPERSEDED, format!("success {pre}: succeeded in 0ms")),
     ];
     let revision = revision(two_stages(), StatusDetail::Hooks);
-    for (outcome, policy, step, verdict, expected) in cases {
-        let run = ended(sequence("1", "dev", "web", 1, &["web"]), verdict, SUPERSEDED);
-        let stopped = failed(deployment(&run, "web", policy, outcome.clone()), step, verdict, SUPERSEDED);
+    for (hook, policy, step, outcome, expected) in cases {
+        let run = ended(sequence("1", "dev", "web", 1, &["web"]), outcome, SUPERSEDED);
+        let stopped = failed(deployment(&run, "web", policy, hook.clone()), step, outcome, SUPERSEDED);
         let told = told(&revision, &runs(run, vec![stopped]), None, &[]);
-        assert_eq!(of(&told, pre), expected, "{outcome:?} under {policy} in {step:?}");
-        let is_cancelled = verdict != Verdict::Failure;
+        assert_eq!(of(&told, pre), expected, "{hook:?} under {policy} in {step:?}");
+        let is_cancelled = outcome != Outcome::FAIL;
         assert_eq!(of(&told, web).starts_with("cancelled"), is_cancelled, "{told:?}");
     }
 }
@@ -285,13 +285,13 @@ fn what_was_written_is_brought_up_to_date_beyond_the_details_that_are_shown() {
     let services = (0..21).map(|number| part(&format!("s{number}"), 1, Decision::Deploy, None)).collect();
     let revision = revision(vec![stage("dev", StageStart::Push, services)], StatusDetail::Auto);
     let (context, hook) = ("launchway/dev/s3", "launchway/dev/s3/pre");
-    let first = ended(sequence("1", "dev", "s3", 1, &["s3"]), Verdict::Failure, "no");
+    let first = ended(sequence("1", "dev", "s3", 1, &["s3"]), Outcome::FAIL, "no");
     let hook_failed = deployment(&first, "s3", "Abort", exit(1, FailureReason::Error));
-    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Verdict::Failure, "pre hook failed")]);
+    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Outcome::FAIL, "pre hook failed")]);
     let written = told(&revision, &before, None, &[]);
     assert_eq!(written.len(), 4, "only failures are shown below the stage: {written:?}");
     assert_eq!(of(&written, context), format!("failure {context}: no"));
-    let second = ended(sequence("2", "dev", "s3", 2, &["s3"]), Verdict::Success, "");
+    let second = ended(sequence("2", "dev", "s3", 2, &["s3"]), Outcome::PASS, "");
     let retried = [before, runs(second.clone(), vec![deployment(&second, "s3", "Abort", Some(PodOutcome::Succeeded))])];
     let now = told(&revision, &retried.concat(), None, &[context, hook]);
     assert!(of(&now, context).starts_with("success"), "{now:?}");
@@ -302,13 +302,13 @@ fn what_was_written_is_brought_up_to_date_beyond_the_details_that_are_shown() {
 #[test]
 fn a_step_that_a_later_attempt_does_not_reach_stays_neither_red_nor_open() {
     let revision = revision(two_stages(), StatusDetail::Hooks);
-    let first = ended(sequence("1", "dev", "web", 1, &["web"]), Verdict::Failure, "no");
+    let first = ended(sequence("1", "dev", "web", 1, &["web"]), Outcome::FAIL, "no");
     let hook_failed = deployment(&first, "web", "Abort", exit(1, FailureReason::Error));
-    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Verdict::Failure, "pre hook failed")]);
+    let before = runs(first, vec![failed(hook_failed, DeploymentStep::Pre, Outcome::FAIL, "pre hook failed")]);
     let (hook, second) = ("launchway/dev/web/pre", sequence("2", "dev", "web", 2, &[]));
     for (run, expected) in [
         (second.clone(), "pending launchway/dev/web/pre: not reached yet in this attempt"),
-        (ended(second, Verdict::Success, ""), "skipped launchway/dev/web/pre: not reached in the last attempt"),
+        (ended(second, Outcome::PASS, ""), "skipped launchway/dev/web/pre: not reached in the last attempt"),
     ] {
         let all = [before.clone(), runs(run, Vec::new())].concat();
         assert_eq!(of(&told(&revision, &all, None, &[hook]), hook), expected);
@@ -347,14 +347,14 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
         let waiting = stage("rescue", StageStart::ByHand, vec![part("web", 1, decision, None)]);
         [two_stages(), vec![waiting]].concat()
     };
-    let dev = |verdict| runs(ended(sequence("1", "dev", "web", 1, &["web"]), verdict, "it failed"), Vec::new());
+    let dev = |outcome| runs(ended(sequence("1", "dev", "web", 1, &["web"]), outcome, "it failed"), Vec::new());
     let superseded = |stage: &str| format!("skipped launchway/{stage}/web: {SUPERSEDED}");
     let cases = [
         ("production", Vec::new(), Decision::Deploy, superseded("production")),
-        ("production", dev(Verdict::Success), Decision::Deploy, superseded("production")),
+        ("production", dev(Outcome::PASS), Decision::Deploy, superseded("production")),
         (
             "production",
-            dev(Verdict::Failure),
+            dev(Outcome::FAIL),
             Decision::Deploy,
             "skipped launchway/production/web: never reached: dev stopped it".to_owned(),
         ),
@@ -372,7 +372,7 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
             Decision::None,
             "skipped launchway/rescue/web: DeploymentConfig/web config change".to_owned(),
         ),
-        ("dev", dev(Verdict::Success), Decision::Deploy, "success launchway/dev/web: ".to_owned()),
+        ("dev", dev(Outcome::PASS), Decision::Deploy, "success launchway/dev/web: ".to_owned()),
     ];
     for (stage, runs, decision, expected) in cases {
         let revision = revision(by_hand(decision), StatusDetail::Hooks);
@@ -385,12 +385,12 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
 #[test]
 fn every_attempt_in_a_stage_before_is_a_new_one_for_what_it_stopped() {
     let revision = revision(two_stages(), StatusDetail::Hooks);
-    let first = ended(sequence("1", "dev", "web", 1, &[]), Verdict::Failure, "no");
+    let first = ended(sequence("1", "dev", "web", 1, &[]), Outcome::FAIL, "no");
     let second = sequence("2", "dev", "web", 2, &[]);
-    let third = ended(sequence("3", "production", "web", 1, &[]), Verdict::Success, "");
+    let third = ended(sequence("3", "production", "web", 1, &[]), Outcome::PASS, "");
     let mut all = Vec::new();
     let mut attempts = Vec::new();
-    for run in [first, second.clone(), ended(second, Verdict::Success, ""), third] {
+    for run in [first, second.clone(), ended(second, Outcome::PASS, ""), third] {
         all.retain(|known: &Run| known.id() != &run.id);
         all.extend(runs(run, Vec::new()));
         let told = rendered(&revision, &all, None, &BTreeSet::new());

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::event::scaled;
 use super::time;
 use crate::model::event::Event;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::run::{DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Version};
@@ -102,12 +102,14 @@ impl ConfigView {
 
 fn status(state: &ConfigState) -> &'static str {
     match (&state.attempted, &state.serving) {
-        (Some(attempt), _) => match attempt.verdict {
+        (Some(attempt), _) => match attempt.outcome {
             None => "Running",
-            Some(Verdict::Success) => "Complete",
-            Some(Verdict::Failure | Verdict::Error) => "Failed",
-            Some(Verdict::Cancelled) => "Cancelled",
-            Some(Verdict::Superseded) => "Superseded",
+            Some(outcome) if outcome.passes() => "Complete",
+            Some(outcome) => match outcome.status {
+                Status::Aborted => "Cancelled",
+                Status::Superseded => "Superseded",
+                Status::Succeeded | Status::Errored | Status::TimedOut | Status::Unknown => "Failed",
+            },
         },
         (None, Some(_)) => "Complete",
         (None, None) => "New",

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{time, verdict_word};
+use super::time;
 use crate::model::event::Event;
 use crate::model::outcome::PodOutcome;
 use crate::store::EventRow;
@@ -48,10 +48,10 @@ fn message(event: &Event) -> String {
         Event::Queued { cause } => format!("queued: {cause}"),
         Event::Admitted => "it is its turn".to_owned(),
         Event::Waiting { reason } => format!("waits: {reason}"),
-        Event::Cancel { verdict, reason } => format!("{}: {reason}", verdict_word(*verdict)),
+        Event::Cancel { outcome, reason } => format!("{}: {reason}", outcome.word()),
         Event::DeploymentStarted { config, deployment } => format!("{config} is deployed by {deployment}"),
-        Event::DeploymentEnded { deployment, verdict, message } => {
-            format!("{deployment} ended, {}: {message}", verdict_word(*verdict))
+        Event::DeploymentEnded { deployment, outcome, message } => {
+            format!("{deployment} ended, {}: {message}", outcome.word())
         }
         Event::Prepared => "images are ready".to_owned(),
         Event::PrepareFailed { message } => format!("images are not ready: {message}"),

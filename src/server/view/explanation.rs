@@ -7,7 +7,7 @@ use super::time;
 use crate::model::hold::Hold;
 use crate::model::ids::{ServiceKey, StageName};
 use crate::model::object::Kind;
-use crate::model::outcome::Verdict;
+use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::run::{Run, SequenceState};
@@ -221,14 +221,20 @@ fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
     !serving.filter_map(|config| config.serving.as_ref()).any(|version| version.object.digest == object.digest)
 }
 
+/// How something ended that somebody has to put right; nothing, if it did well or a newer revision took its place.
+fn ended_badly(outcome: Outcome) -> Option<&'static str> {
+    match outcome.status {
+        _ if outcome.passes() => None,
+        Status::Superseded => None,
+        Status::Aborted => Some("was cancelled"),
+        Status::Succeeded | Status::Errored | Status::TimedOut | Status::Unknown => Some("failed"),
+    }
+}
+
 /// A delivery that failed although every deployment of it went well, as by a test.
 fn delivery_reason(run: &Run) -> Option<Reason> {
     let Run::Sequence(run) = run else { return None };
-    let word = match run.verdict? {
-        Verdict::Failure | Verdict::Error => "failed",
-        Verdict::Cancelled => "was cancelled",
-        Verdict::Success | Verdict::Superseded => return None,
-    };
+    let word = ended_badly(run.outcome?)?;
     let message = format!("{} of {} {word}: {}", run.sequence(), run.commit.short(), run.message);
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = format!("push a fix, or run it again with `launchway trigger delivery {service} -s {stage}`");
@@ -237,11 +243,7 @@ fn delivery_reason(run: &Run) -> Option<Reason> {
 
 fn drift_reason(config: &ConfigState) -> Option<Reason> {
     let attempt = config.attempted.as_ref()?;
-    let word = match attempt.verdict? {
-        Verdict::Failure | Verdict::Error => "failed",
-        Verdict::Cancelled => "was cancelled",
-        Verdict::Success | Verdict::Superseded => return None,
-    };
+    let word = ended_badly(attempt.outcome?)?;
     let serving = match &config.serving {
         Some(version) => format!("version {} serves", version.number),
         None => "nothing serves".to_owned(),

@@ -24,7 +24,6 @@ pub use revision::{RevisionView, StatusView};
 pub use run::{RunDetail, RunView, StepView, TryView};
 
 use crate::clock;
-use crate::model::outcome::Verdict;
 use crate::model::time::Timestamp;
 
 /// Several of a kind.
@@ -42,14 +41,4 @@ impl<T> FromIterator<T> for List<T> {
 
 fn time(at: Timestamp) -> String {
     clock::rfc3339(at)
-}
-
-fn verdict_word(verdict: Verdict) -> &'static str {
-    match verdict {
-        Verdict::Success => "success",
-        Verdict::Failure => "failure",
-        Verdict::Error => "error",
-        Verdict::Cancelled => "cancelled",
-        Verdict::Superseded => "superseded",
-    }
 }

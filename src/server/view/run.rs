@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::plan::ChangeView;
-use super::{time, verdict_word};
+use super::time;
 use crate::engine::deployment::strategy;
 use crate::model::deployment_config::HookPoint;
 use crate::model::outcome::PodOutcome;
@@ -127,15 +127,15 @@ impl From<&Run> for RunView {
 
 fn run_status(run: &Run) -> &'static str {
     match run {
-        Run::Sequence(run) => match (run.state, run.verdict) {
-            (_, Some(verdict)) => verdict_word(verdict),
+        Run::Sequence(run) => match (run.state, run.outcome) {
+            (_, Some(outcome)) => outcome.word(),
             (SequenceState::Queued, None) => "queued",
             (_, None) => "running",
         },
         Run::Deployment(run) => match (&run.failure, run.ended_at) {
             (_, None) => "running",
             (None, Some(_)) => "success",
-            (Some(failure), Some(_)) => verdict_word(failure.verdict),
+            (Some(failure), Some(_)) => failure.outcome.word(),
         },
     }
 }
@@ -170,13 +170,13 @@ fn sequence_changes(run: &SequenceRun) -> Vec<ChangeView> {
 }
 
 fn sequence_steps(run: &SequenceRun) -> Vec<StepView> {
-    let ended = run.verdict.is_some();
+    let ended = run.outcome.is_some();
     run.tasks.iter().map(|task| task_step(task, ended)).collect()
 }
 
 fn task_step(task: &TaskRecord, ended: bool) -> StepView {
-    let status = match (task.verdict, task.started_at) {
-        (Some(verdict), _) => verdict_word(verdict),
+    let status = match (task.outcome, task.started_at) {
+        (Some(outcome), _) => outcome.word(),
         (None, Some(_)) => "running",
         (None, None) if ended => "skipped",
         (None, None) => "pending",
@@ -247,9 +247,7 @@ fn step_name(step: DeploymentStep) -> &'static str {
 fn step_status(run: &DeploymentRun, step: DeploymentStep) -> &'static str {
     let failed_at = run.failure.as_ref().map(|failure| failure.step);
     match failed_at {
-        Some(failed) if failed == step => {
-            run.failure.as_ref().map_or("failure", |failure| verdict_word(failure.verdict))
-        }
+        Some(failed) if failed == step => run.failure.as_ref().map_or("failure", |failure| failure.outcome.word()),
         Some(_) if step == DeploymentStep::Restore => {
             if run.ended_at.is_some() {
                 "success"

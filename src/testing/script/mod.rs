@@ -170,7 +170,7 @@ impl Play<'_> {
             let template = |object: &Object| object.content.pointer("/spec/template").cloned();
             let serves = state.serving.as_ref().is_some_and(|it| template(&it.object) == template(declared));
             let failed =
-                |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
+                |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
             let ready = self.world.runtime.pods().into_iter().filter(|pod| {
                 let of_config = pod.version().filter(|(config, _)| *config == &state.key);
                 let wanted = of_config.is_some_and(|(_, version)| Some(version) == state.wanted.version());

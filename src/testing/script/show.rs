@@ -1,6 +1,7 @@
 //! How a story shows things: one line each, without what differs from run to run.
 
 use crate::model::hold::Hold;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Difference, Plan};
 use crate::model::pod::ObservedPod;
 use crate::model::run::{Run, SequenceState};
@@ -55,8 +56,8 @@ pub(super) fn pod(pod: &ObservedPod) -> String {
 pub(super) fn config(state: &ConfigState) -> String {
     let serving = state.serving.as_ref().map_or_else(|| "nothing".to_owned(), |version| format!("#{}", version.number));
     let attempted = state.attempted.as_ref().map(|attempt| {
-        let verdict = attempt.verdict.map_or_else(|| "running".to_owned(), |verdict| format!("{verdict:?}"));
-        format!(", attempted #{} {}", attempt.version.number, verdict.to_lowercase())
+        let outcome = attempt.outcome.map_or("running", Outcome::word);
+        format!(", attempted #{} {outcome}", attempt.version.number)
     });
     let counts: Vec<String> =
         state.wanted.counts().iter().map(|(version, pods)| format!("{pods} of #{version}")).collect();
@@ -77,9 +78,7 @@ pub(super) fn run(run: &Run) -> String {
                 SequenceState::Queued => "queued".to_owned(),
                 SequenceState::Running { task } => format!("runs {}", run.tasks[task].step),
                 SequenceState::Ending { task, .. } => format!("ends {}", run.tasks[task].step),
-                SequenceState::Ended => {
-                    run.verdict.map(|verdict| format!("{verdict:?}").to_lowercase()).unwrap_or_default()
-                }
+                SequenceState::Ended => run.outcome.map(Outcome::word).unwrap_or_default().to_owned(),
             };
             let place = format!("{}/{}", run.service.stage, run.service.service);
             let about = format!("{} {} of {}", place, run.sequence(), run.commit.short());

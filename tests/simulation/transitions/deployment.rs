@@ -6,7 +6,7 @@ use std::sync::Arc;
 use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Record};
 use launchway::model::event::{Event, Timer};
-use launchway::model::outcome::{PodOutcome, Verdict};
+use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{DeploymentRun, DeploymentStep, Phase};
 use launchway::testing::world::hook;
 use proptest::prelude::*;
@@ -72,7 +72,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
     let hook = run.hooks.last().map_or("none", |hook| hook.pod.as_str());
     let ended = |deployment: &str| Event::DeploymentEnded {
         deployment: deployment.into(),
-        verdict: Verdict::Success,
+        outcome: Outcome::PASS,
         message: String::new(),
     };
     vec![

@@ -10,7 +10,7 @@ mod slot;
 mod table;
 
 use launchway::model::event::{Event, Timer};
-use launchway::model::outcome::{FailureReason, PodOutcome, Verdict};
+use launchway::model::outcome::{FailureReason, Outcome, PodOutcome};
 use launchway::model::state::Progress;
 
 fn failed() -> PodOutcome {
@@ -22,7 +22,7 @@ fn timer(timer: Timer) -> Event {
 }
 
 fn cancel() -> Event {
-    Event::Cancel { verdict: Verdict::Cancelled, reason: "cancelled by ann".into() }
+    Event::Cancel { outcome: Outcome::ABORTED, reason: "cancelled by ann".into() }
 }
 
 fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {

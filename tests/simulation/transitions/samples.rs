@@ -94,7 +94,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         created_at: NOW,
         started_at: None,
         ended_at: None,
-        verdict: None,
+        outcome: None,
         message: String::new(),
     }
 }

@@ -6,7 +6,7 @@ use launchway::engine::sequence::machine::step;
 use launchway::model::action::{Action, Decided, Record};
 use launchway::model::event::{Event, Timer};
 use launchway::model::ids::RunId;
-use launchway::model::outcome::{PodOutcome, Verdict};
+use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
@@ -22,8 +22,8 @@ fn started(config: &str) -> Event {
     Event::DeploymentStarted { config: config.into(), deployment: deployment(config) }
 }
 
-fn ended(config: &str, verdict: Verdict) -> Event {
-    Event::DeploymentEnded { deployment: deployment(config), verdict, message: "ended".into() }
+fn ended(config: &str, outcome: Outcome) -> Event {
+    Event::DeploymentEnded { deployment: deployment(config), outcome, message: "ended".into() }
 }
 
 fn after(run: &SequenceRun, events: &[Event]) -> SequenceRun {
@@ -38,8 +38,8 @@ fn last_pod(run: &SequenceRun) -> &str {
 fn states() -> Vec<(&'static str, SequenceRun)> {
     let queued = sequence("00000007");
     let deploying = after(&queued, &[Event::Admitted, started("web"), started("api")]);
-    let half = after(&deploying, &[ended("web", Verdict::Success)]);
-    let pausing = after(&half, &[ended("api", Verdict::Success)]);
+    let half = after(&deploying, &[ended("web", Outcome::PASS)]);
+    let pausing = after(&half, &[ended("api", Outcome::PASS)]);
     let testing = after(&pausing, &[timer(Timer::Delay)]);
     let between = after(&testing, &[pod_ended(last_pod(&testing), failed())]);
     let again = after(&between, &[timer(Timer::Retry)]);
@@ -48,7 +48,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
         ("deployment, not started yet", after(&queued, &[Event::Admitted])),
         ("deployment, both run", deploying.clone()),
         ("deployment, one has ended", half.clone()),
-        ("deployment, one has failed", after(&deploying, &[ended("web", Verdict::Failure)])),
+        ("deployment, one has failed", after(&deploying, &[ended("web", Outcome::FAIL)])),
         ("deployment, being ended", after(&half, &[cancel()])),
         ("pause before the test", pausing),
         ("test, first try", testing.clone()),
@@ -68,10 +68,10 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (cancel(), ""),
         (started("web"), "web"),
         (started("other"), "other"),
-        (ended("web", Verdict::Success), "web well"),
-        (ended("api", Verdict::Success), "api well"),
-        (ended("api", Verdict::Failure), "api badly"),
-        (ended("other", Verdict::Failure), "other"),
+        (ended("web", Outcome::PASS), "web well"),
+        (ended("api", Outcome::PASS), "api well"),
+        (ended("api", Outcome::FAIL), "api badly"),
+        (ended("other", Outcome::FAIL), "other"),
         (Event::Prepared, ""),
         (Event::PrepareFailed { message: "no".into() }, ""),
         (Event::PodStarted { pod: last_pod(run).into() }, ""),
@@ -96,12 +96,12 @@ fn outcome(before: &SequenceRun, after: &SequenceRun, decided: &Decided) -> Stri
         assert_eq!(decided, &Decided::default(), "asks for something although nothing changed");
         return "-".into();
     }
-    let state = match (after.state, after.verdict) {
+    let state = match (after.state, after.outcome) {
         (state, _) if state == before.state => "stays".to_owned(),
         (SequenceState::Queued, _) => "queued".into(),
         (SequenceState::Running { task }, _) => after.tasks[task].step.clone(),
-        (SequenceState::Ending { task, verdict }, _) => format!("ends {} {verdict:?}", after.tasks[task].step),
-        (SequenceState::Ended, verdict) => format!("ended {verdict:?}"),
+        (SequenceState::Ending { task, outcome }, _) => format!("ends {} {}", after.tasks[task].step, outcome.word()),
+        (SequenceState::Ended, outcome) => format!("ended {}", outcome.map_or("-", Outcome::word)),
     };
     std::iter::once(state).chain(decisions(decided)).collect::<Vec<_>>().join("; ")
 }
@@ -150,14 +150,14 @@ proptest! {
                 tell(&mut run, &started("api"))?;
             }
         }
-        let last = [cancel(), ended("web", Verdict::Cancelled), ended("api", Verdict::Cancelled)];
+        let last = [cancel(), ended("web", Outcome::ABORTED), ended("api", Outcome::ABORTED)];
         for event in last {
             tell(&mut run, &event)?;
         }
         let stopped = pod_ended(last_pod(&run), failed());
         tell(&mut run, &stopped)?;
         prop_assert_eq!(run.state, SequenceState::Ended);
-        let success = usize::from(run.verdict == Some(Verdict::Success));
+        let success = usize::from(run.outcome == Some(Outcome::PASS));
         prop_assert_eq!((finished, passed), (1, success));
     }
 }

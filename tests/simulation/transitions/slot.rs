@@ -4,7 +4,7 @@ use launchway::engine::sequence::slot::decide;
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope};
 use launchway::model::ids::HoldId;
-use launchway::model::outcome::Verdict;
+use launchway::model::outcome::Outcome;
 use launchway::model::run::{SequenceRun, SequenceState, TaskTry};
 use proptest::prelude::*;
 
@@ -39,7 +39,7 @@ proptest! {
         queued in prop::collection::vec(any::<bool>(), 0..6),
         active in prop::option::of(prop_oneof![
             (0_usize..2).prop_map(|task| SequenceState::Running { task }),
-            Just(SequenceState::Ending { task: 0, verdict: Verdict::Cancelled }),
+            Just(SequenceState::Ending { task: 0, outcome: Outcome::ABORTED }),
         ]),
         held in any::<bool>(),
     ) {
@@ -54,7 +54,7 @@ proptest! {
         for kind in [false, true] {
             let mut of_kind = runs.iter().filter(|run| run.state == SequenceState::Queued && run.is_rollback == kind);
             let newest = of_kind.next_back();
-            let ends = |event: &Event| matches!(event, Event::Cancel { verdict: Verdict::Superseded, .. });
+            let ends = |event: &Event| matches!(event, Event::Cancel { outcome: Outcome::SUPERSEDED, .. });
             prop_assert!(of_kind.all(|run| is(run, ends)), "the older ones are superseded");
             prop_assert!(newest.is_none_or(|run| !is(run, ends)), "the newest stays");
         }

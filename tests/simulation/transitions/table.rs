@@ -57,9 +57,9 @@ fn record(record: &Record) -> String {
             let fallback = fallback.map(|version| format!(" or else #{version}")).unwrap_or_default();
             format!("wants {}{fallback} {pace:?}", parts.join(" and "))
         }
-        Record::Settle { version, verdict, .. } => format!("settles #{version} {verdict:?}"),
+        Record::Settle { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Record::Passed { .. } => "passes".into(),
-        Record::Finished { verdict, .. } => format!("finishes {verdict:?}"),
+        Record::Finished { outcome, .. } => format!("finishes {}", outcome.word()),
     }
 }
 

@@ -44,7 +44,7 @@ fn state(serving: Option<Version>, attempted: Option<Version>, replicas: u32) ->
             ..Wanted::default()
         },
         serving,
-        attempted: attempted.map(|version| Attempt { version, run: "run".into(), verdict: None }),
+        attempted: attempted.map(|version| Attempt { version, run: "run".into(), outcome: None }),
         scaled: None,
         removed: false,
     }

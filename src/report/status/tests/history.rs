@@ -100,23 +100,23 @@ impl Memory {
 /// Queued, then a hook, then the end.
 fn step(run: &SequenceRun, how: u8) -> (SequenceRun, Option<DeploymentRun>) {
     let service = run.service.service.as_str();
-    let verdicts = [Verdict::Success, Verdict::Failure, Verdict::Superseded, Verdict::Cancelled];
-    let verdict = verdicts[usize::from(how) % verdicts.len()];
+    let outcomes = [Outcome::PASS, Outcome::FAIL, Outcome::SUPERSEDED, Outcome::ABORTED];
+    let outcome = outcomes[usize::from(how) % outcomes.len()];
     let running = sequence(run.id.as_str(), run.service.stage.as_str(), service, run.attempt, &[service]);
     if run.state == SequenceState::Queued {
         return match how % 4 {
-            0 => (ended(run.clone(), Verdict::Superseded, SUPERSEDED), None),
+            0 => (ended(run.clone(), Outcome::SUPERSEDED, SUPERSEDED), None),
             _ => (running.clone(), Some(deployment(&running, service, "Abort", None))),
         };
     }
-    let outcome = match verdict {
-        Verdict::Success => PodOutcome::Succeeded,
-        Verdict::Failure => PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: String::new() },
+    let ended_so = match outcome {
+        Outcome::PASS => PodOutcome::Succeeded,
+        Outcome::FAIL => PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: String::new() },
         _ => PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message: String::new() },
     };
-    let hook = deployment(&running, service, "Abort", Some(outcome));
-    let hook = if verdict == Verdict::Success { hook } else { failed(hook, DeploymentStep::Pre, verdict, "it ended") };
-    (ended(running, verdict, "it ended"), Some(hook))
+    let hook = deployment(&running, service, "Abort", Some(ended_so));
+    let hook = if outcome == Outcome::PASS { hook } else { failed(hook, DeploymentStep::Pre, outcome, "it ended") };
+    (ended(running, outcome, "it ended"), Some(hook))
 }
 
 /// What a writer has written, and its ledger.

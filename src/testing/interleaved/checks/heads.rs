@@ -105,7 +105,7 @@ impl Heads<'_> {
             let template = |object: &Object| object.content.pointer("/spec/template").cloned();
             let is_right = state.is_some_and(|state| {
                 let failed =
-                    |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.verdict.is_some();
+                    |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
                 let serves = |object: &Object| template(object) == template(declared);
                 state.serving.as_ref().is_some_and(|it| serves(&it.object))
                     || state.attempted.as_ref().is_some_and(failed)
