@@ -18,13 +18,23 @@ pub(super) struct Delivery<'a> {
     /// For each service the newest run, because it counts, and how many there were.
     sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
+    /// Of the sequences that deliver nothing the newest run, by name.
+    others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
 }
 
 impl<'a> Delivery<'a> {
     pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run]) -> Self {
-        let mut found = Self { plan, again, sequences: BTreeMap::new(), deployments: BTreeMap::new() };
+        let (sequences, deployments, others) = Default::default();
+        let mut found = Self { plan, again, sequences, deployments, others };
         for run in runs {
             match run {
+                Run::Sequence(run) if run.delivery.is_none() => {
+                    let place = (&run.service.stage, &run.service.service);
+                    let newest = found.others.entry((place, run.sequence())).or_insert(run);
+                    if newest.id < run.id {
+                        *newest = run;
+                    }
+                }
                 Run::Sequence(run) => {
                     let place = (&run.service.stage, &run.service.service);
                     let (newest, count) = found.sequences.entry(place).or_insert((run, 0));
@@ -46,6 +56,12 @@ impl<'a> Delivery<'a> {
         self.sequences.get(&(stage, service)).map(|(run, _)| *run)
     }
 
+    /// The runs that count of sequences that deliver nothing, by the name of the sequence.
+    pub(super) fn others(&self, stage: &StageName, service: &ServiceName) -> impl Iterator<Item = &'a SequenceRun> {
+        let here = self.others.iter().filter(move |((place, _), _)| *place == (stage, service));
+        here.map(|(_, run)| *run)
+    }
+
     /// The run of a deployment that a task waits for.
     pub(super) fn deployment(&self, run: Option<&RunId>) -> Option<&'a DeploymentRun> {
         self.deployments.get(run?).copied()
@@ -58,7 +74,8 @@ impl<'a> Delivery<'a> {
 
     /// Whether anything of it goes on.
     pub(super) fn goes_on(&self) -> bool {
-        self.sequences.values().any(|(run, _)| run.ended_at.is_none())
+        let runs = self.sequences.values().map(|(run, _)| run).chain(self.others.values());
+        runs.into_iter().any(|run| run.ended_at.is_none())
     }
 
     /// The stages in which anything ran.

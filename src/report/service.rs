@@ -96,13 +96,30 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
     }
     match (&stage.start, &service.previous_stage) {
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
-        (_, Some(previous)) => match stopped_by(delivery, &stage.stage, &service.service) {
+        (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
             None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
         (StageStart::Push, None) => (StatusState::Pending, "about to start".into()),
     }
+}
+
+/// What a stage waits for in vain: the delivery to a stage before, or a sequence that it is triggered on.
+fn stopper(delivery: &Delivery<'_>, start: &StageStart, stage: &StageName, service: &ServiceName) -> Option<String> {
+    if let Some(before) = stopped_by(delivery, stage, service) {
+        return Some(before.to_string());
+    }
+    let StageStart::After(triggers) = start else { return None };
+    let failed = |trigger: &SequenceTrigger| {
+        let event = trigger.event.trim_start_matches("sh.keptn.event.");
+        let (stage, rest) = event.split_once('.')?;
+        let other = delivery
+            .others(&StageName::new(stage), service)
+            .find(|run| rest == format!("{}.finished", run.sequence()))?;
+        other.outcome.is_some_and(|outcome| !outcome.passes()).then(|| other.event_name())
+    };
+    triggers.iter().find_map(failed)
 }
 
 /// A stage that starts on something else than another's passing.

@@ -28,7 +28,7 @@ pub(super) struct StageReport {
     pub(super) stage: StageName,
     /// Nothing, if the plan changes nothing of it here and it had no run.
     pub(super) line: Option<Line>,
-    /// Its hooks and tasks that have begun.
+    /// Its hooks and tasks that have begun, those of sequences that deliver nothing among them.
     pub(super) steps: Vec<(String, Line)>,
     /// What those say that an earlier attempt had begun, and the last one has not.
     pub(super) unreached: Option<Line>,
@@ -54,10 +54,12 @@ impl ServiceReport {
 
 fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> StageReport {
     let run = delivery.newest(&stage.stage, name);
+    let mut steps = run.map(|run| step::lines(run, delivery)).unwrap_or_default();
+    steps.extend(delivery.others(&stage.stage, name).flat_map(step::of_other));
     StageReport {
         stage: stage.stage.clone(),
         line: service::line(delivery, stage, name),
-        steps: run.map(|run| step::lines(run, delivery)).unwrap_or_default(),
+        steps,
         unreached: run.map(|run| step::not_reached(run, delivery)),
         attempt: delivery.attempt(&stage.stage, name),
     }

@@ -25,6 +25,12 @@ pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, 
     steps.into_iter().map(|(step, line)| (step, Line { attempt, ..line })).collect()
 }
 
+/// The tasks that have begun of a sequence that delivers nothing, as `<sequence>.<task>`.
+pub(super) fn of_other(run: &SequenceRun) -> impl Iterator<Item = (String, Line)> {
+    let begun = run.tasks.iter().filter(|task| task.started_at.is_some());
+    begun.map(|task| (format!("{}.{}", run.sequence(), task.step), task_line(run, task)))
+}
+
 /// A step of an earlier attempt: what it says of that one is no longer so.
 pub(super) fn not_reached(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let (state, description) = match run.ended_at {

@@ -222,6 +222,12 @@ async fn the_end_of_a_sequence_starts_others_and_what_waits_for_them() {
     assert_eq!(ended_sequences(&world).await, expected);
     assert_eq!(world.config("production", "web").await.unwrap().serving.unwrap().number, 1);
     assert!(world.plan_again(&shop).await.unwrap().is_empty(), "planning after convergence is empty");
+    let statuses = world.statuses(1).await.unwrap();
+    for said in ["launchway/dev/web: web version 1 serves", "launchway/dev/web/test", "launchway/dev/web/report.mail"] {
+        let said = format!("success {said}");
+        assert!(statuses.iter().any(|status| status.starts_with(&said)), "{said}: {statuses:#?}");
+    }
+    assert_eq!(world.untrue_statuses().await.unwrap(), Vec::<String>::new());
 }
 
 #[tokio::test]
@@ -231,4 +237,16 @@ async fn a_failed_sequence_starts_what_is_triggered_on_failure_and_nothing_else(
     world.push(&with_reports()).await.unwrap();
     world.settle().await.unwrap();
     assert_eq!(ended_sequences(&world).await, ["dev.alarm 1", "dev.delivery 1"]);
+}
+
+#[tokio::test]
+async fn what_waits_for_a_sequence_that_failed_is_never_reached() {
+    let (_folder, mut world) = world();
+    world.runtime.behave("web-mail-", Behaviour::fails(1));
+    world.push(&with_reports()).await.unwrap();
+    world.settle().await.unwrap();
+    assert_eq!(ended_sequences(&world).await, ["dev.delivery 1", "dev.report 1"]);
+    let statuses = world.statuses(1).await.unwrap();
+    let said = "skipped launchway/production: web: never reached: dev.report stopped it".to_owned();
+    assert!(statuses.contains(&said), "{statuses:#?}");
 }
