@@ -53,6 +53,16 @@ fn every_seed_holds() {
     println!("{seeds} seeds in {:?}", begun.elapsed());
 }
 
+/// Seeds that do not hold yet, both after a store was lost: in 1100 a pod that serves is ended after a reboot before
+/// another is ready, in 1236 nobody starts what the next sync would start in production.
+const OPEN: [u64; 2] = [1100, 1236];
+
+#[test]
+#[ignore = "not put right yet; `.ci/run interleavings` plays the seeds below them"]
+fn open_seeds_hold() {
+    OPEN.into_iter().for_each(play_seed);
+}
+
 fn play_seed(seed: u64) {
     let story = generator::story(seed);
     match story.play() {
