@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use launchway::trigger::debounce::Debounce;
-use launchway::trigger::watch::RefWatch;
+use launchway::trigger::watch::{RefWatch, RefWatches};
 
 /// How long an event may take; only a failing test waits so long.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -62,7 +62,7 @@ impl Fixture {
 fn watch(path: &Path) -> (Arc<Debounce>, Option<RefWatch>) {
     let requests = Arc::new(Debounce::new());
     let request = Arc::clone(&requests);
-    (requests, RefWatch::start(path, move || request.request()))
+    (requests, RefWatches::default().watch(path, move || request.request()))
 }
 
 async fn expect_request(requests: &Debounce) {
@@ -80,6 +80,22 @@ async fn a_push_to_a_bare_repository_rings() {
     }
     fixture.git("work", &["push", "--quiet", "origin", "HEAD:refs/heads/a/new/branch"]);
     expect_request(&requests).await;
+}
+
+#[tokio::test]
+async fn one_instance_watches_two_repositories_and_each_hears_of_its_own() {
+    let (events, fixtures) = (RefWatches::default(), [Fixture::new(), Fixture::new()]);
+    let [(first, _first), (second, _second)] = fixtures.each_ref().map(|fixture| {
+        let requests = Arc::new(Debounce::new());
+        let request = Arc::clone(&requests);
+        (requests, events.watch(&fixture.path("shop.git"), move || request.request()))
+    });
+    fixtures[1].commit_and_push();
+    expect_request(&second).await;
+    let nothing = tokio::time::timeout(Duration::ZERO, first.next()).await;
+    assert!(nothing.is_err(), "the other repository's events are no business of this one");
+    fixtures[0].commit_and_push();
+    expect_request(&first).await;
 }
 
 #[tokio::test]

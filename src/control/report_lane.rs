@@ -68,22 +68,29 @@ impl ReportLane {
     /// Works until told to stop.
     pub(super) async fn run(&self, stop: CancellationToken) {
         self.asked.retry(); // what was refused before the daemon started may be taken now
+        let mut by_safety_net = false;
         while !stop.is_cancelled() {
-            let pause = self.work().await.unwrap_or_else(|failure| {
+            let pause = self.work_through(by_safety_net).await.unwrap_or_else(|failure| {
                 let (lane, problem) = (self.asked.lane(), failure.one_line());
                 tracing::error!(%lane, problem, "cannot read or remember what was reported");
                 STORE_PAUSE
             });
+            by_safety_net = false;
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.asked.woken() => {}
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(pause) => by_safety_net = pause == IDLE,
             }
         }
     }
 
     /// Reports everything that is due; says how long nothing more will come by itself.
     pub(crate) async fn work(&self) -> Result<Duration> {
+        self.work_through(false).await
+    }
+
+    /// The same; what only the safety net finds is counted.
+    async fn work_through(&self, by_safety_net: bool) -> Result<Duration> {
         if self.asked.takes_retry() {
             self.expect_more();
             self.revive(1).await?;
@@ -96,6 +103,8 @@ impl ReportLane {
             let Some(row) = self.driver.claim(&self.asked.lane(), 1).await?.pop() else {
                 return Ok(self.next_due().await?.map_or(IDLE, |due| due.since(now).min(IDLE)));
             };
+            let overlooked = by_safety_net && row.was_overlooked(now);
+            self.driver.metrics.lost_wakeups(&self.asked.lane(), usize::from(overlooked));
             if let Err(failure) = self.report(&row).await {
                 self.driver.give_back(row.id).await?;
                 return Err(failure);

@@ -19,15 +19,16 @@ use crate::model::ids::RepositoryName;
 use crate::secret::SecretSource;
 use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::debounce::Debounce;
+use crate::trigger::watch::RefWatches;
 
 /// A watcher for each repository, its statuses' writers registered.
 ///
 /// # Errors
 /// If an address is no repository's, or a mirror cannot be opened.
 pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTreeMap<RepositoryName, Watcher>> {
-    let mut watchers = BTreeMap::new();
+    let (mut watchers, events) = (BTreeMap::new(), RefWatches::default());
     for repository in &settings.repositories {
-        let watcher = watcher(parts, repository).await?;
+        let watcher = watcher(parts, repository, events.clone()).await?;
         let writers = writers(parts, settings, repository, &watcher.watched).await?;
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
@@ -36,7 +37,7 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     Ok(watchers)
 }
 
-async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher> {
+async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatches) -> Result<Watcher> {
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
     let remote = remote(settings)?;
@@ -54,6 +55,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings) -> Result<Watcher
     Ok(Watcher {
         watched: Arc::new(watched),
         requests: Arc::new(Debounce::new()),
+        events,
         poll: settings.poll,
         schedule: settings.schedule.clone().map(Arc::new),
         synced: Arc::new(AtomicBool::new(false)),

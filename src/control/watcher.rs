@@ -15,7 +15,7 @@ use crate::telemetry::Metrics;
 use crate::trigger::debounce::Debounce;
 use crate::trigger::poll::next_sync;
 use crate::trigger::schedule::Schedule;
-use crate::trigger::watch::RefWatch;
+use crate::trigger::watch::RefWatches;
 
 /// Longer than any interval: the pause when nothing is planned.
 const UNPLANNED: Duration = Duration::from_secs(24 * 3600);
@@ -27,6 +27,8 @@ pub struct Watcher {
     pub watched: Arc<Watched>,
     /// Where everything asks for a sync.
     pub requests: Arc<Debounce>,
+    /// What says that its files changed, if it is on this machine.
+    pub events: RefWatches,
     /// Time between syncs that nobody asked for; zero: none.
     pub poll: Duration,
     /// Further times at which to sync.
@@ -44,7 +46,7 @@ impl Watcher {
     pub async fn run(self, driver: Driver, stop: CancellationToken) {
         let requests = self.requests.clone();
         let path = self.watched.remote.url.local_path().map(ToOwned::to_owned);
-        let _events = path.and_then(|path| RefWatch::start(&path, move || requests.request()));
+        let _events = path.and_then(|path| self.events.watch(&path, move || requests.request()));
         let mut failures = 0;
         self.requests.request();
         loop {

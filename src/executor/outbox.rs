@@ -109,15 +109,17 @@ impl Worker {
         let mut changes = self.performer.driver.changes();
         let mut runtime = self.performer.runtime.changes();
         let tracker = TaskTracker::new();
+        let mut by_safety_net = false;
         while !stop.is_cancelled() {
-            let wait = self.start_due(&tracker).await.unwrap_or_else(|failure| {
+            let wait = self.start_due(&tracker, by_safety_net).await.unwrap_or_else(|failure| {
                 tracing::error!(lane = %self.lane, problem = failure.one_line(), "cannot read the outbox");
                 STORE_PAUSE
             });
+            by_safety_net = false;
             tokio::select! {
                 () = stop.cancelled() => break,
                 () = self.again.notified() => {}
-                () = tokio::time::sleep(wait) => {}
+                () = tokio::time::sleep(wait) => by_safety_net = wait == IDLE,
                 change = changes.recv() => self.touched(change, &mut changes).await,
                 change = runtime.recv() => self.runtime_changed(&change).await,
             }
@@ -126,9 +128,16 @@ impl Worker {
         tracker.wait().await;
     }
 
-    /// Starts as much of what is due as there are hands for; says how long nothing more will come by itself.
-    async fn start_due(&self, tracker: &TaskTracker) -> Result<Duration> {
-        for row in self.claim(self.hands.available_permits()).await? {
+    /// Starts as much of what is due as there are hands for; says how long nothing more will come by itself. What only the
+    /// safety net finds is counted.
+    async fn start_due(&self, tracker: &TaskTracker, by_safety_net: bool) -> Result<Duration> {
+        let rows = self.claim(self.hands.available_permits()).await?;
+        if by_safety_net {
+            let now = self.performer.driver.clock.now();
+            let overlooked = rows.iter().filter(|row| row.was_overlooked(now)).count();
+            self.performer.driver.metrics.lost_wakeups(&self.lane, overlooked);
+        }
+        for row in rows {
             let Ok(hand) = self.hands.clone().acquire_owned().await else { break };
             let worker = self.clone();
             tracker.spawn(async move {

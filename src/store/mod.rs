@@ -9,6 +9,7 @@ mod record;
 pub mod sqlite;
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use async_trait::async_trait;
 
@@ -56,6 +57,9 @@ impl From<CommitError> for Failure {
     }
 }
 
+/// How long after an action has come due somebody must have been woken for it.
+const OVERLOOKED: Duration = Duration::from_secs(1);
+
 /// An action that waits to be performed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutboxRow {
@@ -75,6 +79,13 @@ pub struct OutboxRow {
     pub attempts: u32,
     /// The last failure, or what it waits for; for people, empty if there is none.
     pub problem: String,
+}
+
+impl OutboxRow {
+    /// Whether it has been due for so long that whoever performs it should have heard of it.
+    pub fn was_overlooked(&self, now: Timestamp) -> bool {
+        self.due.is_some_and(|due| due + OVERLOOKED < now)
+    }
 }
 
 /// Which runs to list; absent parts match everything. Newest first.

@@ -6,6 +6,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::{Metric, Registry};
 
+use crate::model::action::Lane;
 use crate::model::ids::RepositoryName;
 use crate::model::outcome::Outcome;
 use crate::model::run::RunKind;
@@ -28,6 +29,7 @@ pub struct Metrics {
     runs_ended: Counters<2>,
     actions: Counters<2>,
     commits: Counters<1>,
+    lost_wakeups: Counters<1>,
 }
 
 impl Default for Metrics {
@@ -48,6 +50,7 @@ impl Metrics {
             runs_ended: add(&mut registry, "runs_ended", "Runs that ended, by outcome"),
             actions: add(&mut registry, "actions", "Actions that were performed or failed"),
             commits: add(&mut registry, "store_commits", "Transactions by their outcome"),
+            lost_wakeups: add(&mut registry, "lost_wakeups", "Actions that were due and that nobody was woken for"),
             registry,
         }
     }
@@ -92,6 +95,15 @@ impl Metrics {
             Err(CommitError::Failed(_)) => "failed",
         };
         self.commits.get_or_create(&[("outcome", outcome.to_owned())]).inc();
+    }
+
+    /// So many actions of a lane were found by its safety net alone, some time after they had come due.
+    pub fn lost_wakeups(&self, lane: &Lane, count: usize) {
+        if count > 0 {
+            let lane = lane.to_string();
+            tracing::error!(lane, count, "actions were due, and nobody was woken for them");
+            self.lost_wakeups.get_or_create(&[("lane", lane)]).inc_by(count as u64);
+        }
     }
 
     /// All numbers as OpenMetrics text.

@@ -3,9 +3,11 @@
 //! Directories are watched, never files: Git replaces `packed-refs` and every ref by a rename, after which a watch on
 //! the file itself is deaf.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
 use notify::event::EventKind;
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
@@ -15,18 +17,38 @@ use crate::error::{Context, Failure, Result};
 /// `.git` files and `commondir` hold one path.
 const MAX_POINTER: u64 = 8 << 10;
 
+/// Watches the refs of any number of repositories by one instance of inotify: a user has few of them.
+#[derive(Clone, Debug, Default)]
+pub struct RefWatches(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    watcher: Mutex<Option<RecommendedWatcher>>,
+    listeners: Arc<Listeners>,
+}
+
+/// Who is told what, by a number.
+#[derive(Default)]
+struct Listeners(RwLock<BTreeMap<u64, Listener>>);
+
+struct Listener {
+    refs: Refs,
+    changed: Box<dyn Fn() + Send + Sync>,
+}
+
 /// A running watch; dropping it ends it.
 #[derive(Debug)]
 pub struct RefWatch {
-    _watcher: RecommendedWatcher,
+    all: Arc<Shared>,
+    number: u64,
 }
 
-impl RefWatch {
+impl RefWatches {
     /// Calls `changed` whenever a branch of the repository at `path` may have moved: a bare repository, a work tree, or
     /// a linked work tree. `None`, with a line in the log, where there are no file events: polling goes on.
-    pub fn start(path: &Path, changed: impl Fn() + Send + 'static) -> Option<Self> {
-        match try_start(path, changed) {
-            Ok(watch) => Some(watch),
+    pub fn watch(&self, path: &Path, changed: impl Fn() + Send + Sync + 'static) -> Option<RefWatch> {
+        match self.0.try_watch(path, Box::new(changed)) {
+            Ok(number) => Some(RefWatch { all: self.0.clone(), number }),
             Err(failure) => {
                 let problem = failure.one_line();
                 tracing::warn!(path = %path.display(), problem, "no file events for this repository; it is polled only");
@@ -36,29 +58,62 @@ impl RefWatch {
     }
 }
 
-fn try_start(path: &Path, changed: impl Fn() + Send + 'static) -> Result<RefWatch> {
-    let folder = common_folder(path)?;
-    let doing = || format!("cannot watch `{}`", folder.display());
-    // Events carry the paths as watched; comparing needs the same spelling.
-    let folder = folder.canonicalize().or_stalled(doing)?;
-    let refs = Refs { folder: folder.clone() };
-    let mut watcher = notify::recommended_watcher(move |event: notify::Result<Event>| match event {
-        Ok(event) if refs.concerns(&event) => changed(),
-        Ok(_) => {}
-        Err(error) => {
-            tracing::warn!(%error, "file events were lost; looking again");
-            changed();
+impl Drop for RefWatch {
+    fn drop(&mut self) {
+        // Events of its folders are still delivered, and nobody is told of them.
+        self.all.listeners.0.write().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+    }
+}
+
+impl Shared {
+    fn try_watch(&self, path: &Path, changed: Box<dyn Fn() + Send + Sync>) -> Result<u64> {
+        let folder = common_folder(path)?;
+        let doing = || format!("cannot watch `{}`", folder.display());
+        // Events carry the paths as watched; comparing needs the same spelling.
+        let folder = folder.canonicalize().or_stalled(doing)?;
+        let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        if watcher.is_none() {
+            let listeners = self.listeners.clone();
+            *watcher = Some(notify::recommended_watcher(move |event| listeners.tell(&event)).or_transient(doing)?);
         }
-    })
-    .or_transient(doing)?;
-    watcher.watch(&folder, RecursiveMode::NonRecursive).or_transient(doing)?;
-    for (below, mode) in BRANCHES {
-        let below = folder.join(below);
-        if below.is_dir() {
-            watcher.watch(&below, mode).or_transient(doing)?;
+        let Some(watcher) = watcher.as_mut() else { return Err(Failure::transient(doing())) };
+        watcher.watch(&folder, RecursiveMode::NonRecursive).or_transient(doing)?;
+        for (below, mode) in BRANCHES {
+            let below = folder.join(below);
+            if below.is_dir() {
+                watcher.watch(&below, mode).or_transient(doing)?;
+            }
+        }
+        Ok(self.listeners.add(Listener { refs: Refs { folder }, changed }))
+    }
+}
+
+impl Listeners {
+    fn add(&self, listener: Listener) -> u64 {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        let number = all.last_key_value().map_or(0, |(last, _)| last + 1);
+        all.insert(number, listener);
+        number
+    }
+
+    fn tell(&self, event: &notify::Result<Event>) {
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        match event {
+            Ok(event) => {
+                all.values().filter(|listener| listener.refs.concerns(event)).for_each(|listener| (listener.changed)());
+            }
+            Err(error) => {
+                tracing::warn!(%error, "file events were lost; looking again");
+                all.values().for_each(|listener| (listener.changed)());
+            }
         }
     }
-    Ok(RefWatch { _watcher: watcher })
+}
+
+impl std::fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Listeners").finish_non_exhaustive()
+    }
 }
 
 /// Where branches are kept. Other refs are not watched, so that writing notes causes no look.

@@ -273,6 +273,9 @@ impl Drop for World {
     fn drop(&mut self) {
         self.kill();
         self.kill_processes();
+        if !std::thread::panicking() {
+            assert!(!self.log().contains("nobody was woken"), "a wake-up was lost: {}", self.log());
+        }
     }
 }
 
