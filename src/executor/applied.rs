@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{Change, Plan};
+use crate::model::plan::{Change, PassedContent, Plan, ServicePlan};
 use crate::model::project::Project;
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
@@ -156,24 +156,34 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
     let mut stages = Stages::new();
     for run in deliveries {
         let Some(id) = &run.plan else { continue };
-        let Some(plan) = store.plan_of(id, &run.service.service).await? else { continue };
-        note(&mut stages, &run, &plan);
+        let service = &run.service.service;
+        let Some(plan) = store.plan_of(id, service).await? else { continue };
+        let newest = store.newest_plan_of(project, service).await?.filter(|newest| newest.id != plan.id);
+        note(&mut stages, &run, &plan, newest.as_ref());
     }
     Ok(stages)
 }
 
-fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan) {
+/// What a delivery brings where it is, and in the stages that follow. `newest` is the newest plan of its service: where
+/// that waits for the same content to pass, it has the last word, as when the delivery ends.
+fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
     let service = &run.service.service;
     let keys = |changes: &[Change]| changes.iter().map(|change| change.key.clone()).collect();
     let mut note = |stage: &StageName, brought: UnderWay| {
         stages.entry(stage.clone()).or_default().under_way.entry(service.clone()).or_insert(brought);
     };
+    let comes = |part: &ServicePlan| UnderWay { content: part.content.clone(), here: false, keys: keys(&part.changes) };
     if let Some(Delivery { content, changes }) = &run.delivery {
         note(&run.service.stage, UnderWay { content: content.clone(), here: true, keys: keys(changes) });
+        let passed = PassedContent { stage: run.service.stage.clone(), content: content.clone() };
+        for stage in newest.into_iter().flat_map(|newest| &newest.stages) {
+            let waits = |part: &&ServicePlan| part.previous_stage.as_ref() == Some(&passed);
+            stage.service(service).filter(waits).into_iter().for_each(|part| note(&stage.stage, comes(part)));
+        }
     }
     for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
         if let Some(part) = stage.service(service) {
-            note(&stage.stage, UnderWay { content: part.content.clone(), here: false, keys: keys(&part.changes) });
+            note(&stage.stage, comes(part));
         }
     }
 }

@@ -11,4 +11,5 @@ mod runtime;
 pub mod scheduler;
 pub mod story;
 mod sync;
+mod trace;
 mod world;

@@ -18,6 +18,7 @@ use crate::testing::interleaved::daemon::{Daemon, Surroundings};
 use crate::testing::interleaved::hosting::Hosting;
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
+use crate::testing::interleaved::trace::Trace;
 use crate::testing::memory_store::MemoryDisk;
 use crate::testing::runtime::{Behaviour, PretendedRuntime};
 use crate::testing::script::declared::Declared;
@@ -58,6 +59,8 @@ pub(super) struct World {
     lives: u64,
     declared: BTreeMap<RepositoryName, Declared>,
     checks: Checks,
+    /// Where `TRACE` is set, what happens is printed turn by turn.
+    trace: Option<Trace>,
 }
 
 impl World {
@@ -81,7 +84,8 @@ impl World {
         let scheduler = Scheduler::new(order);
         let daemon = Daemon::start(&around, &scheduler.spawner(), 1);
         let checks = Checks::new(&around, only);
-        Self { around, scheduler, daemon, taken_over: Vec::new(), lives: 1, declared, checks }
+        let trace = std::env::var_os("TRACE").map(|_| Trace::default());
+        Self { around, scheduler, daemon, taken_over: Vec::new(), lives: 1, declared, checks, trace }
     }
 
     /// How many turns were taken.
@@ -92,6 +96,9 @@ impl World {
     /// Plays lines, heals everything, and checks.
     pub(super) fn play(&mut self, lines: &[String]) -> Played {
         for line in lines {
+            if let Some(trace) = &mut self.trace {
+                trace.line(line);
+            }
             let (repository, words) = match line.strip_prefix('@').and_then(|line| line.split_once(' ')) {
                 Some((repository, rest)) => (repository, rest),
                 None => (REPOSITORY, line.as_str()),
@@ -206,6 +213,9 @@ impl World {
         stops.iter().for_each(|daemon| self.scheduler.end(daemon.group));
         if self.scheduler.turns() > TURNS {
             return Ok(Some(Err(Violation::restless())));
+        }
+        if let Some(trace) = &mut self.trace {
+            trace.after_turn(self.scheduler.turns(), &self.around)?;
         }
         self.checks.after_turn(&self.around).map(Some)
     }

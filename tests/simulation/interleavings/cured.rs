@@ -361,4 +361,23 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=c
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a revision is thought to be brought by an older delivery whose end starts what a revision between them wants",
+        story: "
+            order 1236
+            shipyard dev production
+            declare web pre=Retry
+            fail shop-dev/web-
+            declare web image=d
+            push
+            pass 1s
+            lose-store
+            settle
+            declare web image=b stage=production
+            push
+            turns 6
+            declare web image=d
+            push",
+    },
 ];

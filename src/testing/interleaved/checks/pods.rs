@@ -1,6 +1,6 @@
 //! What is done to pods, looked at whenever something was.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
@@ -22,27 +22,40 @@ pub(super) struct Pods {
     /// The last two different promises of each deployment config, newest last: until everything came to rest, an act may
     /// have been decided on the one before.
     promised: BTreeMap<ConfigKey, [u32; 2]>,
+    /// The deployment configs of which the store knows what serves, or that nothing should.
+    taken_up: BTreeSet<ConfigKey>,
 }
 
 impl Pods {
     /// Notes what is promised now. What a store does not know yet that took the place of another stays promised: it goes
     /// on serving until it is replaced, or if no file declares it any more.
     pub(super) fn promises(&mut self, store: &dyn Store, hosting: &Hosting) -> Result<()> {
-        let configs = now(store.configs(None, None))?;
+        let configs: Vec<ConfigState> = now(store.configs(None, None))?.into_iter().map(|it| it.value).collect();
         for (key, promised) in &mut self.promised {
-            if configs.iter().all(|config| &config.value.key != key) && !hosting.declares(key) {
+            if configs.iter().all(|config| &config.key != key) && !hosting.declares(key) {
                 *promised = [0; 2];
             }
         }
-        for config in configs {
-            let promise = promise(&config.value);
-            let known = self.promised.entry(config.value.key.clone()).or_insert([promise; 2]);
-            let is_taken_up = config.value.serving.is_some() || config.value.removed;
-            if known[1] != promise && is_taken_up {
+        let is_taken_up = |config: &&ConfigState| config.serving.is_some() || config.removed;
+        self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
+        for config in &configs {
+            let promise = promise(config);
+            let known = self.promised.entry(config.key.clone()).or_insert([promise; 2]);
+            if known[1] != promise && self.taken_up.contains(&config.key) {
                 *known = [known[1], promise];
             }
         }
+        self.promise_what_answers();
         Ok(())
+    }
+
+    /// What a store does not know yet is promised as far as it answers: what died by itself is not made up for.
+    fn promise_what_answers(&mut self) {
+        for (config, promised) in self.promised.iter_mut().filter(|(config, _)| !self.taken_up.contains(*config)) {
+            let ready = self.ready.values().filter(|ready| *ready == config).count();
+            let ready = u32::try_from(ready).unwrap_or(u32::MAX);
+            *promised = promised.map(|promised| promised.min(ready));
+        }
     }
 
     /// Nobody is about to act on an earlier promise any more.
@@ -67,6 +80,7 @@ impl Pods {
             }
         }
         self.deeds = deeds.len();
+        self.promise_what_answers();
         Ok(one_hook(&pods).and_then(|()| one_stage(&pods)))
     }
 }

@@ -1,0 +1,88 @@
+//! What a story comes to turn by turn, for whoever reads one that does not hold.
+
+#![expect(clippy::print_stdout, reason = "a trace is for whoever asks for it")]
+
+use std::collections::BTreeMap;
+
+use crate::error::Result;
+use crate::model::ids::CommitId;
+use crate::model::run::Run;
+use crate::model::state::{ConfigState, RepositoryState};
+use crate::store::{ReadStore as _, RunFilter};
+use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::interleaved::people::now;
+
+/// Prints each change of runs, deployment configs and pods after the turn that made it.
+#[derive(Debug, Default)]
+pub(super) struct Trace {
+    shown: BTreeMap<String, String>,
+    deeds: usize,
+}
+
+impl Trace {
+    /// Prints a line of the story before it happens.
+    pub(super) fn line(&self, line: &str) {
+        println!("        {line}");
+    }
+
+    /// Prints what differs from the turn before.
+    pub(super) fn after_turn(&mut self, turn: u64, around: &Surroundings) -> Result<()> {
+        let store = around.disk.read(around.clock.clone());
+        let deeds = around.runtime.deeds();
+        deeds[self.deeds..].iter().for_each(|deed| println!("{turn:>6}  {deed:?}"));
+        self.deeds = deeds.len();
+        let configs = now(store.configs(None, None))?;
+        let runs = now(store.runs(&RunFilter::default()))?;
+        let configs = configs.iter().map(|config| (config.value.key.to_string(), config_line(&config.value)));
+        let runs = runs.iter().map(|run| (run.value.id().to_string(), run_line(&run.value)));
+        let repositories = now(store.repositories())?;
+        let repositories = repositories.iter().map(|it| (it.value.name.to_string(), repository_line(&it.value)));
+        let after: BTreeMap<String, String> = repositories.chain(configs).chain(runs).collect();
+        for (name, line) in after.iter().filter(|(name, line)| self.shown.get(*name) != Some(line)) {
+            println!("{turn:>6}  {name}: {line}");
+        }
+        for name in self.shown.keys().filter(|name| !after.contains_key(*name)) {
+            println!("{turn:>6}  {name}: gone");
+        }
+        self.shown = after;
+        Ok(())
+    }
+}
+
+fn config_line(config: &ConfigState) -> String {
+    let ConfigState { serving, attempted, wanted, removed, .. } = config;
+    let serving = serving.as_ref().map(|version| version.number);
+    let attempted = attempted.as_ref().map(|attempt| (attempt.version.number, attempt.outcome));
+    let removed = if *removed { ", removed" } else { "" };
+    let owner = wanted.owner.as_ref().map_or("-", |owner| owner.as_str());
+    format!(
+        "{serving:?} serves, {attempted:?} attempted, {:?} wanted at generation {} by {owner}, fallback {:?}{removed}",
+        wanted.counts(),
+        wanted.generation,
+        wanted.fallback,
+    )
+}
+
+fn repository_line(repository: &RepositoryState) -> String {
+    let short = |commit: &Option<CommitId>| commit.as_ref().map_or("-".to_owned(), |commit| commit.short().to_owned());
+    format!("seen {}, applied {}", short(&repository.seen), short(&repository.applied))
+}
+
+fn run_line(run: &Run) -> String {
+    match run {
+        Run::Sequence(run) => {
+            let tasks: Vec<_> = run.tasks.iter().map(|task| (&task.name, &task.tries, task.outcome)).collect();
+            format!(
+                "{:?} of {:?} {} {} ({}): {} {:?}",
+                run.state,
+                run.service,
+                run.procedure.digest,
+                run.commit.short(),
+                run.cause,
+                run.message,
+                tasks
+            )
+        }
+        Run::Deployment(run) => format!("{:?} {}{}", run.step, run.message, run.problem),
+    }
+}
