@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::{promotion, slot};
 use crate::engine::{self, deployment::apply};
-use crate::model::action::{Action, Decided, Record};
+use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
@@ -304,8 +304,8 @@ impl<'a> Transition<'a> {
     /// If something must be read first.
     pub fn apply(&mut self, by: &RunId, decided: Decided) -> Result<(), Undecided> {
         let mut needs = Needs::default();
-        for record in decided.records {
-            needs.of(self.record(record))?;
+        for effect in decided.effects {
+            needs.of(self.take_effect(effect))?;
         }
         needs.none()?;
         for action in decided.actions {
@@ -314,27 +314,27 @@ impl<'a> Transition<'a> {
         Ok(())
     }
 
-    fn record(&mut self, record: Record) -> Result<(), Undecided> {
-        match record {
-            Record::Tell { run, event } => self.tell(run, event),
-            Record::Apply { by, change } => apply::change(self.records, &by, &change)?,
-            Record::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
-            Record::Own { config, by } => apply::own(self, &config, &by)?,
-            Record::Want { config, by, generation, targets, fallback, pace } => {
+    fn take_effect(&mut self, effect: Effect) -> Result<(), Undecided> {
+        match effect {
+            Effect::Tell { run, event } => self.tell(run, event),
+            Effect::Apply { by, change } => apply::change(self.records, &by, &change)?,
+            Effect::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
+            Effect::Own { config, by } => apply::own(self, &config, &by)?,
+            Effect::Want { config, by, generation, targets, fallback, pace } => {
                 let wanted = Wanted { generation, targets, pace, ..Wanted::default() };
                 apply::want(self, &config, by, fallback, wanted)?;
             }
-            Record::Settle { config, by, version, outcome } => {
+            Effect::DeploymentEnded { config, by, version, outcome } => {
                 apply::attempt_ended(self.records, &config, &by, version, outcome)?;
             }
-            Record::Passed { service, content, commit, procedure } => {
+            Effect::Passed { service, content, commit, procedure } => {
                 let key = PassedKey { service, content };
                 self.records.passed.get(&key)?;
                 self.records
                     .passed
                     .put(&key, Some(PassedState { key: key.clone(), commit, at: self.now, procedure }))?;
             }
-            Record::Finished { run, outcome } => promotion::promote(self, &run, outcome)?,
+            Effect::Finished { run, outcome } => promotion::promote(self, &run, outcome)?,
         }
         Ok(())
     }

@@ -16,9 +16,9 @@ use super::{metadata, names};
 const MAX_DATA: usize = 1 << 20;
 
 /// Checks a `Service` and applies its defaults.
-pub(crate) fn settle_service(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_service(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &shape::core::SERVICE, Strictness::Users, findings);
-    metadata::settle(value, names::label, findings);
+    metadata::normalise(value, names::label, findings);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
     set_absent(spec, [("type", json!("ClusterIP")), ("sessionAffinity", json!("None"))]);
     for port in objects(spec.get_mut("ports")) {
@@ -98,9 +98,9 @@ fn narrowed(value: &Value, findings: &mut Findings<'_>) {
 }
 
 /// Checks `Endpoints` and applies their defaults.
-pub(crate) fn settle_endpoints(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_endpoints(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &shape::core::ENDPOINTS, Strictness::Users, findings);
-    metadata::settle(value, names::label, findings);
+    metadata::normalise(value, names::label, findings);
     for subset in objects(value.get_mut("subsets")) {
         for port in objects(subset.get_mut("ports")) {
             set_absent(port, [("protocol", json!("TCP"))]);
@@ -118,9 +118,9 @@ pub(crate) fn settle_endpoints(value: &mut Value, findings: &mut Findings<'_>) {
 }
 
 /// Checks a `ConfigMap`.
-pub(crate) fn settle_config_map(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_config_map(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &shape::core::CONFIG_MAP, Strictness::Users, findings);
-    metadata::settle(value, names::subdomain, findings);
+    metadata::normalise(value, names::subdomain, findings);
     base64_data(value, "binaryData", findings);
     data_keys(value, "data", findings);
     data_keys(value, "binaryData", findings);
@@ -133,9 +133,9 @@ pub(crate) fn settle_config_map(value: &mut Value, findings: &mut Findings<'_>) 
 }
 
 /// Checks a `Secret`; `stringData` becomes part of `data`. No message shows a value.
-pub(crate) fn settle_secret(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_secret(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &shape::core::SECRET, Strictness::Users, findings);
-    metadata::settle(value, names::subdomain, findings);
+    metadata::normalise(value, names::subdomain, findings);
     data_keys(value, "data", findings);
     data_keys(value, "stringData", findings);
     base64_data(value, "data", findings);
@@ -186,9 +186,9 @@ fn pointer_to(block: &str, key: &str) -> String {
 }
 
 /// Checks a `PersistentVolumeClaim` and applies its defaults.
-pub(crate) fn settle_claim(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_claim(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &shape::core::PERSISTENT_VOLUME_CLAIM, Strictness::Users, findings);
-    metadata::settle(value, names::subdomain, findings);
+    metadata::normalise(value, names::subdomain, findings);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
     set_absent(spec, [("volumeMode", json!("Filesystem"))]);
     if let Some(requests) = value.pointer("/spec/resources/requests")

@@ -9,7 +9,7 @@ use super::names;
 pub(crate) const SERVICE_LABEL: &str = "launchway.dev/service";
 
 /// Checks the metadata of an object and drops what the stage decides.
-pub(crate) fn settle(value: &mut Value, rule: fn(&str) -> Result<(), &'static str>, findings: &mut Findings<'_>) {
+pub(crate) fn normalise(value: &mut Value, rule: fn(&str) -> Result<(), &'static str>, findings: &mut Findings<'_>) {
     let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     if let Some(name) = metadata.get("name").and_then(Value::as_str)
         && let Err(wrong) = rule(name)

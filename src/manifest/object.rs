@@ -93,27 +93,27 @@ impl Declarations {
         let mut content = value.clone();
         let kind = match (api_version, kind) {
             ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
-                deployment_config::settle(&mut content, api_version, findings);
+                deployment_config::normalise(&mut content, api_version, findings);
                 Kind::DeploymentConfig
             }
             ("v1", "Service") => {
-                core::settle_service(&mut content, findings);
+                core::normalise_service(&mut content, findings);
                 Kind::Service
             }
             ("v1", "Endpoints") => {
-                core::settle_endpoints(&mut content, findings);
+                core::normalise_endpoints(&mut content, findings);
                 Kind::Endpoints
             }
             ("v1", "ConfigMap") => {
-                core::settle_config_map(&mut content, findings);
+                core::normalise_config_map(&mut content, findings);
                 Kind::ConfigMap
             }
             ("v1", "Secret") => {
-                core::settle_secret(&mut content, findings);
+                core::normalise_secret(&mut content, findings);
                 Kind::Secret
             }
             ("v1", "PersistentVolumeClaim") => {
-                core::settle_claim(&mut content, findings);
+                core::normalise_claim(&mut content, findings);
                 Kind::PersistentVolumeClaim
             }
             ("launchway.dev/v1", "Task") => return self.add_task(&mut content, findings),
@@ -129,7 +129,7 @@ impl Declarations {
     }
 
     fn add_task(&mut self, content: &mut Value, findings: &mut Findings<'_>) {
-        let Some(definition) = task::settle(content, findings) else { return };
+        let Some(definition) = task::normalise(content, findings) else { return };
         let image = image_use(&definition.image, "/spec/image", findings);
         let name = text_at(content, "/metadata/name").to_owned();
         if !findings.has_errors() {

@@ -48,7 +48,7 @@ pub(crate) struct StageSettings {
 pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
     let mut value = value.clone();
     check(&mut value, &PROJECT, Strictness::Own, findings);
-    metadata::settle(&mut value, names::entity, findings);
+    metadata::normalise(&mut value, names::entity, findings);
     rollback(&value, findings);
     let stages = value.pointer("/spec/stages").and_then(Value::as_object).into_iter().flatten();
     Settings {

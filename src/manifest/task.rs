@@ -15,10 +15,10 @@ use crate::model::pod::EnvVar;
 use crate::model::project::TaskDefinition;
 
 /// Checks a `Task` and reads it; its image is not resolved yet.
-pub(crate) fn settle(value: &mut Value, findings: &mut Findings<'_>) -> Option<TaskDefinition> {
+pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) -> Option<TaskDefinition> {
     check(value, &shape::own::TASK, Strictness::Own, findings);
     // Keptn itself has no rule for task names, but a dot would break the names of their events.
-    metadata::settle(value, names::label, findings);
+    metadata::normalise(value, names::label, findings);
     for variable in objects(value.pointer_mut("/spec/env")) {
         apply_to_variable(variable);
     }
@@ -74,20 +74,20 @@ mod tests {
     use super::*;
     use crate::manifest::yaml;
 
-    fn settled(spec: &str) -> (Option<TaskDefinition>, Vec<String>) {
+    fn normalised(spec: &str) -> (Option<TaskDefinition>, Vec<String>) {
         let text = format!("{{apiVersion: launchway.dev/v1, kind: Task, metadata: {{name: test}}, spec: {spec}}}");
         let reading = yaml::read(text.as_bytes());
         assert_eq!(reading.errors, [], "{text}");
         let document = &reading.documents[0];
         let mut findings = Findings::new("a.yaml", document, "");
-        let task = settle(&mut document.value.clone(), &mut findings);
+        let task = normalise(&mut document.value.clone(), &mut findings);
         let found = findings.problems.iter().map(|problem| format!("{}: {}", problem.field, problem.code));
         (task, found.collect())
     }
 
     #[test]
     fn a_task_has_defaults() {
-        let (task, problems) = settled("{image: 'git:tests'}");
+        let (task, problems) = normalised("{image: 'git:tests'}");
         assert_eq!(problems, [] as [&str; 0]);
         let task = task.expect("it has no errors");
         assert_eq!((task.timeout_seconds, task.retries, task.command.len()), (None, 0, 0));
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn everything_that_a_task_says_is_read() {
-        let (task, _) = settled(
+        let (task, _) = normalised(
             "{image: host, command: [sh, -c, 'true'], timeout: 1h30m, retries: 2, env: [{name: A, value: b}], \
              stages: [dev], services: [web, api]}",
         );
@@ -118,7 +118,7 @@ mod tests {
             ("{image: 'git:a', env: [{name: 'a=b'}]}", &["spec.env[0].name: invalid"]),
         ];
         for (spec, expected) in table {
-            let (task, problems) = settled(spec);
+            let (task, problems) = normalised(spec);
             assert!(task.is_none(), "{spec}");
             assert_eq!(problems, expected, "{spec}");
         }

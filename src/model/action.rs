@@ -17,14 +17,14 @@ use super::time::Timestamp;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decided {
     /// Remembered in the same transaction as the run.
-    pub records: Vec<Record>,
+    pub effects: Vec<Effect>,
     /// Put into the outbox in the same transaction, and performed after it.
     pub actions: Vec<Action>,
 }
 
 /// A consequence inside the store; committed together with the run that decided it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Record {
+pub enum Effect {
     /// Another run is told a fact.
     Tell {
         /// Who.
@@ -69,7 +69,7 @@ pub enum Record {
         pace: Pace,
     },
     /// A deployment ended.
-    Settle {
+    DeploymentEnded {
         /// Of which deployment config.
         config: ConfigKey,
         /// The run.

@@ -8,7 +8,7 @@ use crate::engine::deployment::adoption::template_digest;
 use crate::engine::deployment::strategy;
 use crate::engine::lifecycle::pod::hook_pod;
 use crate::engine::lifecycle::policy::{self, Consequence};
-use crate::model::action::{Action, Decided, Record};
+use crate::model::action::{Action, Decided, Effect};
 use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
@@ -30,7 +30,7 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     let mut step = Step { run: run.clone(), decided: Decided::default(), now };
     step.run.step = DeploymentStep::Prepare;
     step.run.phase = Phase::New;
-    step.decided.records.push(Record::Own { config: run.config.clone(), by: run.id.clone() });
+    step.decided.effects.push(Effect::Own { config: run.config.clone(), by: run.id.clone() });
     step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
     step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)), again: run.attempt > 1 });
     (step.run, step.decided)
@@ -124,7 +124,7 @@ impl Step {
     fn want(&mut self) {
         self.run.generation += 1;
         let run = &self.run;
-        self.decided.records.push(Record::Want {
+        self.decided.effects.push(Effect::Want {
             config: run.config.clone(),
             by: run.id.clone(),
             generation: run.generation,
@@ -285,8 +285,8 @@ impl Step {
         let (config, by, version) = (run.config.clone(), run.id.clone(), run.version);
         let told = Event::DeploymentEnded { deployment: run.id.clone(), outcome, message };
         let parent = run.parent.clone();
-        self.decided.records.push(Record::Settle { config, by, version, outcome });
-        self.decided.records.push(Record::Tell { run: parent, event: told });
+        self.decided.effects.push(Effect::DeploymentEnded { config, by, version, outcome });
+        self.decided.effects.push(Effect::Tell { run: parent, event: told });
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
             self.clear_timer(timer);
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::engine::lifecycle::policy;
 use crate::engine::sequence::task_pod::task_pod;
-use crate::model::action::{Action, Decided, Record};
+use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::{PodName, RunId};
 use crate::model::outcome::{Outcome, PodOutcome, Status};
@@ -98,9 +98,9 @@ impl Step {
             if change.starts_deployment() {
                 let config = change.key.name.clone();
                 deployments.push(DeploymentRef { config, run: None, outcome: None, message: String::new() });
-                self.decided.records.push(Record::StartDeployment { by: by.clone(), change: change_box });
+                self.decided.effects.push(Effect::StartDeployment { by: by.clone(), change: change_box });
             } else {
-                self.decided.records.push(Record::Apply { by: by.clone(), change: change_box });
+                self.decided.effects.push(Effect::Apply { by: by.clone(), change: change_box });
             }
         }
         let none = deployments.is_empty();
@@ -278,7 +278,7 @@ impl Step {
             if let Some(run) = deployment.run.clone() {
                 open = true;
                 let event = Event::Cancel { outcome, reason: reason.to_owned() };
-                self.decided.records.push(Record::Tell { run, event });
+                self.decided.effects.push(Effect::Tell { run, event });
             }
         }
         if let Some(last) = self.run.tasks[index].tries.last().filter(|last| last.outcome.is_none()) {
@@ -298,14 +298,14 @@ impl Step {
         run.outcome = Some(outcome);
         run.message = message;
         if let Some(delivery) = run.delivery.as_ref().filter(|_| outcome.passes()) {
-            self.decided.records.push(Record::Passed {
+            self.decided.effects.push(Effect::Passed {
                 service: run.service.clone(),
                 content: delivery.content.clone(),
                 commit: run.commit.clone(),
                 procedure: passed_procedure(&run.procedure),
             });
         }
-        self.decided.records.push(Record::Finished { run: run.id.clone(), outcome });
+        self.decided.effects.push(Effect::Finished { run: run.id.clone(), outcome });
         for timer in [Timer::Delay, Timer::Retry] {
             self.clear_timer(timer);
         }

@@ -3,55 +3,55 @@ use serde_json::json;
 use super::*;
 use crate::manifest::yaml;
 
-type Settle = fn(&mut Value, &mut Findings<'_>);
+type Normalise = fn(&mut Value, &mut Findings<'_>);
 
-fn settled(settle: Settle, text: &str) -> (Value, Vec<String>) {
+fn normalised(normalise: Normalise, text: &str) -> (Value, Vec<String>) {
     let reading = yaml::read(text.as_bytes());
     assert_eq!(reading.errors, [], "{text}");
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.yaml", document, "");
     let mut value = document.value.clone();
-    settle(&mut value, &mut findings);
+    normalise(&mut value, &mut findings);
     let found = findings.problems.iter().filter(|problem| problem.is_error());
     (value, found.map(|problem| format!("{}: {}", problem.field, problem.code)).collect())
 }
 
 #[test]
 fn objects_get_upstreams_defaults() {
-    let table: [(Settle, &str, Value); 6] = [
+    let table: [(Normalise, &str, Value); 6] = [
         (
-            settle_service,
+            normalise_service,
             "{apiVersion: v1, kind: Service, metadata: {name: a}, spec: {ports: [{port: 80, nodePort: 0}], clusterIP: '', selector: {a: b}}}",
             json!({"metadata": {"name": "a"}, "spec": {"type": "ClusterIP", "sessionAffinity": "None", "selector": {"a": "b"}, "ports": [{"port": 80, "targetPort": 80, "protocol": "TCP"}]}}),
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {type: ExternalName, externalName: db.example}}",
             json!({"metadata": {"name": "a"}, "spec": {"type": "ExternalName", "sessionAffinity": "None", "externalName": "db.example"}}),
         ),
         (
-            settle_endpoints,
+            normalise_endpoints,
             "{metadata: {name: a}, subsets: [{addresses: [{ip: 10.0.0.1}], ports: [{port: 5432}]}]}",
             json!({"metadata": {"name": "a"}, "subsets": [{"addresses": [{"ip": "10.0.0.1"}], "ports": [{"port": 5432, "protocol": "TCP"}]}]}),
         ),
         (
-            settle_config_map,
+            normalise_config_map,
             "{metadata: {name: a}, data: {k: v, empty: }, binaryData: {b: 'AAEC\n'}}",
             json!({"metadata": {"name": "a"}, "data": {"k": "v", "empty": ""}, "binaryData": {"b": "AAEC"}}),
         ),
         (
-            settle_secret,
+            normalise_secret,
             "{metadata: {name: a}, data: {k: b2xk, j: eA==}, stringData: {k: new}}",
             json!({"metadata": {"name": "a"}, "type": "Opaque", "data": {"k": "bmV3", "j": "eA=="}}),
         ),
         (
-            settle_claim,
+            normalise_claim,
             "{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1024Mi}}}}",
             json!({"metadata": {"name": "a"}, "spec": {"accessModes": ["ReadWriteOnce"], "volumeMode": "Filesystem", "resources": {"requests": {"storage": "1Gi"}}}}),
         ),
     ];
-    for (settle, text, expected) in table {
-        let (value, problems) = settled(settle, text);
+    for (normalise, text, expected) in table {
+        let (value, problems) = normalised(normalise, text);
         assert_eq!(problems, [] as [&str; 0], "{text}");
         assert_eq!(value, expected, "{text}");
     }
@@ -59,84 +59,92 @@ fn objects_get_upstreams_defaults() {
 
 #[test]
 fn settling_again_changes_nothing() {
-    let table: [(Settle, &str); 3] = [
-        (settle_service, "{metadata: {name: a}, spec: {ports: [{port: 80}]}}"),
-        (settle_secret, "{metadata: {name: a}, stringData: {k: new}}"),
+    let table: [(Normalise, &str); 3] = [
+        (normalise_service, "{metadata: {name: a}, spec: {ports: [{port: 80}]}}"),
+        (normalise_secret, "{metadata: {name: a}, stringData: {k: new}}"),
         (
-            settle_claim,
+            normalise_claim,
             "{metadata: {name: a}, spec: {accessModes: [ReadWriteOnce], resources: {requests: {storage: 1}}}}",
         ),
     ];
-    for (settle, text) in table {
-        let (once, _) = settled(settle, text);
-        assert_eq!(settled(settle, &once.to_string()).0, once, "{text}");
+    for (normalise, text) in table {
+        let (once, _) = normalised(normalise, text);
+        assert_eq!(normalised(normalise, &once.to_string()).0, once, "{text}");
     }
 }
 
 #[test]
 fn what_upstream_refuses_is_refused() {
-    let table: [(Settle, &str, &[&str]); 18] = [
-        (settle_service, "{metadata: {name: a.b}, spec: {ports: [{port: 80}]}}", &["metadata.name: invalid"]),
-        (settle_service, "{metadata: {name: a}}", &["spec: required"]),
-        (settle_service, "{metadata: {name: a}, spec: {selector: {a: b}}}", &["spec.ports: required"]),
-        (settle_service, "{metadata: {name: a}, spec: {clusterIP: None}}", &[]),
-        (settle_service, "{metadata: {name: a}, spec: {type: ExternalName}}", &["spec.externalName: required"]),
+    let table: [(Normalise, &str, &[&str]); 18] = [
+        (normalise_service, "{metadata: {name: a.b}, spec: {ports: [{port: 80}]}}", &["metadata.name: invalid"]),
+        (normalise_service, "{metadata: {name: a}}", &["spec: required"]),
+        (normalise_service, "{metadata: {name: a}, spec: {selector: {a: b}}}", &["spec.ports: required"]),
+        (normalise_service, "{metadata: {name: a}, spec: {clusterIP: None}}", &[]),
+        (normalise_service, "{metadata: {name: a}, spec: {type: ExternalName}}", &["spec.externalName: required"]),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {type: External, ports: [{port: 1}]}}",
             &["spec.type: unsupported-value"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {ports: [{port: 80}, {port: 81, name: b}]}}",
             &["spec.ports[0].name: required"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {ports: [{port: 80, name: b}, {port: 81, name: b}]}}",
             &["spec.ports[1].name: duplicate"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {ports: [{port: 80, name: b}, {port: 80, name: c}]}}",
             &["spec.ports[1].port: duplicate"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {ports: [{port: 0, targetPort: 1}]}}",
             &["spec.ports[0].port: invalid"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {ports: [{port: 1, targetPort: 70000}]}}",
             &["spec.ports[0].targetPort: invalid"],
         ),
         (
-            settle_service,
+            normalise_service,
             "{metadata: {name: a}, spec: {selector: {a: yes}, ports: [{port: 1}]}}",
             &["spec.selector.a: type"],
         ),
         (
-            settle_endpoints,
+            normalise_endpoints,
             "{metadata: {name: a}, subsets: [{addresses: [{ip: db}]}]}",
             &["subsets[0].addresses[0].ip: invalid"],
         ),
         (
-            settle_config_map,
+            normalise_config_map,
             "{metadata: {name: a}, data: {a/b: x, port: 80}}",
             &["data.port: type", "data.a/b: invalid"],
         ),
-        (settle_config_map, "{metadata: {name: a}, data: {a: x}, binaryData: {a: eA==}}", &["binaryData.a: duplicate"]),
-        (settle_secret, "{metadata: {name: a}, data: {a: not base64!}}", &["data.a: invalid"]),
         (
-            settle_claim,
+            normalise_config_map,
+            "{metadata: {name: a}, data: {a: x}, binaryData: {a: eA==}}",
+            &["binaryData.a: duplicate"],
+        ),
+        (normalise_secret, "{metadata: {name: a}, data: {a: not base64!}}", &["data.a: invalid"]),
+        (
+            normalise_claim,
             "{metadata: {name: a}, spec: {accessModes: [Often], resources: {requests: {cpu: 1}}}}",
             &["spec.accessModes[0]: unsupported-value", "spec.resources.requests.storage: required"],
         ),
-        (settle_claim, "{metadata: {name: a}, spec: {}}", &["spec.accessModes: required", "spec.resources: required"]),
+        (
+            normalise_claim,
+            "{metadata: {name: a}, spec: {}}",
+            &["spec.accessModes: required", "spec.resources: required"],
+        ),
     ];
-    for (settle, text, expected) in table {
-        assert_eq!(settled(settle, text).1, expected, "{text}");
+    for (normalise, text, expected) in table {
+        assert_eq!(normalised(normalise, text).1, expected, "{text}");
     }
 }
 
@@ -146,7 +154,7 @@ fn no_message_shows_a_secret() {
     let reading = yaml::read(text.as_bytes());
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.yaml", document, "");
-    settle_secret(&mut document.value.clone(), &mut findings);
+    normalise_secret(&mut document.value.clone(), &mut findings);
     assert_eq!(findings.problems.len(), 4);
     for problem in findings.problems {
         let text = format!("{problem:?}");

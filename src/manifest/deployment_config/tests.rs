@@ -34,13 +34,13 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
     }
 }
 
-fn settled(value: &Value) -> (Value, Vec<(Severity, String, String)>) {
+fn normalised(value: &Value) -> (Value, Vec<(Severity, String, String)>) {
     let version = value["apiVersion"].as_str().expect("text").to_owned();
     let reading = yaml::read(value.to_string().as_bytes());
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.json", document, "");
     let mut value = document.value.clone();
-    settle(&mut value, &version, &mut findings);
+    normalise(&mut value, &version, &mut findings);
     let found = findings.problems.into_iter().map(|problem| (problem.severity, problem.code, problem.field));
     (value, found.collect())
 }
@@ -50,7 +50,7 @@ fn errors(changes: &[(&str, Value)]) -> Vec<(String, String)> {
     for (pointer, new) in changes {
         set(&mut value, pointer, new.clone());
     }
-    let (_, found) = settled(&value);
+    let (_, found) = normalised(&value);
     found.into_iter().filter(|found| found.0 == Severity::Error).map(|(_, code, field)| (code, field)).collect()
 }
 
@@ -197,7 +197,7 @@ fn tagging_images_is_refused_with_what_upstream_would_refuse() {
 
 #[test]
 fn everything_that_is_left_out_gets_upstreams_default() {
-    let (value, found) = settled(&minimal());
+    let (value, found) = normalised(&minimal());
     assert_eq!(found, []);
     assert_eq!(
         value,
@@ -309,7 +309,7 @@ fn defaults_depend_on_what_is_given() {
     for (pointer, given, looked_at, expected) in table {
         let mut value = minimal();
         set(&mut value, &pointer, given.clone());
-        let (value, _) = settled(&value);
+        let (value, _) = normalised(&value);
         assert_eq!(value.pointer(&looked_at).cloned().unwrap_or_default(), expected, "{pointer} = {given}");
     }
 }
@@ -340,7 +340,7 @@ fn what_means_the_same_becomes_the_same() {
         ),
     ];
     for (pointer, one, other) in table {
-        let settled_with = |new: &Value| {
+        let normalised_with = |new: &Value| {
             let mut value = minimal();
             if new.is_null() {
                 let (parent, key) = pointer.rsplit_once('/').expect("a pointer");
@@ -348,9 +348,9 @@ fn what_means_the_same_becomes_the_same() {
             } else {
                 set(&mut value, pointer, new.clone());
             }
-            settled(&value).0
+            normalised(&value).0
         };
-        assert_eq!(settled_with(&one), settled_with(&other), "{pointer}: {one} and {other}");
+        assert_eq!(normalised_with(&one), normalised_with(&other), "{pointer}: {one} and {other}");
     }
 }
 
@@ -385,7 +385,7 @@ fn what_upstream_only_notices_later_is_a_warning() {
     for (pointer, new, code, field) in table {
         let mut value = minimal();
         set(&mut value, pointer, new);
-        let (_, found) = settled(&value);
+        let (_, found) = normalised(&value);
         assert_eq!(found, [(Severity::Warning, code.to_owned(), field.to_owned())]);
     }
 }
@@ -421,10 +421,10 @@ proptest::proptest! {
                 set(&mut value, pointer, new);
             }
         }
-        let once = settled(&value).0;
+        let once = normalised(&value).0;
         let mut again = once.clone();
         again["apiVersion"] = json!(version);
         again["kind"] = json!("DeploymentConfig");
-        proptest::prop_assert_eq!(settled(&again).0, once);
+        proptest::prop_assert_eq!(normalised(&again).0, once);
     }
 }

@@ -14,7 +14,7 @@ pub(crate) fn apply(template: &mut Value) {
         ("schedulerName", json!("default-scheduler")),
     ];
     set_absent(spec, defaults);
-    settle_account(spec);
+    normalise_account(spec);
     let uses_host_ports = spec.get("hostNetwork") == Some(&Value::Bool(true));
     for key in ["initContainers", "containers"] {
         for container in objects(spec.get_mut(key)) {
@@ -27,7 +27,7 @@ pub(crate) fn apply(template: &mut Value) {
 }
 
 /// `serviceAccount` is the old word for `serviceAccountName`.
-fn settle_account(spec: &mut Map<String, Value>) {
+fn normalise_account(spec: &mut Map<String, Value>) {
     if let Some(account) = spec.remove("serviceAccount") {
         set_absent(spec, [("serviceAccountName", account)]);
     }

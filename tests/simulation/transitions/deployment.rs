@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use launchway::engine::deployment::machine::{begin, step};
-use launchway::model::action::{Action, Decided, Record};
+use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{DeploymentRun, DeploymentStep, Phase};
@@ -161,7 +161,8 @@ impl Watched {
                 prop_assert!(self.pods.insert(pod.id.name.to_string()), "{} is asked for twice", pod.id.name);
             }
         }
-        self.settled += decided.records.iter().filter(|record| matches!(record, Record::Settle { .. })).count();
+        self.settled +=
+            decided.effects.iter().filter(|effect| matches!(effect, Effect::DeploymentEnded { .. })).count();
         self.run = next;
         Ok(())
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use launchway::engine::sequence::machine::step;
-use launchway::model::action::{Action, Decided, Record};
+use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::ids::RunId;
 use launchway::model::outcome::{Outcome, PodOutcome};
@@ -136,8 +136,8 @@ proptest! {
                     prop_assert!(pods.insert(pod.id.name.to_string()), "asked for twice");
                 }
             }
-            finished += decided.records.iter().filter(|record| matches!(record, Record::Finished { .. })).count();
-            passed += decided.records.iter().filter(|record| matches!(record, Record::Passed { .. })).count();
+            finished += decided.effects.iter().filter(|effect| matches!(effect, Effect::Finished { .. })).count();
+            passed += decided.effects.iter().filter(|effect| matches!(effect, Effect::Passed { .. })).count();
             *run = next;
             Ok(())
         };

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
 
-use launchway::model::action::{Action, Decided, Record};
+use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::Event;
 use launchway::model::state::Target;
 use similar::TextDiff;
@@ -41,25 +41,25 @@ pub(crate) fn check(file: &str, blocks: &[Block]) {
 
 /// What a step decided, in words.
 pub(crate) fn decisions(decided: &Decided) -> Vec<String> {
-    decided.records.iter().map(record).chain(decided.actions.iter().map(action)).collect()
+    decided.effects.iter().map(effect).chain(decided.actions.iter().map(action)).collect()
 }
 
-fn record(record: &Record) -> String {
-    match record {
-        Record::Tell { run, event } => format!("tells {run} {}", kind(event)),
-        Record::Apply { change, .. } => format!("applies {}", change.key),
-        Record::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
-        Record::Own { .. } => "owns".into(),
-        Record::Want { targets, .. } if targets.is_empty() => "wants none".into(),
-        Record::Want { targets, fallback, pace, .. } => {
+fn effect(effect: &Effect) -> String {
+    match effect {
+        Effect::Tell { run, event } => format!("tells {run} {}", kind(event)),
+        Effect::Apply { change, .. } => format!("applies {}", change.key),
+        Effect::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
+        Effect::Own { .. } => "owns".into(),
+        Effect::Want { targets, .. } if targets.is_empty() => "wants none".into(),
+        Effect::Want { targets, fallback, pace, .. } => {
             let part = |(version, target): (&u32, &Target)| format!("{:?} of #{version}", target.portion);
             let parts: Vec<String> = targets.iter().map(part).collect();
             let fallback = fallback.map(|version| format!(" or else #{version}")).unwrap_or_default();
             format!("wants {}{fallback} {pace:?}", parts.join(" and "))
         }
-        Record::Settle { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
-        Record::Passed { .. } => "passes".into(),
-        Record::Finished { outcome, .. } => format!("finishes {}", outcome.word()),
+        Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
+        Effect::Passed { .. } => "passes".into(),
+        Effect::Finished { outcome, .. } => format!("finishes {}", outcome.word()),
     }
 }
 
