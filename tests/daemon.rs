@@ -18,6 +18,7 @@ mod daemon_edges {
     mod many;
     mod orders;
     mod rules;
+    mod sequences;
     mod survival;
     mod thread;
     mod triggers;

@@ -16,14 +16,19 @@ spec:
   - {name: default, sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}
 ";
 
-fn web(version: &str) -> String {
+pub(super) fn web(version: &str) -> String {
     sleeper("web", "type: Rolling", version)
 }
 
 /// A test that runs a shell script, out of the machine's own programs or of a folder of the revision.
 fn test_task(image: &str, script: &str) -> String {
+    task("test", image, script)
+}
+
+/// A task that runs a shell script.
+pub(super) fn task(name: &str, image: &str, script: &str) -> String {
     format!(
-        "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {{name: test}}\n\
+        "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {{name: {name}}}\n\
          spec: {{image: '{image}', command: [sh, -c, '{script}']}}\n"
     )
 }
