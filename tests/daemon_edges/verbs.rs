@@ -1,5 +1,8 @@
 //! What people type, each in its usual use and refused once.
 
+use std::io::Write;
+use std::process::{Command, Stdio};
+
 use serde_json::Value;
 
 use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, repository, sleeper};
@@ -34,6 +37,18 @@ fn only_hold(world: &World) -> Value {
     holds[0].clone()
 }
 
+/// What a person at a terminal sees of a verb, who answers its question.
+fn on_a_terminal(world: &World, verb: &str, answer: &str) -> String {
+    let launchway = world.launchway();
+    let mut script = Command::new("script");
+    script.args(["--quiet", "--command", &format!("{} {verb}", env!("CARGO_BIN_EXE_launchway")), "/dev/null"]);
+    let variables = launchway.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    script.env_clear().envs(variables).stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = script.spawn().unwrap();
+    child.stdin.take().unwrap().write_all(answer.as_bytes()).unwrap();
+    String::from_utf8_lossy(&child.wait_with_output().unwrap().stdout).into_owned()
+}
+
 #[test]
 fn under_a_hold_a_push_waits_until_it_is_released() {
     let world = deployed();
@@ -46,7 +61,12 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     eventually("the commit says that it waits", waits);
     assert!(world.tell(&["why", "web"]).contains(&format!("launchway release {id}")));
     assert_eq!(only_config(&world)["serving"]["version"], 1);
-    assert!(world.tell(&["release", id]).contains("released"));
+    let question = on_a_terminal(&world, &format!("release {id}"), "no\n");
+    assert!(question.contains("this lets start:") && question.contains("release? [y/N]"), "{question}");
+    assert!(question.contains("nothing was released"), "{question}");
+    assert_eq!(only_hold(&world)["id"], id);
+    let told = on_a_terminal(&world, &format!("release {id}"), "y\n");
+    assert!(told.contains("released"), "{told}");
     world.status(&commit, "launchway/default", "success");
     assert_eq!(only_config(&world)["serving"]["version"], 2);
     assert_refused(&world, &["release", id], 1, &["there is no hold", id]);
