@@ -1,5 +1,6 @@
-//! Takes the actions of runs from the outbox when they are due and performs them: in order for each run, side by side
-//! for different runs. A row stays until it was performed, so a crash loses nothing.
+//! Takes the actions of runs from the outbox when they are due and performs them: one after the other for each run, side
+//! by side for different runs, and what ends something before what begins something. A row stays until it was performed,
+//! so a crash loses nothing.
 //!
 //! Two lanes work independently: what prepares images can neither hide nor delay pods and timers. Statuses have lanes
 //! of their own (`control::report_lane`).

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
@@ -173,6 +174,45 @@ impl Action {
             }
         }
     }
+
+    /// How it stands to the others in its lane.
+    pub fn priority(&self) -> Priority {
+        match self {
+            Action::StopPod { .. } => Priority::Ending,
+            Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => match timer {
+                Timer::Deadline | Timer::Progress | Timer::Start => Priority::Ending,
+                Timer::Retry | Timer::Delay => Priority::Beginning,
+            },
+            Action::Prepare { .. } | Action::RunPod { .. } | Action::Report { .. } => Priority::Beginning,
+        }
+    }
+}
+
+/// Which of the actions that are due in one lane is performed first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// It ends what nobody wants any more, or what has taken too long: others wait for the room and the slot, and a
+    /// rollout that failed owes the version that served before.
+    Ending,
+    /// It begins something, goes on with it, or tells of it.
+    Beginning,
+}
+
+impl Priority {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::Ending, Self::Beginning];
+
+    /// By how much an ending overtakes beginnings. What has waited longer goes first all the same, so that nothing waits
+    /// for ever however much ends.
+    const HEAD_START: Duration = Duration::from_secs(60);
+
+    /// The order among what is due: the earliest goes first.
+    pub fn turn(self, due: Timestamp) -> Timestamp {
+        match self {
+            Priority::Ending => due,
+            Priority::Beginning => due + Self::HEAD_START,
+        }
+    }
 }
 
 /// What performs actions independently of others: nothing in one lane waits for anything in another.
@@ -198,5 +238,24 @@ impl fmt::Display for Lane {
             Lane::Images => f.write_str("images"),
             Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_ending_overtakes_beginnings_that_have_not_waited_for_long() {
+        let ending = Priority::Ending.turn(Timestamp(60_000));
+        assert!(ending < Priority::Beginning.turn(Timestamp(1)));
+        assert!(ending > Priority::Beginning.turn(Timestamp(-1)));
+    }
+
+    #[test]
+    fn limits_are_endings_and_pauses_are_not() {
+        let of = |timer| Action::SetTimer { timer, due: Timestamp(0) }.priority();
+        let endings: Vec<Timer> = Timer::ALL.into_iter().filter(|timer| of(*timer) == Priority::Ending).collect();
+        assert_eq!(endings, [Timer::Deadline, Timer::Progress, Timer::Start]);
     }
 }

@@ -262,8 +262,9 @@ pub trait Store: ReadStore {
     fn incarnation(&self) -> &Incarnation;
     /// Makes a change durable; it is on disk when this returns.
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError>;
-    /// Takes rows of a lane that are due, longest first, at most `limit` and one of each run: nobody is given a row, or
-    /// another of its run in this lane, before it was done, put off or given back. The process that ends gives all back.
+    /// Takes rows of a lane that are due, in the order of their [`Priority::turn`](crate::model::action::Priority::turn),
+    /// at most `limit` and one of each run: nobody is given a row, or another of its run in this lane, before it was done,
+    /// put off or given back. The process that ends gives all back.
     async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError>;
     /// Gives a claimed row back as it is.
     async fn give_back(&self, id: OutboxId) -> Result<(), CommitError>;

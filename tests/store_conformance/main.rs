@@ -107,6 +107,7 @@ conformance! {
             asking_again_replaces_the_row_under_a_new_id
             done_and_postpone_touch_only_their_own_row
             what_is_longest_due_is_claimed_first
+            what_ends_goes_before_what_begins_unless_that_has_waited_for_long
             a_claimed_row_is_nobody_elses_until_it_is_put_off_or_given_back
             the_rows_of_a_run_are_claimed_one_after_the_other_in_each_lane
             what_nobody_takes_goes_when_it_is_old

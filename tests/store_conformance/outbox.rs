@@ -87,6 +87,28 @@ pub(crate) async fn what_is_longest_due_is_claimed_first(backend: &dyn Backend) 
     assert_eq!(claimed(&*store, &Lane::Runs, 9, 10).await, [all[0], all[3]]);
 }
 
+pub(crate) async fn what_ends_goes_before_what_begins_unless_that_has_waited_for_long(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let stop = |name: &str| Action::StopPod { pod: PodId { namespace: "shop-dev".into(), name: name.into() } };
+    let asks = [
+        ask("s1", timer(Timer::Retry, at(-61)), at(-61)),
+        ask("s2", timer(Timer::Retry, at(-59)), at(-59)),
+        ask("s3", timer(Timer::Deadline, at(0)), at(0)),
+        ask("s4", stop("web-1-pre"), at(-1)),
+        // What a run asks for is in this order too: what it wants ended is not begun before.
+        ask("s4", timer(Timer::Retry, at(-2)), at(-2)),
+        ask("s5", stop("api-1-pre"), at(1)),
+    ];
+    commit(&*store, asks).await;
+    let all = row_ids(&*store).await;
+    assert_eq!(store.next_due(&Lane::Runs, at(-60)).await.unwrap(), Some(at(-59)));
+    assert_eq!(store.next_due(&Lane::Runs, at(0)).await.unwrap(), Some(at(1)));
+    assert_eq!(claimed(&*store, &Lane::Runs, 0, 2).await, [all[0], all[3]]);
+    assert_eq!(claimed(&*store, &Lane::Runs, 0, 10).await, [all[2], all[1]]);
+    commit(&*store, [Write::Done(all[3])]).await;
+    assert_eq!(claimed(&*store, &Lane::Runs, 0, 10).await, [all[4]]);
+}
+
 pub(crate) async fn a_claimed_row_is_nobody_elses_until_it_is_put_off_or_given_back(backend: &dyn Backend) {
     let store = backend.open().await;
     commit(&*store, [ask("s1", timer(Timer::Retry, at(0)), at(0))]).await;
@@ -118,11 +140,10 @@ pub(crate) async fn a_claimed_row_is_nobody_elses_until_it_is_put_off_or_given_b
 
 pub(crate) async fn the_rows_of_a_run_are_claimed_one_after_the_other_in_each_lane(backend: &dyn Backend) {
     let store = backend.open().await;
-    let pod = PodId { namespace: "shop-dev".into(), name: "web-1".into() };
     let asks = [
-        ask("s1", timer(Timer::Deadline, at(0)), at(0)),
+        ask("s1", timer(Timer::Delay, at(0)), at(0)),
         ask("s1", timer(Timer::Retry, at(0)), at(0)),
-        ask("s2", Action::StopPod { pod }, at(1)),
+        ask("s2", timer(Timer::Retry, at(1)), at(1)),
         ask("report", report("shop", '1', "notes"), at(0)),
         ask("report", report("shop", '2', "notes"), at(0)),
         ask("report", report("shop", '1', "gitea"), at(0)),
@@ -131,7 +152,7 @@ pub(crate) async fn the_rows_of_a_run_are_claimed_one_after_the_other_in_each_la
     commit(&*store, asks).await;
     let all = row_ids(&*store).await;
     assert_eq!(claimed(&*store, &Lane::Runs, 9, 10).await, [all[0], all[2]]);
-    commit(&*store, [ask("s1", timer(Timer::Deadline, at(0)), at(0))]).await;
+    commit(&*store, [ask("s1", timer(Timer::Delay, at(0)), at(0))]).await;
     assert_eq!(claimed(&*store, &Lane::Runs, 9, 10).await, [], "its row was replaced, but it is still performed");
     commit(&*store, [Write::Done(all[0])]).await;
     assert_eq!(claimed(&*store, &Lane::Runs, 9, 10).await, [all[1]]);

@@ -139,7 +139,7 @@ mod tests {
     #[test]
     fn a_content_is_stored_once_and_goes_with_the_last_record_that_refers_to_it() {
         let mut connection = Connection::open_in_memory().unwrap();
-        super::super::schema::migrate(&mut connection, Path::new("test")).unwrap();
+        super::super::migration::migrate(&mut connection, Path::new("test")).unwrap();
         let apply = |writes: Vec<Write>| {
             super::super::write::apply(&connection, &Transaction::of(writes), Timestamp(0)).unwrap();
             let retention = Retention { before: Timestamp(0), most: 1 };

@@ -1,8 +1,8 @@
-//! Backup and restore: whole copies of the file.
+//! Whole copies of the file: backup and restore, and what it was before an upgrade.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use rusqlite::Connection;
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::connection::{beside, open_for_reading};
 use super::failure::failed;
 use super::schema;
-use crate::error::{Context, Failure, Result};
+use crate::error::{Class, Context, Failure, Result};
 
 /// Writes a consistent copy of the store at `from`, also while a daemon writes to it. `to` appears when it is whole.
 ///
@@ -38,18 +38,58 @@ pub fn restore(from: &Path, path: &Path) -> Result<()> {
     put_in_place(&copy, path)
 }
 
+/// Copies the store as it is into [`of_version`], in the place of what may be there. The caller keeps others from writing.
+///
+/// # Errors
+/// If the copy cannot be written, as on a full disk: it takes as much room as the store.
+pub(super) fn before_upgrade(path: &Path, version: u32) -> Result<PathBuf> {
+    let to = of_version(path, version);
+    let written = open_for_reading(path).and_then(|source| {
+        let copy = copy_beside(&source, &to)?;
+        put_in_place(&copy, &to).inspect_err(|_| drop(remove(&copy)))
+    });
+    written.map(|()| to).map_err(|problem| {
+        let message = format!("cannot upgrade the store without a copy of it: {}", problem.one_line());
+        let again = if problem.class() == Class::Transient { Failure::transient } else { Failure::stalled };
+        again(message).hint("nothing was changed: put that right and start again, or run the launchway that ran before")
+    })
+}
+
+/// Where a store that was upgraded from `version` keeps what it was.
+pub(super) fn of_version(path: &Path, version: u32) -> PathBuf {
+    beside(path, &format!(".schema-{version}"))
+}
+
+/// Removes what the store was before earlier upgrades: one copy is kept.
+pub(super) fn forget_before(path: &Path, version: u32) {
+    for version in 0..version {
+        let copy = of_version(path, version);
+        for file in [beside(&copy, ".partial"), copy] {
+            if let Err(error) = remove(&file) {
+                tracing::warn!(file = %file.display(), %error, "an old copy of the store stays");
+            }
+        }
+    }
+}
+
 /// A synced copy next to `to`, so that it can be renamed into its place.
 fn copy_beside(source: &Connection, to: &Path) -> Result<PathBuf> {
     let copy = beside(to, ".partial");
     let doing = || format!("cannot write `{}`", copy.display());
     remove(&copy).or_stalled(doing)?;
+    // Into a file that is there already, so that nobody else may read it from the beginning.
+    OpenOptions::new().write(true).create_new(true).mode(0o600).open(&copy).or_stalled(doing)?;
+    // What is left of it gives its room back.
+    write_copy(source, &copy).inspect_err(|_| drop(remove(&copy)))?;
+    Ok(copy)
+}
+
+fn write_copy(source: &Connection, copy: &Path) -> Result<()> {
     let text = copy.to_str().ok_or_else(|| Failure::stalled(format!("`{}` is no UTF-8", copy.display())))?;
     let failed = |error| failed(&format!("write `{text}`"), error);
     source.execute("VACUUM INTO ?", [text]).map_err(failed)?;
-    begin_another_life(&copy).map_err(failed)?;
-    fs::set_permissions(&copy, Permissions::from_mode(0o600)).or_stalled(doing)?;
-    File::open(&copy).and_then(|file| file.sync_all()).or_transient(doing)?;
-    Ok(copy)
+    begin_another_life(copy).map_err(failed)?;
+    File::open(copy).and_then(|file| file.sync_all()).or_transient(|| format!("cannot write `{text}`"))
 }
 
 /// Whoever takes a copy over begins another life with it, also if it was put into its place by hand.

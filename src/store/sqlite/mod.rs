@@ -8,6 +8,7 @@ mod content;
 mod copy;
 mod failure;
 mod fence;
+mod migration;
 mod outbox;
 mod place;
 mod read;
@@ -80,14 +81,14 @@ pub struct ReadWrite {
 }
 
 impl SqliteStore {
-    /// Takes the store in the file over: creates or migrates it, and shuts out the process that had it before. Blocks
-    /// until that is on disk.
+    /// Takes the store in the file over: creates it, or brings it to this version beside a copy of what it was, and shuts
+    /// out the process that had it before. Blocks until that is on disk.
     ///
     /// # Errors
-    /// If the file cannot be written, is damaged, not ours, or of a newer version.
+    /// If the file cannot be written, is damaged, not ours, or of a newer version; it is then as it was.
     pub fn open(path: &Path, clock: Arc<dyn Clock>) -> Result<Self> {
         let mut connection = connection::open_for_writing(path)?;
-        schema::migrate(&mut connection, path)?;
+        migration::migrate(&mut connection, path)?;
         let (fence, incarnation) =
             fence::take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
         outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
@@ -359,7 +360,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
 
     async fn next_due(&self, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
         let lane = lane.clone();
-        self.read(move |connection| read::next_due(connection, &lane, now)).await
+        self.read(move |connection| outbox::next_due(connection, &lane, now)).await
     }
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {

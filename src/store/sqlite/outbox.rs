@@ -3,12 +3,14 @@
 //! A claim says that a row is being performed. It lives in a table of the connection that writes, not in the file: it
 //! ends with the process that made it, and costs no sync to disk.
 
+use std::collections::BTreeSet;
+
 use rusqlite::{Connection, params};
 
 use super::failure::Error;
 use super::read::{OUTBOX, many, outbox_row};
 use super::write::execute;
-use crate::model::action::{Action, Lane};
+use crate::model::action::{Action, Lane, Priority};
 use crate::model::ids::RunId;
 use crate::model::time::Timestamp;
 use crate::store::record::encode;
@@ -26,23 +28,44 @@ pub(super) fn prepare(connection: &Connection) -> rusqlite::Result<()> {
 /// Takes what is due in a lane, one row of each run; the rows of one run are performed one after the other.
 pub(super) fn claim(connection: &Connection, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, Error> {
     let lane = lane.to_string();
-    let sql = format!(
-        "{OUTBOX} WHERE lane = ?1 AND due <= ?2 \
-         AND NOT EXISTS (SELECT 1 FROM temp.claims WHERE claims.run = outbox.run AND claims.lane = ?1) \
-         ORDER BY due, id LIMIT ?3"
-    );
-    let mut rows = many(connection, &sql, params![lane, now.0, limit], outbox_row)?;
+    let sql = longest_due();
+    let mut due: Vec<(Option<Timestamp>, OutboxRow)> = Vec::new();
+    for priority in Priority::ALL {
+        let rows = many(connection, &sql, params![lane, priority as u8, now.0, limit], outbox_row)?;
+        due.extend(rows.into_iter().map(|row| (row.due.map(|due| priority.turn(due)), row)));
+    }
+    due.sort_by_key(|(turn, row)| (*turn, row.id));
+    let mut runs: BTreeSet<RunId> = BTreeSet::new();
+    let mut rows: Vec<OutboxRow> = due.into_iter().map(|(_, row)| row).collect();
+    rows.retain(|row| runs.insert(row.run.clone()));
+    rows.truncate(limit as usize);
     let mut claim = connection.prepare_cached("INSERT INTO temp.claims (id, lane, run) VALUES (?, ?, ?)")?;
-    let mut runs: Vec<RunId> = Vec::new();
-    rows.retain(|row| {
-        let first = !runs.contains(&row.run);
-        runs.push(row.run.clone());
-        first
-    });
     for row in &rows {
         claim.execute(params![row.id.0, lane, row.run.as_str()])?;
     }
     Ok(rows)
+}
+
+/// What is due of one priority, longest first, of runs of which nothing is performed.
+fn longest_due() -> String {
+    format!(
+        "{OUTBOX} WHERE lane = ?1 AND priority = ?2 AND due <= ?3 \
+         AND NOT EXISTS (SELECT 1 FROM temp.claims WHERE claims.run = outbox.run AND claims.lane = ?1) \
+         ORDER BY due, id LIMIT ?4"
+    )
+}
+
+const NEXT_DUE: &str = "SELECT min(due) FROM outbox WHERE lane = ? AND priority = ? AND due > ?";
+
+/// When the next row of a lane comes due.
+pub(super) fn next_due(connection: &Connection, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>, Error> {
+    let (lane, mut next) = (lane.to_string(), None);
+    let mut statement = connection.prepare_cached(NEXT_DUE)?;
+    for priority in Priority::ALL {
+        let due: Option<i64> = statement.query_row(params![lane, priority as u8, now.0], |row| row.get(0))?;
+        next = next.into_iter().chain(due).min();
+    }
+    Ok(next.map(Timestamp))
 }
 
 /// Ends a claim, if there is one.
@@ -60,8 +83,16 @@ pub(super) fn ask(
 ) -> Result<(), Error> {
     execute(
         connection,
-        "INSERT OR REPLACE INTO outbox (lane, run, key, due, asked_at, record) VALUES (?, ?, ?, ?, ?, ?)",
-        params![action.lane().to_string(), run.as_str(), action.key(), due.0, at.0, encode(action)?],
+        "INSERT OR REPLACE INTO outbox (lane, priority, run, key, due, asked_at, record) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        params![
+            action.lane().to_string(),
+            action.priority() as u8,
+            run.as_str(),
+            action.key(),
+            due.0,
+            at.0,
+            encode(action)?
+        ],
     )
 }
 
@@ -99,4 +130,45 @@ pub(super) fn revive(connection: &Connection, lane: &Lane, due: Timestamp, limit
     let sql = "UPDATE outbox SET due = ?1 WHERE id IN \
                (SELECT id FROM outbox WHERE lane = ?2 AND due IS NULL ORDER BY id DESC LIMIT ?3)";
     execute(connection, sql, params![due.0, lane.to_string(), limit])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{connection, migration};
+    use super::*;
+
+    /// How SQLite goes about a statement.
+    fn plan(connection: &Connection, sql: &str) -> Vec<String> {
+        let mut statement = connection.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+        let parameters = vec![rusqlite::types::Null; statement.parameter_count()];
+        let lines = statement.query_map(rusqlite::params_from_iter(parameters), |row| row.get(3)).unwrap();
+        lines.map(Result::unwrap).collect()
+    }
+
+    #[test]
+    fn what_is_due_is_found_by_an_index_in_its_order() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut connection = connection::open_for_writing(&path).unwrap();
+        migration::migrate(&mut connection, &path).unwrap();
+        prepare(&connection).unwrap();
+        let cases: [(String, &[&str]); 2] = [
+            (
+                longest_due(),
+                &[
+                    "SEARCH outbox USING INDEX outbox_by_turn (lane=? AND priority=? AND due<?)",
+                    "CORRELATED SCALAR SUBQUERY 1",
+                    "SEARCH temp.claims USING COVERING INDEX claims_by_run (run=? AND lane=?)",
+                ],
+            ),
+            (
+                NEXT_DUE.to_owned(),
+                &["SEARCH outbox USING COVERING INDEX outbox_by_turn (lane=? AND priority=? AND due>?)"],
+            ),
+        ];
+        for (sql, expected) in cases {
+            let plan = plan(&connection, &sql);
+            assert_eq!(plan, expected, "{sql}");
+        }
+    }
 }

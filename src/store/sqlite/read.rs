@@ -9,7 +9,6 @@ use super::content::Contents;
 use super::failure::Error;
 use super::place::{Place, place};
 use crate::error::Failure;
-use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
@@ -360,12 +359,6 @@ pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName
 
 /// The columns that [`outbox_row`] reads.
 pub(super) const OUTBOX: &str = "SELECT id, run, key, due, asked_at, attempts, problem, record FROM outbox";
-
-pub(super) fn next_due(connection: &Connection, lane: &Lane, now: Timestamp) -> Result<Option<Timestamp>> {
-    let mut statement = connection.prepare_cached("SELECT min(due) FROM outbox WHERE lane = ? AND due > ?")?;
-    let due: Option<i64> = statement.query_row(params![lane.to_string(), now.0], |row| row.get(0))?;
-    Ok(due.map(Timestamp))
-}
 
 pub(super) fn outbox(connection: &Connection, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {
     let mut conditions = Conditions::default();

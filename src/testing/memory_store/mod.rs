@@ -159,7 +159,7 @@ impl Store for MemoryStore {
         let content = self.owned()?;
         let mut due: Vec<_> = content.tables.outbox.values().filter(|row| write::is_of(lane, row)).collect();
         due.retain(|row| row.due.is_some_and(|due| due <= now));
-        due.sort_by_key(|row| (row.due, row.id));
+        due.sort_by_key(|row| (write::turn(row), row.id));
         let (mut claims, mut rows) = (self.claims(), Vec::new());
         for row in due {
             let claim = (lane.clone(), row.run.clone());

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::action::{Action, Lane};
+use crate::model::action::{Action, Lane, Priority};
 use crate::model::ids::RunId;
 use crate::model::plan::Plan;
 use crate::model::run::Run;
@@ -140,6 +140,12 @@ fn revive(tables: &mut Tables, lane: &Lane, due: Timestamp, limit: u32) {
 /// Whether a row is performed in a lane.
 pub(super) fn is_of(lane: &Lane, row: &OutboxRow) -> bool {
     row.action.as_ref().is_ok_and(|action| action.lane() == *lane)
+}
+
+/// The order among what is due.
+pub(super) fn turn(row: &OutboxRow) -> Option<Timestamp> {
+    let priority = row.action.as_ref().map_or(Priority::Beginning, Action::priority);
+    row.due.map(|due| priority.turn(due))
 }
 
 fn put_plan(tables: &mut Tables, plan: &Plan) {

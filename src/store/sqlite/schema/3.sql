@@ -1,0 +1,5 @@
+-- Which of what is due in a lane is performed first, the lowest number. There is no index for what is due alone: each
+-- priority is read by itself, in the order in which it came due.
+ALTER TABLE outbox ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
+DROP INDEX outbox_by_due;
+CREATE INDEX outbox_by_turn ON outbox (lane, priority, due, id);
