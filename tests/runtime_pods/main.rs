@@ -10,4 +10,5 @@ mod once;
 mod replicas;
 mod running;
 mod surroundings;
+mod versions;
 mod world;

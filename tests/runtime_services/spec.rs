@@ -101,6 +101,21 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
 }
 
 #[test]
+fn a_shim_of_a_newer_launchway_is_told() {
+    let world = World::new();
+    let (spec, address) = world.web();
+    let said = world.service_dir("web").join("shim.json");
+    let before = fs::read_to_string(&said).unwrap();
+    fs::write(&said, r#"{"v":9}"#).unwrap();
+    let problem = world.services.apply(&spec).unwrap().problem.unwrap();
+    assert!(problem.contains("a newer launchway wrote it: it has version 9"), "{problem}");
+    assert_eq!(world.listed("web").problem, Some(problem));
+    TcpStream::connect(address).unwrap();
+    fs::write(&said, before).unwrap();
+    world.apply(&spec);
+}
+
+#[test]
 fn another_program_at_its_address_moves_a_new_service_aside() {
     let world = World::new();
     let port = unused_port();

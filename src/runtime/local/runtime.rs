@@ -259,8 +259,7 @@ impl Inner {
             return Err(Failure::waiting(missing));
         }
         if dir.record().exists() {
-            let message = format!("the folder `{}` holds a pod that cannot be read", dir.path().display());
-            return Err(Failure::stalled(message).hint("remove the folder to start the pod again"));
+            return Err(unknown_pod(&dir, &self.options.incarnation));
         }
         let in_use =
             InUse { address: &|address| self.table().has_address(address), port: &|port| self.table().has_port(port) };
@@ -371,6 +370,13 @@ impl Inner {
         };
         Ok(names.into_iter().map(|name| (name.to_owned(), dir.log(name))).collect())
     }
+}
+
+/// Why there is a pod in a folder that is not known.
+fn unknown_pod(dir: &PodDir, life: &Incarnation) -> Failure {
+    let why = Entry::read(dir, life).err().map_or_else(|| "it came there by itself".to_owned(), |it| it.one_line());
+    Failure::stalled(format!("the folder `{}` holds a pod that was left alone: {why}", dir.path().display()))
+        .hint("end its processes and remove the folder to start the pod again")
 }
 
 fn unreadable(id: &PodId) -> String {

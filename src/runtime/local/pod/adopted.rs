@@ -8,7 +8,10 @@ use crate::error::{Context, Result};
 use crate::model::ids::Incarnation;
 use crate::model::pod::{Origin, PodOwner};
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::format;
 
+/// The version of the file that this program writes and reads.
+const VERSION: u32 = format::FIRST;
 /// More than a file of this kind ever holds.
 const MAX_BYTES: u64 = 64 << 10;
 
@@ -16,13 +19,21 @@ const MAX_BYTES: u64 = 64 << 10;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Adopted {
+    /// The version of this shape.
+    #[serde(default = "format::first")]
+    v: u32,
     /// The life of the store.
-    pub(crate) incarnation: Incarnation,
+    incarnation: Incarnation,
     /// The version that the pod is one of there.
-    pub(crate) version: u32,
+    version: u32,
 }
 
 impl Adopted {
+    /// One of the pods of `version` from now on.
+    pub(crate) fn new(incarnation: Incarnation, version: u32) -> Self {
+        Self { v: VERSION, incarnation, version }
+    }
+
     /// Writes it, so that it survives whatever comes.
     pub(crate) fn write(&self, dir: &PodDir) -> Result<()> {
         let wrong = || format!("cannot write `{}`", dir.adopted().display());
@@ -34,7 +45,7 @@ impl Adopted {
         let path = dir.adopted();
         let wrong = || format!("cannot read `{}`", path.display());
         let content = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)?;
-        content.map(|content| serde_json::from_slice(&content).or_stalled(wrong)).transpose()
+        content.map(|content| format::parse(&content, VERSION).or_stalled(wrong)).transpose()
     }
 }
 

@@ -1,4 +1,5 @@
-//! `pod.json`: everything that was decided about a pod before it started. It never changes afterwards.
+//! `pod.json`: everything that was decided about a pod before it started. It never changes afterwards, so that a shim reads
+//! what daemons of all versions wrote.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -8,13 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::paths::PodDir;
-use crate::error::{Context, Failure, Result};
+use crate::error::{Context, Result};
 use crate::model::ids::Incarnation;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::{Container, Pod, Scalar};
 use crate::model::time::Timestamp;
 use crate::runtime::ServiceAddress;
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::format;
 
 /// The version of the file that this program writes and reads.
 const VERSION: u32 = 1;
@@ -141,11 +143,7 @@ impl PodRecord {
         let path = dir.record();
         let wrong = || format!("cannot read `{}`", path.display());
         let Some(content) = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)? else { return Ok(None) };
-        let record: Self = serde_json::from_slice(&content).or_stalled(wrong)?;
-        if record.v > VERSION {
-            return Err(Failure::stalled(wrong()).hint("a newer launchway wrote it; run that one"));
-        }
-        Ok(Some(record))
+        format::parse(&content, VERSION).map(Some).or_stalled(wrong)
     }
 }
 

@@ -3,13 +3,14 @@
 use serde::{Deserialize, Serialize};
 
 use super::paths::PodDir;
-use crate::error::{Context, Failure, Result};
+use crate::error::{Context, Result};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::ProcessId;
 
-/// The version of the file that this program writes. A reader takes what it knows of any version.
+/// The version of the file that this program writes and reads.
 const VERSION: u32 = 1;
 /// A status holds a few messages of bounded size.
 const MAX_BYTES: u64 = 4 << 20;
@@ -94,8 +95,6 @@ impl PodStatus {
         let path = dir.status();
         let wrong = || format!("cannot read `{}`", path.display());
         let Some(content) = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)? else { return Ok(None) };
-        serde_json::from_slice(&content)
-            .map(Some)
-            .map_err(|error| Failure::stalled(wrong()).because(error).hint("remove the pod's folder to forget it"))
+        format::parse(&content, VERSION).map(Some).or_stalled(wrong)
     }
 }

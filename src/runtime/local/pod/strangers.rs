@@ -24,7 +24,7 @@ impl Inner {
         else {
             return Ok(());
         };
-        Adopted { incarnation: self.options.incarnation.clone(), version }.write(&dir)?;
+        Adopted::new(self.options.incarnation.clone(), version).write(&dir)?;
         let (_, record) = self.record(id)?;
         let (owner, origin) = adopted::owner(&record, &dir, &self.options.incarnation)?;
         if let Some(entry) = self.table().get_mut(id) {

@@ -128,7 +128,7 @@ impl Services {
         Ok(address)
     }
 
-    /// Waits until a shim has followed a change. One that was ending when it was told gets a successor.
+    /// Waits until a shim has followed a change, or says what this program does not understand. One that was ending when it was told gets a successor.
     fn is_followed(&self, dir: &ServiceDir, generation: u64) -> bool {
         let mut told = Instant::now();
         wait_until(FOLLOW, || {
@@ -137,7 +137,7 @@ impl Services {
                 self.start_shim(&mut self.state(), dir, None).ok();
                 told = Instant::now();
             }
-            status(dir).is_some_and(|status| status.generation >= generation)
+            status(dir).map_or(true, |status| status.is_some_and(|status| status.generation >= generation))
         })
     }
 
@@ -213,11 +213,11 @@ impl Services {
             Some(record) if record.spec == *spec => return Ok((record, None)),
             Some(record) => {
                 let (generation, address) = (record.generation + 1, record.address);
-                (ServiceRecord { generation, spec: spec.clone(), address }, None)
+                (ServiceRecord { v: record::VERSION, generation, spec: spec.clone(), address }, None)
             }
             None => {
                 let (address, sockets) = self.claim_address(spec)?;
-                (ServiceRecord { generation: 1, spec: spec.clone(), address }, Some(sockets))
+                (ServiceRecord { v: record::VERSION, generation: 1, spec: spec.clone(), address }, Some(sockets))
             }
         };
         dir.write(&dir.record(), &record, Durability::Durable).or_transient(failed)?;
@@ -287,9 +287,10 @@ fn describe(dir: &ServiceDir, record: &ServiceRecord) -> ServiceAddress {
     let pods = record::read::<Vec<Endpoint>>(&dir.endpoints()).ok().flatten().unwrap_or_default();
     let ready = pods.iter().filter(|pod| pod.dir().join("ready").exists()).count();
     let problem = match status(dir) {
-        Some(status) if status.problems.is_empty() => None,
-        Some(status) => Some(status.problems.join("; ")),
-        None => Some("it has no shim; it gets one when it is applied again".to_owned()),
+        Ok(Some(status)) if status.problems.is_empty() => None,
+        Ok(Some(status)) => Some(status.problems.join("; ")),
+        Ok(None) => Some("it has no shim; it gets one when it is applied again".to_owned()),
+        Err(error) => Some(format!("cannot read what its shim says: {error}")),
     };
     ServiceAddress {
         name: record.spec.name.clone(),
@@ -301,11 +302,8 @@ fn describe(dir: &ServiceDir, record: &ServiceRecord) -> ServiceAddress {
 }
 
 /// What the living shim says.
-fn status(dir: &ServiceDir) -> Option<ShimStatus> {
-    if !is_alive(dir) {
-        return None;
-    }
-    record::read(&dir.status()).ok().flatten()
+fn status(dir: &ServiceDir) -> io::Result<Option<ShimStatus>> {
+    if is_alive(dir) { record::read(&dir.status()) } else { Ok(None) }
 }
 
 fn is_alive(dir: &ServiceDir) -> bool {
@@ -314,7 +312,8 @@ fn is_alive(dir: &ServiceDir) -> bool {
 
 /// Sends a signal to the living shim; returns whether there is one.
 fn signal_shim(dir: &ServiceDir, signal: Signal) -> bool {
-    let Some(pid) = status(dir).and_then(|status| Pid::from_raw(status.pid)) else { return false };
+    let Ok(Some(status)) = status(dir) else { return false };
+    let Some(pid) = Pid::from_raw(status.pid) else { return false };
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     // Still alive now: so the descriptor is of the shim, and not of a later process with its number.
     is_alive(dir) && pidfd_send_signal(process, signal).is_ok()

@@ -75,7 +75,7 @@ mod tests {
             external: vec![],
             backends: vec![],
         };
-        ServiceRecord { generation: 1, address: Ipv4Addr::LOCALHOST, spec }
+        ServiceRecord { v: super::super::record::VERSION, generation: 1, address: Ipv4Addr::LOCALHOST, spec }
     }
 
     fn free_port() -> u16 {

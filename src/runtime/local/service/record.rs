@@ -1,6 +1,7 @@
 //! The files through which the daemon, a service's shim and its proxy speak to each other.
 //!
-//! Readers ignore what they do not know, so that an old shim meets a new daemon and the other way round.
+//! They are of one version ([`VERSION`]), which each but the list of endpoints names. A service's shim and proxy run on with
+//! the program that they were started with: see [`format`].
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,7 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::pod::Scalar;
 use crate::runtime::ServiceSpec;
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::format;
 
+/// The version of these files that this program writes and reads.
+pub(super) const VERSION: u32 = format::FIRST;
 /// The most that one of these files may hold; an endpoint list of thousands of pods is far below.
 const MAX_FILE: u64 = 4 << 20;
 
@@ -100,12 +104,15 @@ impl ServiceDir {
 /// Reads one of these files; `None` if it is not there.
 pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let Some(content) = files::read_bounded(path, MAX_FILE)? else { return Ok(None) };
-    Ok(Some(serde_json::from_slice(&content)?))
+    format::parse(&content, VERSION).map(Some).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
 /// `service.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ServiceRecord {
+    /// The version of this shape.
+    #[serde(default = "format::first")]
+    pub(super) v: u32,
     /// Counts the changes, so that the shim can say which one it has made true.
     pub(super) generation: u64,
     /// The service's address, the same for its whole life.
@@ -122,14 +129,24 @@ impl ServiceRecord {
 }
 
 /// `shim.json`.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ShimStatus {
+    /// The version of this shape, and of the other files as this shim and its proxy know them.
+    #[serde(default = "format::first")]
+    pub(super) v: u32,
     /// The shim's process id; it means something only while the lock is held.
     pub(super) pid: i32,
     /// The generation of `service.json` that these facts are about.
     pub(super) generation: u64,
     /// Why ports do not answer, a sentence each; empty if all do.
     pub(super) problems: Vec<String>,
+}
+
+impl ShimStatus {
+    /// Of a shim that has made nothing true yet.
+    pub(super) fn of(pid: i32) -> Self {
+        Self { v: VERSION, pid, generation: 0, problems: Vec::new() }
+    }
 }
 
 /// `<pod dir>/ready`: where a pod that is ready takes its connections.
@@ -177,8 +194,16 @@ mod tests {
     }
 
     #[test]
-    fn a_record_of_a_later_version_is_read() {
-        let status: ShimStatus = serde_json::from_str(r#"{"pid":7,"generation":2,"problems":[],"new":1}"#).unwrap();
-        assert_eq!(status.generation, 2);
+    fn what_a_shim_of_before_wrote_is_read_and_what_a_newer_one_wrote_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let dir = ServiceDir::new(folder.path());
+        let read = |text: &str| {
+            std::fs::write(dir.status(), text).unwrap();
+            read::<ShimStatus>(&dir.status())
+        };
+        let status = read(r#"{"pid":7,"generation":2,"problems":[],"new":1}"#).unwrap().unwrap();
+        assert_eq!((status.v, status.generation), (format::FIRST, 2));
+        let problem = read(r#"{"v":9,"pid":7}"#).unwrap_err().to_string();
+        assert!(problem.contains("a newer launchway wrote it"), "{problem}");
     }
 }

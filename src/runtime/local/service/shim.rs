@@ -99,7 +99,7 @@ impl Shim {
         files::remove_if_there(&dir.status())?;
         let (adopted_from, sockets) = if adopt { adopt_sockets()? } else { (None, Sockets::new()) };
         let pid = rustix::process::getpid().as_raw_nonzero().get();
-        let status = ShimStatus { pid, ..ShimStatus::default() };
+        let status = ShimStatus::of(pid);
         let (backoff, restart_at) = (Backoff::default(), Instant::now());
         Ok(Some(Self { dir, _lock: lock, signals, adopted_from, sockets, status, proxy: None, backoff, restart_at }))
     }

@@ -6,9 +6,13 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Context, Result};
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::format;
 use crate::runtime::local::pod::paths::PodDir;
 use crate::runtime::local::pod::record::PodRecord;
 use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
+
+/// The version of the marker.
+const VERSION: u32 = format::FIRST;
 
 /// Writes what others read; only what changed.
 #[derive(Debug)]
@@ -79,7 +83,7 @@ fn admission(record: &PodRecord) -> Value {
             ports.entry(key).or_insert(json!(port.real));
         });
     }
-    json!({"address": record.reachable_at(), "ports": ports})
+    json!({"v": VERSION, "address": record.reachable_at(), "ports": ports})
 }
 
 /// The status of a container that was not started yet.
