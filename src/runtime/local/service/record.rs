@@ -1,7 +1,7 @@
 //! The files through which the daemon, a service's shim and its proxy speak to each other.
 //!
 //! They are of one version ([`VERSION`]), which each but the list of endpoints names. A service's shim and proxy run on with
-//! the program that they were started with: see [`format`].
+//! the program that they were started with: see [`mod@format`].
 
 use std::collections::BTreeMap;
 use std::io;
