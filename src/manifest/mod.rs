@@ -13,6 +13,7 @@ pub mod service;
 pub mod task;
 pub mod yaml;
 
+mod compact;
 mod core;
 mod deployment_config;
 mod discover;

@@ -1,9 +1,11 @@
 //! From a document to declared objects, before it is known which stage they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use serde_json::Value;
 
+use super::compact::compact;
 use super::findings::Findings;
 use super::image::{self, Image};
 use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
@@ -20,7 +22,6 @@ use crate::model::project::TaskDefinition;
 pub(crate) struct Declared {
     pub(crate) key: ObjectKey,
     pub(crate) location: Location,
-    pub(crate) content: Value,
     pub(crate) images: Vec<ImageUse>,
     pub(crate) links: Links,
 }
@@ -60,6 +61,8 @@ pub(crate) struct DeclaredTask {
 #[derive(Debug, Default)]
 pub(crate) struct Declarations {
     pub(crate) objects: Vec<Declared>,
+    /// What is in each of them, with images as they are written.
+    pub(crate) contents: Vec<Arc<Value>>,
     pub(crate) tasks: Vec<DeclaredTask>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -124,7 +127,8 @@ impl Declarations {
         if !findings.has_errors() {
             let links = links(&content, &kind, &name);
             let location = findings.location("");
-            self.objects.push(Declared { key: ObjectKey { kind, name }, location, content, images, links });
+            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, links });
+            self.contents.push(Arc::new(compact(content)));
         }
     }
 

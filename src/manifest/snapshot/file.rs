@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Class, Result};
+use crate::manifest::compact::compact;
 use crate::manifest::digest;
 use crate::manifest::files::{FileEntry, FileKind, Files};
 use crate::manifest::object::{Declarations, ImageUse};
@@ -28,18 +29,20 @@ const WORTH_A_WARNING: usize = 1 << 20;
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 impl Parsed {
-    /// Reads and parses.
-    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<Self> {
+    /// Reads and parses; hands back beside it what is in each object.
+    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<(Arc<Self>, Vec<Arc<Value>>)> {
         let mut declarations = Declarations::default();
         match content(entry, files)? {
             Ok(bytes) => declare(&entry.path, &bytes, &mut declarations),
             Err(problem) => declarations.problems.push(problem),
         }
-        Ok(Self { id: entry.id.clone(), declarations })
+        let contents = std::mem::take(&mut declarations.contents);
+        declarations.objects.shrink_to_fit();
+        Ok((Arc::new(Self { id: entry.id.clone(), declarations }), contents))
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Declarations { objects, tasks, problems } = &self.declarations;
+        let Declarations { objects, tasks, problems, contents: _ } = &self.declarations;
         objects.is_empty() && tasks.is_empty() && problems.is_empty()
     }
 
@@ -127,7 +130,13 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    pub(super) fn new<'a>(parsed: Arc<Parsed>, ids: &impl Fn(&str) -> Option<&'a str>) -> Self {
+    /// `contents` are those of the objects, with any ids or none: there is one copy of each, which is changed where its
+    /// images have other ids by now.
+    pub(super) fn new<'a>(
+        parsed: Arc<Parsed>,
+        contents: Vec<Arc<Value>>,
+        ids: &impl Fn(&str) -> Option<&'a str>,
+    ) -> Self {
         let mut missing = Vec::new();
         let mut resolve = |image: &ImageUse| {
             let Some(id) = ids(&image.folder) else {
@@ -137,11 +146,10 @@ impl Resolved {
             Some(Value::String(format!("git:{}@{id}", if image.folder.is_empty() { "." } else { &image.folder })))
         };
         let mut objects = Vec::with_capacity(parsed.declarations.objects.len());
-        for declared in &parsed.declarations.objects {
-            let mut content = declared.content.clone();
+        for (declared, mut content) in parsed.declarations.objects.iter().zip(contents) {
             for image in &declared.images {
-                if let (Some(place), Some(name)) = (content.pointer_mut(&image.pointer), resolve(image)) {
-                    *place = name;
+                if let Some(name) = resolve(image) {
+                    content = with(content, &image.pointer, name);
                 }
             }
             objects.push(Arc::new(Object {
@@ -149,7 +157,7 @@ impl Resolved {
                 service: declared.links.service.clone().unwrap_or_else(|| ServiceName::new(SHARED)),
                 location: declared.location.clone(),
                 digest: digest::of(&content),
-                content: content.into(),
+                content,
             }));
         }
         let mut tasks = Vec::with_capacity(parsed.declarations.tasks.len());
@@ -163,9 +171,26 @@ impl Resolved {
         Self { parsed, objects, tasks, missing }
     }
 
+    /// What is in each object.
+    pub(super) fn contents(&self) -> Vec<Arc<Value>> {
+        self.objects.iter().map(|object| Arc::clone(&object.content)).collect()
+    }
+
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.parsed.declarations.problems.iter().chain(&self.missing)
     }
+}
+
+/// A content with another value in one place; copied only if somebody else has it, too.
+fn with(content: Arc<Value>, pointer: &str, value: Value) -> Arc<Value> {
+    if content.pointer(pointer) == Some(&value) {
+        return content;
+    }
+    let mut content = Arc::try_unwrap(content).unwrap_or_else(|shared| compact(Value::clone(&shared)));
+    if let Some(place) = content.pointer_mut(pointer) {
+        *place = value;
+    }
+    Arc::new(content)
 }
 
 fn no_folder(image: &ImageUse) -> Problem {

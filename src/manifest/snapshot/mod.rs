@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
+use serde_json::Value;
 
 use super::files::{FileEntry, Files};
 use super::problem::{Problem, Severity};
@@ -108,11 +109,11 @@ impl Snapshot {
         let mut next = Next { files: FileMap::default(), folders: Folders::default(), touched: BTreeSet::new() };
         for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
             let reusable = known.get(entry.path.as_str()).filter(|file| file.parsed.id == entry.id);
-            let parsed = match reusable {
-                Some(file) => Arc::clone(&file.parsed),
-                None => Arc::new(Parsed::read(entry, files)?),
+            let (parsed, contents) = match reusable {
+                Some(file) => (Arc::clone(&file.parsed), file.contents()),
+                None => Parsed::read(entry, files)?,
             };
-            next.put(&entry.path, parsed, files)?;
+            next.put(&entry.path, parsed, contents, files)?;
         }
         let assembled = assemble(&layout, &next.files, None);
         next.finish(options, Arc::new(layout), assembled, files)
@@ -131,7 +132,10 @@ impl Next {
     fn renew_file(&mut self, path: &str, entry: Option<&FileEntry>, layout: &Layout, files: &dyn Files) -> Result<()> {
         self.forget(path);
         match entry.filter(|entry| layout.reads(&entry.path)) {
-            Some(entry) => self.put(path, Arc::new(Parsed::read(entry, files)?), files),
+            Some(entry) => {
+                let (parsed, contents) = Parsed::read(entry, files)?;
+                self.put(path, parsed, contents, files)
+            }
             None => Ok(()),
         }
     }
@@ -150,7 +154,7 @@ impl Next {
         self.touched.insert(path);
     }
 
-    fn put(&mut self, path: &str, parsed: Arc<Parsed>, files: &dyn Files) -> Result<()> {
+    fn put(&mut self, path: &str, parsed: Arc<Parsed>, contents: Vec<Arc<Value>>, files: &dyn Files) -> Result<()> {
         if parsed.is_empty() {
             return Ok(());
         }
@@ -164,13 +168,13 @@ impl Next {
                 known.used_by.insert(Arc::clone(&path));
             }
         }
-        self.resolve(path, parsed);
+        self.resolve(path, parsed, contents);
         Ok(())
     }
 
-    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>) {
+    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Arc<Value>>) {
         let ids = |folder: &str| self.folders.get(folder)?.id.as_deref();
-        let resolved = Resolved::new(parsed, &ids);
+        let resolved = Resolved::new(parsed, contents, &ids);
         self.touched.insert(Arc::clone(&path));
         self.files.insert_mut(path, Arc::new(resolved));
     }
@@ -186,8 +190,8 @@ impl Next {
         }
         for path in users {
             if let Some(file) = self.files.get(&path) {
-                let parsed = Arc::clone(&file.parsed);
-                self.resolve(path, parsed);
+                let (parsed, contents) = (Arc::clone(&file.parsed), file.contents());
+                self.resolve(path, parsed, contents);
             }
         }
         Ok(())
