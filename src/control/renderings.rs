@@ -13,10 +13,12 @@ use crate::model::state::{RevisionResult, RevisionState};
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
-use crate::store::{ReadStore, RunFilter};
+use crate::store::{ReadStore, ServiceFacts};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered.
 const KEPT: usize = 4;
+/// How many services are read at once: enough that each costs little, and few enough to be held in memory.
+const AT_ONCE: usize = 256;
 
 /// Which revision.
 type Key = (RepositoryName, CommitId);
@@ -81,34 +83,30 @@ impl Kept {
         }
         let marks = store.service_marks(&plan.repository, &plan.commit, &plan.id).await?;
         self.reports.retain(|service, _| marks.contains_key(service));
-        for (service, mark) in &marks {
-            if self.marks.get(service) == Some(mark) && self.reports.contains_key(service) {
-                continue;
+        let is_known = |(service, mark): &(&ServiceName, &u64)| {
+            self.marks.get(*service) == Some(*mark) && self.reports.contains_key(*service)
+        };
+        let news = marks.iter().filter(|entry| !is_known(entry));
+        let news: Vec<ServiceName> = news.map(|(service, _)| service.clone()).collect();
+        for some in news.chunks(AT_ONCE) {
+            for facts in store.service_facts(&plan.repository, &plan.commit, &plan.id, some).await? {
+                self.reports.insert(facts.service.clone(), report(store, revision, plan, facts).await?);
             }
-            let report = read(store, revision, plan, service).await?;
-            self.reports.insert(service.clone(), report);
         }
         self.marks = marks;
         Ok(())
     }
 }
 
-async fn read(
+async fn report(
     store: &dyn ReadStore,
     revision: &RevisionState,
     plan: &Plan,
-    service: &ServiceName,
+    facts: ServiceFacts,
 ) -> Result<ServiceReport> {
-    let part = store.plan_of(&plan.id, service).await?;
-    let filter = RunFilter {
-        repository: Some(plan.repository.clone()),
-        commit: Some(plan.commit.clone()),
-        service: Some(service.to_string()),
-        ..RunFilter::default()
-    };
-    let mut runs: Vec<Run> = store.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+    let ServiceFacts { service, plan: part, mut runs } = facts;
     runs.extend(handed_on(store, &runs).await?);
-    Ok(ServiceReport::of(service, part.as_ref().unwrap_or(plan), revision.again, &runs))
+    Ok(ServiceReport::of(&service, part.as_ref().unwrap_or(plan), revision.again, &runs))
 }
 
 /// Deployments that these runs waited for and that later runs, of other revisions, have tried again.

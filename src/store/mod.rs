@@ -126,6 +126,17 @@ pub struct EventRow {
     pub event: Event,
 }
 
+/// What a revision's statuses say of a service follows from this.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ServiceFacts {
+    /// The service.
+    pub service: ServiceName,
+    /// The part of the revision's plan that is about it.
+    pub plan: Option<Plan>,
+    /// Its runs on the revision, newest first.
+    pub runs: Vec<Run>,
+}
+
 /// How long things are kept that nothing needs any more.
 ///
 /// Needed are: open runs with their revisions and plans, the heads of repositories, revisions about which a writer is
@@ -204,6 +215,14 @@ pub trait ReadStore: Send + Sync {
         commit: &CommitId,
         plan: &PlanId,
     ) -> Result<BTreeMap<ServiceName, u64>, Failure>;
+    /// What happened on a revision to some services, all read at once.
+    async fn service_facts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+        services: &[ServiceName],
+    ) -> Result<Vec<ServiceFacts>, Failure>;
     /// What was delivered last in a stage, by service.
     async fn delivered(
         &self,

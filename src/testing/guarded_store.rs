@@ -23,8 +23,8 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store,
-    Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
+    Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -135,6 +135,17 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     ) -> Result<BTreeMap<ServiceName, u64>> {
         self.guard.pass().await?;
         self.store.service_marks(repository, commit, plan).await
+    }
+
+    async fn service_facts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+        services: &[ServiceName],
+    ) -> Result<Vec<ServiceFacts>> {
+        self.guard.pass().await?;
+        self.store.service_facts(repository, commit, plan, services).await
     }
 
     async fn config_keys(&self) -> Result<Vec<ConfigKey>> {

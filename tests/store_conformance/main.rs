@@ -120,6 +120,7 @@ conformance! {
             open_slots_are_those_that_somebody_has_or_waits_for
             attempts_are_the_runs_of_a_revision_for_a_service
             a_plan_is_read_whole_or_for_one_service
+            what_happened_to_services_is_read_at_once
             events_are_read_in_order_of_one_run_or_all
             applied_content_is_listed_without_records
             an_attempt_that_did_not_complete_leaves_a_config_unsettled

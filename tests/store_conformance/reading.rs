@@ -3,7 +3,7 @@
 use launchway::model::commit_status::{Posted, StatusState};
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
-use launchway::model::ids::ServiceKey;
+use launchway::model::ids::{RepositoryName, ServiceKey, ServiceName};
 use launchway::model::object::Kind;
 use launchway::model::outcome::Outcome;
 use launchway::model::plan::{ServicePlan, StagePlan};
@@ -122,6 +122,34 @@ pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &
         let attempts = store.attempts(&"shop".into(), &commit_id('1'), &web, Some(sequence)).await.unwrap();
         assert_eq!(attempts, expected, "{sequence}");
     }
+}
+
+pub(crate) async fn what_happened_to_services_is_read_at_once(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let planned_for = plan("p1", commit_id('1'), at(0));
+    commit(&*store, [Write::Revision(Box::new(planned(planned_for.clone())))]).await;
+    let elsewhere = SequenceRun { commit: commit_id('2'), ..sequence("s4", service("dev", "web")) };
+    let writes = [
+        put(0, sequence("s1", service("dev", "web"))),
+        put(0, ended(SequenceRun { attempt: 2, ..sequence("s2", service("dev", "web")) })),
+        put(0, sequence("s3", service("dev", "other"))),
+        put(0, elsewhere),
+        put_deployment(0, deployment(&config_key("dev", "web"), 1)),
+    ];
+    commit(&*store, writes).await;
+    let services: Vec<ServiceName> = ["other", "none", "web"].map(Into::into).to_vec();
+    let (repository, head) = (RepositoryName::from("shop"), commit_id('1'));
+    let found = store.service_facts(&repository, &head, &"p1".into(), &services).await.unwrap();
+    assert_eq!(found.iter().map(|facts| &facts.service).collect::<Vec<_>>(), services.iter().collect::<Vec<_>>());
+    for facts in found {
+        let (name, filter) = (facts.service.to_string(), RunFilter::default());
+        let (repository, commit) = (Some(repository.clone()), Some(head.clone()));
+        let runs = store.runs(&RunFilter { repository, commit, service: Some(name), ..filter }).await.unwrap();
+        assert_eq!(facts.runs, runs.into_iter().map(|run| run.value).collect::<Vec<_>>(), "{}", facts.service);
+        assert_eq!(facts.plan, store.plan_of(&"p1".into(), &facts.service).await.unwrap(), "{}", facts.service);
+    }
+    let none = store.service_facts(&repository, &head, &"p0".into(), &services).await.unwrap();
+    assert!(none.iter().all(|facts| facts.plan.is_none()));
 }
 
 pub(crate) async fn a_plan_is_read_whole_or_for_one_service(backend: &dyn Backend) {

@@ -31,8 +31,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, Store,
-    Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
+    Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -281,6 +281,18 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     ) -> Result<BTreeMap<ServiceName, u64>> {
         let (repository, commit, plan) = (repository.clone(), commit.clone(), plan.clone());
         self.read(move |connection| read::service_marks(connection, &repository, &commit, &plan)).await
+    }
+
+    async fn service_facts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+        services: &[ServiceName],
+    ) -> Result<Vec<ServiceFacts>> {
+        let (repository, commit) = (repository.clone(), commit.clone());
+        let (plan, services) = (plan.clone(), services.to_vec());
+        self.read(move |connection| read::service_facts(connection, &repository, &commit, &plan, services)).await
     }
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {

@@ -23,7 +23,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
-use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, Versioned};
+use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, Versioned};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -275,6 +275,30 @@ pub(super) fn service_marks(
     let mut marks: BTreeMap<ServiceName, u64> = many(connection, planned, [plan.as_str()], mark)?.into_iter().collect();
     marks.extend(many(connection, run, [commit.as_str(), repository.as_str()], mark)?);
     Ok(marks)
+}
+
+pub(super) fn service_facts(
+    connection: &Connection,
+    repository: &RepositoryName,
+    commit: &CommitId,
+    plan: &PlanId,
+    services: Vec<ServiceName>,
+) -> Result<Vec<ServiceFacts>> {
+    let (rest, mut contents) = (rest_of_plan(connection, plan)?, Contents::new(connection));
+    let part = "SELECT record FROM plan_parts WHERE plan = ? AND service = ?";
+    let runs = "SELECT version, record FROM runs WHERE commit_id = ? AND service = ? AND repository = ? \
+                ORDER BY created_at DESC, number DESC";
+    let mut found = Vec::new();
+    for service in services {
+        let name = service.as_str();
+        let part = one(connection, part, [plan.as_str(), name], |row| contents.fill(record::<PlanPart>(row, 0)?))?;
+        let runs = many(connection, runs, [commit.as_str(), name, repository.as_str()], |row| {
+            contents.fill(record::<Run>(row, 1)?)
+        })?;
+        let plan = rest.clone().map(|rest| join_plan(rest, part.into_iter().collect()));
+        found.push(ServiceFacts { service, plan, runs });
+    }
+    Ok(found)
 }
 
 pub(super) fn plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {

@@ -20,7 +20,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionRes
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
-use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, Versioned};
+use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, ServiceFacts, Versioned};
 use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
 use crate::testing::memory_store::write::is_of;
@@ -215,6 +215,27 @@ impl ReadStore for MemoryStore {
             *marks.entry(run.value.service().service).or_default() += 1 + run.version;
         }
         Ok(marks)
+    }
+
+    async fn service_facts(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        plan: &PlanId,
+        services: &[ServiceName],
+    ) -> Result<Vec<ServiceFacts>> {
+        let mut found = Vec::new();
+        for service in services {
+            let filter = RunFilter {
+                repository: Some(repository.clone()),
+                commit: Some(commit.clone()),
+                service: Some(service.to_string()),
+                ..RunFilter::default()
+            };
+            let runs = self.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+            found.push(ServiceFacts { service: service.clone(), plan: self.plan_of(plan, service).await?, runs });
+        }
+        Ok(found)
     }
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
