@@ -1,0 +1,182 @@
+//! A rollout in its middle: two pods of `web` serve, a third of the next version is not ready yet, and the hook of
+//! `worker` runs. No file of the repository depends on where the test runs, so that its commits are always the same.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::thread;
+
+use rustix::process::Signal;
+use serde_json::Value;
+
+use crate::support::daemon::{World, complaint, config, eventually, hook, http, sleeper};
+
+/// What serves before, and what is rolled out.
+pub(super) const PODS: [&str; 4] = ["web-1-0", "web-1-1", "web-2-0", "worker-2-hook-pre"];
+
+const SERVICE: &str = "\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec: {selector: {app: web}, ports: [{port: 8088, targetPort: 8080}]}
+";
+/// A file in the state folder lets the rollout go on; commands start in the home folder of their pod.
+const GO: &str = "../../../../../go";
+
+/// Commits both versions; gives their commits.
+pub(super) fn commit(world: &World) -> [String; 2] {
+    let first = world.git.commit_files(&[
+        ("service.yaml", SERVICE),
+        ("web.yaml", &web("one", "true")),
+        ("worker.yaml", &sleeper("worker", "type: Recreate", "one")),
+    ]);
+    let waits = hook("pre", "Abort", &format!("while [ ! -f {GO} ]; do sleep 0.05; done"));
+    let second = world.git.commit_files(&[
+        ("web.yaml", &web("two", &format!("test -f {GO}"))),
+        ("worker.yaml", &sleeper("worker", &format!("type: Recreate, recreateParams: {{{waits}}}"), "two")),
+    ]);
+    [first, second]
+}
+
+/// Two pods that say their version once `check` succeeds.
+fn web(version: &str, check: &str) -> String {
+    let script = format!("printf {version} > version; exec python3 -m http.server --bind 127.0.0.1 $PORT");
+    let container = format!(
+        "{{name: main, image: host, ports: [{{containerPort: 8080}}], command: [sh, -c, '{script}'], \
+         readinessProbe: {{exec: {{command: [sh, -c, '{check}']}}, periodSeconds: 1}}}}"
+    );
+    let text = config("web", "type: Rolling, rollingParams: {maxUnavailable: 0, maxSurge: 1}", &container);
+    text.replace("replicas: 1", "replicas: 2")
+}
+
+/// Lets the rollout go on.
+pub(super) fn let_go(world: &World) {
+    fs::write(world.state().join("go"), "").unwrap();
+}
+
+/// Has the program in a folder begin the rollout, and kills it in the middle; gives the commits.
+pub(super) fn begin_with(world: &World, programs: &Path) -> [String; 2] {
+    let [first, second] = commit(world);
+    start_of(world, programs);
+    world.git.git(&["push", "--quiet", "origin", &format!("{first}:refs/heads/main")]);
+    world.status(&first, "launchway/default", "success");
+    world.git.push();
+    until_the_middle(world);
+    world.kill();
+    [first, second]
+}
+
+/// A verb of the program in a folder.
+pub(super) fn of(world: &World, programs: &Path) -> Command {
+    let today = world.launchway();
+    let mut command = Command::new(programs.join("launchway"));
+    let environment = today.get_envs().filter_map(|(name, value)| Some((name, value?)));
+    command.env_clear().envs(environment).current_dir(world.git.root()).stdin(Stdio::null());
+    command
+}
+
+/// Starts the daemon of the program in a folder.
+pub(super) fn start_of(world: &World, programs: &Path) {
+    world.spawn(of(world, programs).arg("serve").arg("--config").arg(world.config()));
+    eventually("a daemon of the program before", || {
+        assert!(world.daemon_lives(), "it ended: {}", world.log());
+        world.output().contains("serving http")
+    });
+}
+
+/// Waits until the rollout cannot go on by itself.
+pub(super) fn until_the_middle(world: &World) {
+    for pod in ["web-1-0", "web-1-1"] {
+        world.pod_in(&format!("shop-default/{pod}"), "ready");
+    }
+    for pod in ["web-2-0", "worker-2-hook-pre"] {
+        eventually(pod, || process(&world.pod(&format!("shop-default/{pod}"))).is_some());
+    }
+    eventually("a service", || answers(world));
+}
+
+fn process(status: &Value) -> Option<i64> {
+    status["containers"][0]["process"]["pid"].as_i64()
+}
+
+/// The processes of the rollout: of each pod its shim and its command, and the service's shim.
+pub(super) fn processes(world: &World) -> Vec<Option<i64>> {
+    let of_pods = PODS.map(|pod| world.pod(&format!("shop-default/{pod}")));
+    let pods = of_pods.iter().flat_map(|status| [status["shim"]["pid"].as_i64(), process(status)]);
+    let service = read(&service_folder(world).join("shim.json"))["pid"].as_i64();
+    pods.chain([service]).collect()
+}
+
+pub(super) fn service_folder(world: &World) -> PathBuf {
+    world.state().join("local/services/shop-default/web")
+}
+
+pub(super) fn read(path: &Path) -> Value {
+    serde_json::from_slice(&fs::read(path).unwrap_or_default()).unwrap_or_default()
+}
+
+/// Whether the service answers, with either version.
+pub(super) fn answers(world: &World) -> bool {
+    says(world).is_some_and(|version| ["one", "two"].contains(&version.as_str()))
+}
+
+/// Which version answers.
+pub(super) fn says(world: &World) -> Option<String> {
+    let record = read(&service_folder(world).join("service.json"));
+    let address = format!("{}:8088", record["address"].as_str()?);
+    let (status, body) = http(&address, "GET", "/version", &[], b"");
+    (status == 200).then_some(body)
+}
+
+/// Whether the service answers at every moment of what is done.
+pub(super) fn answering(world: &World, done: impl FnOnce()) {
+    let (stop, failed, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let counter = if answers(world) { &served } else { &failed };
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        // Also if what is done fails: the scope waits for the thread.
+        let _stop = Stop(&stop);
+        done();
+    });
+    assert_eq!(failed.load(Ordering::SeqCst), 0, "of {served:?}");
+    assert!(served.load(Ordering::SeqCst) > 0);
+}
+
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Waits until the second version of a deployment config has this status.
+pub(super) fn ended(world: &World, name: &str, status: &str) {
+    eventually(&format!("{name} {status}"), || {
+        let items = world.json(&["get", "deployments"])["items"].as_array().cloned().unwrap_or_default();
+        items.iter().any(|it| it["name"] == name && it["latestVersion"] == 2 && it["status"] == status)
+    });
+}
+
+/// Expects that nothing is left to do.
+pub(super) fn nothing_to_do(world: &World) {
+    let plan = world.run(&["plan", "work", "--from", "applied", "--exit-code"]);
+    assert_eq!(plan.status.code(), Some(0), "the plan is not empty: {}", complaint(&plan));
+}
+
+/// The end of the machine and its next start, without the daemon's.
+pub(super) fn reboot(world: &World) {
+    world.stop_with(Signal::KILL);
+    world.kill_processes();
+    for folder in world.pod_folders().into_values() {
+        let path = folder.join("status.json");
+        let mut status = read(&path);
+        status["bootId"] = "an-earlier-boot".into();
+        fs::write(path, status.to_string()).unwrap();
+    }
+}

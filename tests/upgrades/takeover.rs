@@ -1,0 +1,82 @@
+//! Today's daemon on the state folder of the one before.
+
+use std::path::PathBuf;
+
+use rusqlite::Connection;
+
+use super::fixture;
+use super::rollout::{
+    answering, answers, begin_with, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
+};
+use crate::support::daemon::{World, eventually};
+
+/// The folder with the programs of before, built from the commit that `.ci/run` names.
+pub(super) fn programs_of_before() -> PathBuf {
+    std::env::var_os("LAUNCHWAY_BEFORE").map(PathBuf::from).unwrap_or_default()
+}
+
+#[test]
+fn a_rollout_goes_on_under_the_next_program() {
+    let world = World::new(&[]);
+    let [_, commit] = fixture::load(&world);
+    until_the_middle(&world);
+    fixture::forget_versions(&world);
+    take_over(&world, &commit);
+}
+
+#[test]
+#[ignore = "`.ci/run upgrade` builds the program of before"]
+fn a_rollout_that_the_program_before_began_goes_on() {
+    let world = World::new(&[]);
+    let [_, commit] = begin_with(&world, &programs_of_before());
+    if std::env::var_os("RECORD").is_some() {
+        fixture::record(&world);
+    }
+    take_over(&world, &commit);
+}
+
+fn take_over(world: &World, commit: &str) {
+    let before = processes(world);
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    answering(world, || {
+        world.start();
+        eventually("what is there is known", || world.json(&["get", "pods"])["items"].as_array().is_some());
+        assert_eq!(processes(world), before, "nothing restarts");
+        let_go(world);
+        world.status(commit, "launchway/default", "success");
+        ended(world, "web", "Complete");
+        ended(world, "worker", "Complete");
+        nothing_to_do(world);
+    });
+    assert_eq!(says(world).as_deref(), Some("two"));
+    assert_eq!(processes(world).last(), before.last(), "the service's shim");
+    let hooks = world.pod_folders().into_keys().filter(|pod| pod.contains("worker-2-hook-pre")).count();
+    assert_eq!(hooks, 1, "the hook ran once");
+    assert_eq!(schema(world, "store.db"), 3);
+    assert_eq!(schema(world, "store.db.schema-2"), 2);
+}
+
+/// The version of a store's file, which is whole.
+fn schema(world: &World, file: &str) -> i64 {
+    let file = Connection::open(world.state().join(file)).unwrap();
+    let whole: String = file.query_row("PRAGMA quick_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(whole, "ok");
+    file.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn after_a_reboot_what_the_program_before_wrote_down_starts_again() {
+    let world = World::new(&[]);
+    let [_, commit] = fixture::load(&world);
+    until_the_middle(&world);
+    fixture::forget_versions(&world);
+    reboot(&world);
+    assert!(!answers(&world));
+    world.start();
+    eventually("what served answers again", || says(&world).as_deref() == Some("one"));
+    let_go(&world);
+    eventually("the rollout ends", || says(&world).as_deref() == Some("two"));
+    // How the hook ended that ran when the machine did is unknown, and its policy says to abort.
+    let told = world.status(&commit, "launchway/default/worker", "failure");
+    assert!(told.contains("restarted"), "{told}");
+}
