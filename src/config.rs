@@ -26,7 +26,7 @@ pub const DEFAULT_LISTEN: SocketAddr = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCA
 /// How often a repository is polled unless told otherwise.
 pub const DEFAULT_POLL: Duration = Duration::from_secs(30);
 
-/// What `launchway serve` was told.
+/// What `launchway serve` is configured with.
 #[derive(Clone, Debug)]
 pub struct Settings {
     /// Where the API, the page and webhooks are served.
@@ -54,9 +54,9 @@ pub struct RepositorySettings {
     pub url: String,
     /// The branch; `None`: the one that the repository's `HEAD` names.
     pub branch: Option<String>,
-    /// How often it is looked at; zero: only when a trigger says so.
+    /// How often it is synced; zero: only when a trigger says so.
     pub poll: Duration,
-    /// Fixed times at which it is looked at too.
+    /// Fixed times at which it is synced too.
     pub schedule: Option<Schedule>,
     /// What it may use of this machine.
     pub allow: Allowances,

@@ -7,7 +7,7 @@ use std::fmt;
 pub enum Class {
     /// The environment may recover by itself: try again, with growing pauses.
     Transient,
-    /// Something that launchway knows of must happen first: look again when it does.
+    /// Something that launchway knows of must happen first: try again when it does.
     Waiting,
     /// A person must act: a commit, a command, a changed configuration.
     Stalled,

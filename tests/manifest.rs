@@ -130,7 +130,7 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
     tree.files.insert("services/s7/main".to_owned(), "changed".to_owned());
     let changed = vec![("services/s7/main".to_owned(), Some(tree.entry("services/s7/main")))];
     let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
-    assert_eq!(counted(&tree), (0, 0, 1), "code: one folder is looked at");
+    assert_eq!(counted(&tree), (0, 0, 1), "code: one folder is listed");
     assert_ne!(object(&snapshot, Kind::DeploymentConfig, "s7").digest, before.digest);
     assert!(Arc::ptr_eq(&object(&snapshot, Kind::DeploymentConfig, "s8"), &untouched), "the others are shared");
 
@@ -138,7 +138,7 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
     tree.files.insert("deploy/s7.yaml".to_owned(), text);
     let changed = vec![("deploy/s7.yaml".to_owned(), Some(tree.entry("deploy/s7.yaml")))];
     let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
-    assert_eq!(counted(&tree), (0, 1, 1), "a file: it is read, and its folder looked at");
+    assert_eq!(counted(&tree), (0, 1, 1), "a file: it is read, and its folder listed");
     assert_eq!(object(&snapshot, Kind::DeploymentConfig, "s7").content["spec"]["replicas"], 12);
 }
 

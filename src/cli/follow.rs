@@ -7,13 +7,13 @@ use super::client::Client;
 use super::output::{Exit, Outcome, Output, colored};
 use crate::server::view::RevisionView;
 
-/// How often it looks.
+/// How often it asks.
 const PERIOD: Duration = Duration::from_millis(200);
 
 /// How long to follow.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Patience {
-    /// Until the revision must have been looked at.
+    /// Until the revision must have been synced.
     pub(super) first: Duration,
     /// Until its end.
     pub(super) whole: Duration,

@@ -151,7 +151,7 @@ fn revisions(list: &List<RevisionView>) -> String {
             revision.subject.clone(),
         ]);
     }
-    table.render("No revision was looked at.")
+    table.render("No revision was synced.")
 }
 
 /// Also what `repository list` prints.

@@ -70,7 +70,7 @@ fn run_command() -> ExitCode {
 
 /// Help and version are asked for; anything else is wrong use.
 fn refuse(error: &clap::Error) -> ExitCode {
-    // Without a terminal nobody is there to be told; the exit code still says it.
+    // Without a terminal nobody is there to read; the exit code still says it.
     drop(error.print());
     if error.use_stderr() { Exit::Usage.into() } else { Exit::Good.into() }
 }

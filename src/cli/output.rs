@@ -143,7 +143,7 @@ impl Output {
 pub fn complain(complaint: &Complaint, color: bool) {
     let stream = if color { AutoStream::auto(io::stderr()) } else { AutoStream::never(io::stderr()) };
     let told = write_complaint(stream, &complaint.failure);
-    // Without a standard error nobody is there to be told; the exit code still says it.
+    // Without a standard error nobody is there to read; the exit code still says it.
     drop(told);
 }
 

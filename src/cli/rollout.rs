@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::server::api::act::UndoRequest;
 use crate::server::view::{ConfigView, HistoryRow, List, RunDetail};
 
-/// How often `status` looks.
+/// How often `status` asks.
 const PERIOD: Duration = Duration::from_millis(300);
 
 /// Start, watch, end and undo deployments

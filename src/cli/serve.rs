@@ -36,7 +36,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     ended
 }
 
-/// Reads a configuration; all that is wrong with it is told at once.
+/// Reads a configuration; all that is wrong with it is reported at once.
 pub(super) fn load(config: &Path) -> Outcome<Settings> {
     Settings::load(config).map_err(|problems| {
         let told = problems.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n");

@@ -14,7 +14,7 @@ use crate::error::Failure;
 use crate::server::view::{RepositoryView, RevisionView};
 use crate::source::{Limits, Repository};
 
-/// How often `--wait` looks.
+/// How often `--wait` asks.
 const PERIOD: Duration = Duration::from_millis(300);
 
 /// Show what is written on a commit
@@ -23,7 +23,7 @@ const PERIOD: Duration = Duration::from_millis(300);
     after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed."
 )]
 pub(super) struct Arguments {
-    /// The commit: its first digits, or any name that Git has for it here [default: the head that was last looked at]
+    /// The commit: its first digits, or any name that Git has for it here [default: the head that was last synced]
     #[arg(value_name = "REV")]
     revision: Option<String>,
     /// Wait until nothing more will happen
@@ -39,7 +39,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let repository = target::repository(&client, global.repository.as_deref()).await?;
     let named = arguments.revision.as_deref().map(resolved);
     let Some(commit) = named.or_else(|| repository.seen.clone()) else {
-        let failure = Failure::transient(format!("`{}` was not looked at yet", repository.name));
+        let failure = Failure::transient(format!("`{}` was not synced yet", repository.name));
         return Err(Complaint::failed(failure));
     };
     let path = format!("revisions/{}/{commit}", repository.name);
@@ -51,7 +51,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
 }
 
-/// The revision once nothing more will happen to it. It may be so new that it was not looked at yet.
+/// The revision once nothing more will happen to it. It may be so new that it was not synced yet.
 async fn settled(
     client: &Client,
     path: &str,
@@ -66,7 +66,7 @@ async fn settled(
             Some(revision) if revision.is_settled() => return Ok(revision),
             found if started.elapsed() > Duration::from_secs(timeout) => {
                 let revision = found.ok_or_else(|| {
-                    let failure = Failure::waiting(format!("this commit was not looked at within {timeout} s"));
+                    let failure = Failure::waiting(format!("this commit was not synced within {timeout} s"));
                     Complaint::failed(failure.hint("is it pushed to the branch that is watched?"))
                 })?;
                 output.show(&revision, |revision| human(revision, repository))?;

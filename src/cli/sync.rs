@@ -12,8 +12,8 @@ use super::target;
 use crate::control::commands::Done;
 use crate::server::api::act::SyncRequest;
 
-/// How long a followed revision may take to be looked at.
-const FIRST_LOOK: Duration = Duration::from_secs(10);
+/// How long a followed revision may take to be synced.
+const FIRST_SYNC: Duration = Duration::from_secs(10);
 
 /// Look at a repository now
 #[derive(Debug, Args)]
@@ -52,18 +52,18 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         accept_rewrite: accept_rewrite.clone(),
         up: arguments.up,
     };
-    let look = client.post::<Done>("sync", &request);
+    let synced = client.post::<Done>("sync", &request);
     let Some(commit) = &arguments.follow else {
-        output.show(&look.await?, |done| format!("{}\n", done.message))?;
+        output.show(&synced.await?, |done| format!("{}\n", done.message))?;
         return Ok(Exit::Good);
     };
-    // Whoever pushes waits for what becomes of it, and not for a look that takes long.
-    let patience = Patience { first: FIRST_LOOK, whole: Duration::from_secs(arguments.timeout) };
+    // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
+    let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };
     let followed = follow(&client, &repository.name, commit, patience, output);
-    tokio::pin!(look, followed);
+    tokio::pin!(synced, followed);
     tokio::select! {
         biased;
-        looked = &mut look => looked.map(drop)?,
+        done = &mut synced => done.map(drop)?,
         ended = &mut followed => return ended,
     }
     followed.await

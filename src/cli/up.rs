@@ -138,7 +138,7 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
         head = head(app, name) => head?,
     };
     loop {
-        // Asked first: what is told then is the end, if it was at rest before.
+        // Asked first: what is reported then is the end, if it was at rest before.
         let at_rest = is_at_rest(app, &head).await?;
         let statuses = progress.tell(app, &head, output).await?;
         if at_rest {
@@ -199,7 +199,7 @@ async fn is_at_rest(app: &App, revision: &RevisionState) -> Outcome<bool> {
     Ok(configs.items.iter().all(|config| config.current >= Some(config.desired)))
 }
 
-/// What was told of a revision, by context.
+/// What was reported of a revision, by context.
 #[derive(Default)]
 struct Progress {
     commit: Option<CommitId>,

@@ -1,4 +1,4 @@
-//! Walks a document: each value is asked for by its key and type, and whoever asks in vain is told once, with a place.
+//! Walks a document: each value is asked for by its key and type, and whatever is missing is reported once, with its place.
 
 use std::cell::RefCell;
 use std::path::{Path, PathBuf};

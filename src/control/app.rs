@@ -42,13 +42,13 @@ use crate::server::{router, webhook};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{CommitError, Store};
 
-/// How many announcements of the runtime a slow listener may miss before it has to look at everything.
+/// How many announcements of the runtime a slow listener may miss before it has to examine everything.
 const ANNOUNCEMENTS: usize = 1024;
 /// Where pods' commands are looked for when the daemon's own environment does not say.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
-/// How long an address may be in use before that is told, and how often it is tried.
+/// How long an address may be in use before that is reported, and how often it is tried.
 const BIND_PATIENCE: Duration = Duration::from_secs(1);
 const BIND_PAUSE: Duration = Duration::from_millis(20);
 

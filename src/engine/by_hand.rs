@@ -200,7 +200,7 @@ pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32,
     Ok(())
 }
 
-/// Takes a repository down, or brings it up again. Open runs are told when their slots are examined.
+/// Takes a repository down, or brings it up again. Open runs hear of it when their slots are examined.
 ///
 /// # Errors
 /// If nothing is known of the repository.

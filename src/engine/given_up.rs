@@ -1,4 +1,4 @@
-//! What a run is told of an action that can never be performed, so that it does not wait for it.
+//! What a run hears of an action that can never be performed, so that it does not wait for it.
 
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::PodOutcome;

@@ -22,7 +22,7 @@ use crate::model::event::Event;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
 
-/// What a run becomes when it is told `event` at `now`. A fact that it does not wait for changes nothing.
+/// What a run becomes when it receives `event` at `now`. A fact that it does not wait for changes nothing.
 pub fn step(run: &Run, event: &Event, now: Timestamp) -> (Run, Decided) {
     match run {
         Run::Sequence(sequence) => {

@@ -69,13 +69,13 @@ impl From<Failure> for Undecided {
 pub enum Need {
     /// A record; its version becomes part of the transaction.
     Record(RecordKey),
-    /// Something that is found by looking; it moves only together with a record that the decision reads as well.
+    /// Something that is found by a search; it moves only together with a record that the decision reads as well.
     Lookup(Box<Lookup>),
     /// An identity that was never given.
     Id,
 }
 
-/// What is found by looking through many records.
+/// What is found by a search through many records.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Lookup {
     /// The part of a plan that is about a service. Plans never change.

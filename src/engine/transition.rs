@@ -1,5 +1,5 @@
-//! From inputs to one transaction: every run that is told something steps, what it decides is applied to what is
-//! remembered, and runs that share a slot are told whose turn it is. Pure: what is remembered comes as [`Records`].
+//! From inputs to one transaction: every run that receives an event steps, what it decides is applied to what is
+//! remembered, and runs that share a slot hear whose turn it is. Pure: what is remembered comes as [`Records`].
 
 use std::collections::{BTreeSet, VecDeque};
 
@@ -24,7 +24,7 @@ pub const SLOTS_AT_ONCE: usize = 32;
 /// Something that starts a transition.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// A run is told a fact.
+    /// A run receives an event.
     Tell(RunId, Event),
     /// A slot is examined: something that decides about it may have changed.
     Examine(ServiceKey),
@@ -38,7 +38,7 @@ pub enum Input {
     Write(Box<Write>),
 }
 
-/// What a committed transition touched: who has to look again.
+/// What a committed transition touched: who has to be woken.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
     /// Deployment configs whose wanted state may have changed.
@@ -122,7 +122,7 @@ impl<'a> Transition<'a> {
         Ok(())
     }
 
-    /// A run will be told a fact.
+    /// A run will receive an event.
     pub fn tell(&mut self, run: RunId, event: Event) {
         self.told.push_back((run, event));
     }

@@ -1,5 +1,5 @@
 //! Makes decisions durable: reads what a decision asks for, commits what it decided, decides again if something moved
-//! meanwhile, and wakes who has to look.
+//! meanwhile, and wakes whom it concerns.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::telemetry::Metrics;
 
 /// How often something is decided anew before giving up; conflicts come from a handful of tasks of one process.
 pub const TRIES: u32 = 100;
-/// How many announcements a slow listener may miss before it has to look at everything.
+/// How many announcements a slow listener may miss before it has to examine everything.
 const ANNOUNCEMENTS: usize = 1024;
 
 /// Makes decisions durable.
@@ -156,7 +156,7 @@ impl Driver {
             Ok(()) => {
                 self.count(&touched);
                 self.writers.wake(&touched.reports);
-                // Nobody listening is fine: whoever starts later looks at everything first.
+                // Nobody listening is fine: whoever starts later examines everything first.
                 drop(self.touched.send(touched));
                 Ok(Some(answer))
             }

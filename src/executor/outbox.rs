@@ -279,7 +279,7 @@ impl Worker {
     }
 }
 
-/// Takes back what the run was told of an earlier try.
+/// Takes back what the run heard of an earlier try.
 fn no_longer_delayed(row: &OutboxRow) -> Option<Input> {
     let delayed = row.attempts > 0;
     delayed.then(|| Input::Tell(row.run.clone(), Event::Delayed { message: String::new() }))

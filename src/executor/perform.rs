@@ -34,7 +34,7 @@ impl Performer {
     /// Performs an action of `run`.
     ///
     /// # Errors
-    /// `Transient` and `Waiting` ones are tried again later; what cannot succeed is told to the run instead.
+    /// `Transient` and `Waiting` ones are tried again later; the run hears of what cannot succeed instead.
     pub async fn perform(&self, run: &RunId, action: &Action) -> Result<Vec<Input>> {
         match action {
             Action::Prepare { pod, again: false } => self.prepare(run, pod).await,

@@ -16,7 +16,7 @@ use crate::model::transaction::ObjectPlace;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::ReadStore;
 
-/// The part of `ServiceSpec` of `core/v1` that a runtime is told.
+/// The part of `ServiceSpec` of `core/v1` that a runtime gets.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct DeclaredService {
@@ -169,7 +169,7 @@ fn home(object: &ObjectState) -> (&ProjectName, &StageName, &str) {
     (&object.project, &object.stage, &object.object.key.name)
 }
 
-/// What a runtime is told about a declared service.
+/// What a runtime gets of a declared service.
 fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> ServiceSpec {
     let spec = service.object.content.get("spec").cloned().unwrap_or_default();
     let declared: DeclaredService = serde_json::from_value(spec).unwrap_or_default();

@@ -53,7 +53,7 @@ impl Refusal {
 }
 
 impl From<Failure> for Refusal {
-    /// For what is refused before any commit is looked at.
+    /// For what is refused before any commit is read.
     fn from(failure: Failure) -> Self {
         match failure.class() {
             Class::Stalled => Refusal::All(failure),

@@ -26,7 +26,7 @@ pub struct Decided {
 /// A consequence inside the store; committed together with the run that decided it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Effect {
-    /// Another run is told a fact.
+    /// Another run receives an event.
     Tell {
         /// Who.
         run: RunId,
@@ -42,7 +42,7 @@ pub enum Effect {
     },
     /// A deployment config gets its next version, and a run for it.
     StartDeployment {
-        /// The sequence run that asks, and is told when it ends.
+        /// The sequence run that asks, and hears when it ends.
         by: RunId,
         /// What.
         change: Box<Change>,

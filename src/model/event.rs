@@ -1,4 +1,4 @@
-//! Facts that a run is told.
+//! Facts that a run receives.
 
 use serde::{Deserialize, Serialize};
 

@@ -37,7 +37,7 @@ pub struct Plan {
     pub procedures: ByDigest<Procedures>,
 }
 
-/// What readers of a commit are told of its plan.
+/// What a commit shows of its plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanSummary {
     /// How many objects are decided how, in the stages in which anything is, in their order.

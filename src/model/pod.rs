@@ -563,7 +563,7 @@ pub enum PodOwner {
     },
     /// A run-once pod of a run: a lifecycle hook or a task.
     Run {
-        /// The run that is told how it ended.
+        /// The run that hears how it ended.
         run: RunId,
         /// Which hook or task it is.
         step: String,

@@ -283,7 +283,7 @@ pub enum SequenceState {
         /// Index into `tasks`.
         task: usize,
     },
-    /// It was told to end and waits for what it started.
+    /// It is to end, and waits for what it started.
     Ending {
         /// Index into `tasks`.
         task: usize,

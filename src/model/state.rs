@@ -39,9 +39,9 @@ pub struct RepositoryState {
     pub namespaces: BTreeSet<Namespace>,
     /// The head that was last applied or found to change nothing; what a new head is compared with.
     pub applied: Option<CommitId>,
-    /// The head that was last looked at, whatever came of it.
+    /// The head that was last synced, whatever came of it.
     pub seen: Option<CommitId>,
-    /// When it was last looked at.
+    /// When it was last synced.
     pub synced_at: Option<Timestamp>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
@@ -60,7 +60,7 @@ pub struct RepositoryState {
 }
 
 impl RepositoryState {
-    /// A repository that was not looked at yet.
+    /// A repository that was not synced yet.
     pub fn new(name: RepositoryName, url: impl Into<String>, branch: impl Into<String>) -> Self {
         Self {
             name,
@@ -167,7 +167,7 @@ pub struct Attempt {
 pub struct Wanted {
     /// Grows with every change of this value; old progress reports are told apart by it.
     pub generation: u64,
-    /// The run that changes it now, and is told about progress. No other run may change it meanwhile.
+    /// The run that changes it now, and hears about progress. No other run may change it meanwhile.
     pub owner: Option<RunId>,
     /// How many pods the deployment config is to have; what a person scales.
     pub replicas: u32,
@@ -328,7 +328,7 @@ pub struct RevisionState {
     pub at: Timestamp,
     /// What came of it.
     pub result: RevisionResult,
-    /// What its commit is told of its plan, if that is not the one in `result`: the first that did something.
+    /// The plan that its commit shows, if that is not the one in `result`: the first that did something.
     pub summary: Option<PlanSummary>,
     /// How often it was read before; each time is a new attempt at it.
     #[serde(default)]

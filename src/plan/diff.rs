@@ -85,12 +85,12 @@ fn name_of(key: &str, entry: &Value) -> String {
     }
 }
 
-/// Calls `look` with the pointer extended by one escaped step.
-fn below(pointer: &mut String, step: &str, look: impl FnOnce(&mut String)) {
+/// Calls `compare` with the pointer extended by one escaped step.
+fn below(pointer: &mut String, step: &str, compare: impl FnOnce(&mut String)) {
     let length = pointer.len();
     pointer.push('/');
     pointer.push_str(&step.replace('~', "~0").replace('/', "~1"));
-    look(pointer);
+    compare(pointer);
     pointer.truncate(length);
 }
 

@@ -8,7 +8,7 @@ use crate::model::plan::{Decision, Plan, PlanSummary, ServicePlan, StagePlan};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::spec_of;
 
-/// What readers of a plan's commit are told of it.
+/// What a plan's commit shows of it.
 pub fn summary(plan: &Plan) -> PlanSummary {
     let of_stage = |stage: &StagePlan| {
         let mut counts: BTreeMap<Decision, u32> = BTreeMap::new();

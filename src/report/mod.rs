@@ -1,4 +1,4 @@
-//! What is told to people and machines about a revision.
+//! What people and machines learn about a revision.
 //!
 //! [`status`] renders what is written on its commit: `plan_line` what it would do, [`service_report`] what is said of
 //! each service, `service` what became of it, `step` of its hooks and tasks. [`ledger`] knows what was written before.

@@ -106,7 +106,7 @@ pub type Objects = BTreeMap<ObjectKey, Value>;
 /// Output as it comes.
 pub type LogStream = BoxStream<'static, Result<Vec<u8>>>;
 
-/// Something changed: look again.
+/// Something changed: observe again.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RuntimeChange {
     /// A pod started, became ready or unready, or ended.

@@ -132,9 +132,8 @@ impl Query {
     pub async fn revision(&self, repository: &str, commit: &str) -> Answer<RevisionView> {
         let repository = RepositoryName::from(repository);
         let state = self.store.outline(&repository, commit).await.map_err(unclear)?;
-        let state = state.ok_or_else(|| {
-            Problem::not_found(format!("`{repository}` has no revision `{commit}` that was looked at"))
-        })?;
+        let state = state
+            .ok_or_else(|| Problem::not_found(format!("`{repository}` has no revision `{commit}` that was synced")))?;
         let told = self.renderings.render(&*self.store, &repository, &state.commit, &BTreeSet::new()).await?;
         Ok(RevisionView::new(&state, &told.statuses))
     }

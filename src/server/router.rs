@@ -99,14 +99,14 @@ fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<Heade
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }
 
-/// Ready once every repository has been looked at since the start, also when one of them is broken.
+/// Ready once every repository has been synced since the start, also when one of them is broken.
 async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
     for name in &state.watched {
         let known = state.query.store.repository(name).await?;
         let looked = known
             .is_some_and(|repository| repository.value.down || repository.value.synced_at >= Some(state.started_at));
         if !looked {
-            let detail = format!("`{name}` has not been looked at yet");
+            let detail = format!("`{name}` has not been synced yet");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     }

@@ -133,7 +133,7 @@ struct Missing<'a> {
 }
 
 impl Missing<'_> {
-    /// Notes an object if it is absent; false if it was looked at before.
+    /// Notes an object if it is absent; false if it was noted before.
     fn add(&mut self, id: Oid) -> bool {
         let is_first = self.seen.insert(id);
         if is_first && !self.have.exists_ext(id, git2::OdbLookupFlags::NO_REFRESH) {

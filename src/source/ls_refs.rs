@@ -1,6 +1,6 @@
-//! The cheap look at a remote: what its references say, without an object being read or anything being written.
+//! The cheap question to a remote: what its references say, without an object being read or anything being written.
 //!
-//! libgit2 speaks protocol v0 only, which sends every reference at every look (1.5 MB for 20,000 of them). Version 2
+//! libgit2 speaks protocol v0 only, which sends every reference each time (1.5 MB for 20,000 of them). Version 2
 //! lets the client name what it wants; a server that does not know it answers in v0 or v1, and then all are read.
 
 use std::io::{self, Read};
@@ -109,7 +109,7 @@ impl From<io::Error> for Unreadable {
 }
 
 fn list(remote: &Remote, prefixes: &[&str]) -> Result<Listing> {
-    let deadline = Deadline::after(remote.time.look, remote.time.idle);
+    let deadline = Deadline::after(remote.time.list, remote.time.idle);
     let mut connection = Connection::open(remote, Service::UploadPack, Protocol::V2, deadline)?;
     let greeting = read_greeting(connection.stream(), prefixes);
     match greeting.map_err(|problem| explain(remote, &mut connection, problem))? {

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  RemoteUrl ─┐
-//!             ├─ Remote ──▶ remote_head ......... the cheap look: one ref, nothing written
+//!             ├─ Remote ──▶ remote_head ......... the cheap question: one ref, nothing written
 //!  Credentials┘      └────▶ Mirror::fetch ....... only when the head moved
 //!                                 └─▶ Repository ─▶ commits, Tree, changed paths, notes (reads)
 //!                           Mirror::write_notes . back to the watched repository
@@ -88,8 +88,8 @@ pub struct TimeLimits {
     pub connect: Duration,
     /// Between two bytes.
     pub idle: Duration,
-    /// A look at one ref, from beginning to end.
-    pub look: Duration,
+    /// One ref is read, from beginning to end.
+    pub list: Duration,
     /// A fetch or a push, from beginning to end.
     pub transfer: Duration,
 }
@@ -100,7 +100,7 @@ impl Default for TimeLimits {
         Self {
             connect: Duration::from_secs(15),
             idle: Duration::from_secs(60),
-            look: Duration::from_secs(30),
+            list: Duration::from_secs(30),
             transfer: Duration::from_secs(30 * 60),
         }
     }

@@ -12,7 +12,7 @@ use git2::Oid;
 use super::git::failed;
 use crate::error::{Context as _, Failure, Result};
 
-/// More small packs than this are made one. Each costs an open file and a search at every look-up.
+/// More small packs than this are made one. Each costs an open file and a search at every read.
 const MAX_SMALL_PACKS: usize = 32;
 /// A pack of this size or more is left alone: writing it again costs more than it saves.
 const LARGE_PACK_BYTES: u64 = 16 << 20;

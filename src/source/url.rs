@@ -220,7 +220,7 @@ fn git(url: &Url, text: &str) -> Result<Address> {
     Ok(Address::Git { host, port: url.port().unwrap_or(9418), path })
 }
 
-/// The reason is told without the address: it may hold a password in a place where no parser finds it.
+/// The reason is given without the address: it may hold a password in a place where no parser finds it.
 fn parsed(text: &str) -> Result<Url> {
     Url::parse(text).map_err(|error| Failure::stalled("the repository's address cannot be read").because(error))
 }

@@ -43,8 +43,8 @@ impl Metrics {
     pub fn new() -> Self {
         let mut registry = Registry::with_prefix("launchway");
         Self {
-            looks: add(&mut registry, "repository_looks", "Looks at the remote, whatever caused them"),
-            healthy: add(&mut registry, "repository_healthy", "Whether the last look at the remote went well"),
+            looks: add(&mut registry, "repository_looks", "Syncs with the remote, whatever caused them"),
+            healthy: add(&mut registry, "repository_healthy", "Whether the last sync with the remote went well"),
             webhooks: add(&mut registry, "webhooks", "Webhook calls by their answer"),
             runs_started: add(&mut registry, "runs_started", "Runs that were created"),
             runs_ended: add(&mut registry, "runs_ended", "Runs that ended, by outcome"),
@@ -55,12 +55,12 @@ impl Metrics {
         }
     }
 
-    /// A look at a repository's remote began.
+    /// A sync with a repository's remote began.
     pub fn sync(&self, repository: &RepositoryName) {
         self.looks.get_or_create(&[named(repository)]).inc();
     }
 
-    /// A look ended; whether what was found could be read.
+    /// A sync ended; whether what was found could be read.
     pub fn repository_healthy(&self, repository: &RepositoryName, healthy: bool) {
         self.healthy.get_or_create(&[named(repository)]).set(i64::from(healthy));
     }

@@ -1,20 +1,20 @@
-//! When a repository is looked at without anybody asking. Pure.
+//! When a repository is synced without anybody asking. Pure.
 
 use std::time::Duration;
 
 use crate::model::time::Timestamp;
 
-/// The pause before the first retry; also of a repository that is not polled, so that a webhook whose look failed is
+/// The pause before the first retry; also of a repository that is not polled, so that a webhook whose sync failed is
 /// not lost.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// Retries are never further apart than this (or than the interval, if that is longer).
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
-/// When to look next after a look that ended at `now`; `None` if only a trigger may cause one.
+/// When to sync next after a sync that ended at `now`; `None` if only a trigger may cause one.
 ///
-/// `interval` is the configured one, zero for "off". `failures` counts the looks that failed in a row: each doubles the
+/// `interval` is the configured one, zero for "off". `failures` counts the syncs that failed in a row: each doubles the
 /// pause. `random` is any random number: it shifts the time by up to a tenth of the pause, so that a thousand
-/// repositories on one host are not looked at all at once.
+/// repositories on one host are not synced all at once.
 pub fn next_sync(now: Timestamp, interval: Duration, failures: u32, random: u64) -> Option<Timestamp> {
     let pause = match failures {
         0 if interval.is_zero() => return None,

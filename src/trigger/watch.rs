@@ -103,7 +103,7 @@ impl Listeners {
                 all.values().filter(|listener| listener.refs.concerns(event)).for_each(|listener| (listener.changed)());
             }
             Err(error) => {
-                tracing::warn!(%error, "file events were lost; looking again");
+                tracing::warn!(%error, "file events were lost; syncing");
                 all.values().for_each(|listener| (listener.changed)());
             }
         }
@@ -116,7 +116,7 @@ impl std::fmt::Debug for Listeners {
     }
 }
 
-/// Where branches are kept. Other refs are not watched, so that writing notes causes no look.
+/// Where branches are kept. Other refs are not watched, so that writing notes causes no sync.
 const BRANCHES: [(&str, RecursiveMode); 2] =
     [("refs/heads", RecursiveMode::Recursive), ("reftable", RecursiveMode::NonRecursive)];
 

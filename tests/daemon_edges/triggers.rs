@@ -41,23 +41,23 @@ fn a_push_is_seen_at_once_and_our_own_push_of_notes_is_no_reason_to_look() {
     let world = World::new(&[]);
     world.start();
     world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
-    let looks = world.looks();
+    let syncs = world.syncs();
     let since = Instant::now();
     let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
     eventually("the revision is seen", || world.json(&["status", &commit])["commit"] == commit.as_str());
     assert!(since.elapsed() < Duration::from_secs(2), "seen after {:?}", since.elapsed());
     world.status(&commit, "launchway/default", "success");
-    let more = world.looks() - looks;
-    assert!((1.0..=2.0).contains(&more), "one push, {more} looks, and notes caused none");
+    let more = world.syncs() - syncs;
+    assert!((1.0..=2.0).contains(&more), "one push, {more} syncs, and notes caused none");
 }
 
 #[test]
-fn a_schedule_looks_without_any_event() {
+fn a_schedule_syncs_without_any_event() {
     let world = World::new(&["schedule: {cron: '* * * * *'}"]);
     world.start();
-    eventually("the first look", || world.looks() >= 1.0);
-    let looks = world.looks();
-    eventually("another look within a minute", || world.looks() > looks);
+    eventually("the first sync", || world.syncs() >= 1.0);
+    let syncs = world.syncs();
+    eventually("another sync within a minute", || world.syncs() > syncs);
 }
 
 /// Makes 1,000 signed calls from 50 clients; gives their answers.
@@ -80,29 +80,29 @@ fn a_thousand_calls_during_a_look_are_one_more_and_each_is_answered() {
     world.configure(&repository("shop", &url, &["webhook: {secretFiles: [secret]}"]));
     std::fs::write(world.git.path("secret"), SECRET).unwrap();
     world.start();
-    eventually("the first look", || world.looks() >= 1.0);
+    eventually("the first sync", || world.syncs() >= 1.0);
     let answers = call_a_thousand_times(&world.address());
     assert_eq!(answers.len(), 1000);
     assert!(answers.iter().all(|status| matches!(status, 200 | 202)), "{answers:?}");
-    assert!((world.looks() - 1.0).abs() < 0.5, "one look is in flight");
+    assert!((world.syncs() - 1.0).abs() < 0.5, "one sync is in flight");
     drop(remote);
-    eventually("the queued look", || world.looks() >= 2.0);
+    eventually("the queued sync", || world.syncs() >= 2.0);
     // A look that a person waits for comes after all that was queued.
     assert!(!world.run(&["sync"]).status.success());
-    assert!(world.looks() <= 3.0, "{} looks", world.looks());
+    assert!(world.syncs() <= 3.0, "{} syncs", world.syncs());
 }
 
 #[test]
 fn a_webhook_without_its_signature_is_refused_and_no_reason_to_look() {
     let world = world_with_webhooks();
-    eventually("the first look", || world.looks() >= 1.0);
-    let (address, before) = (world.address(), world.looks());
+    eventually("the first sync", || world.syncs() >= 1.0);
+    let (address, before) = (world.address(), world.syncs());
     assert_eq!(call(&address, &"1".repeat(40), "1", Some(&"0".repeat(64))), 401);
     let large = vec![b' '; 2 << 20];
     let headers = [("content-type", "application/json"), ("x-gitea-event", "push")];
     assert_eq!(http(&address, "POST", "/webhooks/shop", &headers, &large).0, 413);
     assert_eq!(http(&address, "POST", "/webhooks/other", &headers, b"{}").0, 404);
-    assert!((world.looks() - before).abs() < 0.5);
+    assert!((world.syncs() - before).abs() < 0.5);
 }
 
 #[test]

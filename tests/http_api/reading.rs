@@ -131,7 +131,7 @@ async fn it_is_alive_and_not_ready_before_its_first_look() {
     assert_eq!(server.get("/healthz").await.status(), StatusCode::OK);
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
-    assert!(ready.text().await.unwrap().contains("`never-seen` has not been looked at yet"));
+    assert!(ready.text().await.unwrap().contains("`never-seen` has not been synced yet"));
 }
 
 #[tokio::test]

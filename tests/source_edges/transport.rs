@@ -180,7 +180,7 @@ fn a_server_that_hangs_is_given_up() {
     let silent = silent.local_addr().map(|address| (silent, format!("git://{address}/x"))).expect("an address");
     for url in [server.url("hang/x"), silent.1] {
         let mut remote = remote(&url);
-        remote.time.look = Duration::from_millis(300);
+        remote.time.list = Duration::from_millis(300);
         remote.time.transfer = Duration::from_millis(300);
         let started = Instant::now();
         let failure = remote_head(&remote).expect_err("a hang");
@@ -350,7 +350,7 @@ fn an_ssh_program_that_hangs_is_ended_with_its_children() {
     let fixture = GitFixture::new();
     let pid = fixture.path("pid");
     let mut remote = over_ssh(&fixture, &format!("sleep 1000 & echo $! >'{}'; wait", pid.display()));
-    remote.time.look = Duration::from_secs(1);
+    remote.time.list = Duration::from_secs(1);
     let failure = remote_head(&remote).expect_err("a hang");
     assert_eq!(failure.class(), Class::Transient, "{}", failure.one_line());
     let pid = std::fs::read_to_string(pid).expect("a pid");

@@ -263,8 +263,8 @@ impl World {
         line.and_then(|value| value.trim().parse().ok()).unwrap_or_default()
     }
 
-    /// How often the repository was looked at.
-    pub(crate) fn looks(&self) -> f64 {
+    /// How often the repository was synced.
+    pub(crate) fn syncs(&self) -> f64 {
         self.metric("launchway_repository_looks_total{repository=\"shop\"}")
     }
 }

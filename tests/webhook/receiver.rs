@@ -72,7 +72,7 @@ impl Receiver {
         Self { address, daemon, client: reqwest::Client::new(), state, shutdown, served }
     }
 
-    /// How often the repository was to be looked at.
+    /// How often the repository was to be synced.
     pub(crate) fn looks(&self) -> usize {
         self.daemon.looks.lock().unwrap().len()
     }

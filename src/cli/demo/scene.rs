@@ -1,4 +1,4 @@
-//! Where the story plays, and how it is looked at: over HTTP, with `git`, through the API, in files that hooks wrote.
+//! Where the story plays, and how it is observed: over HTTP, with `git`, through the API, in files that hooks wrote.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};

@@ -79,7 +79,7 @@ impl Server {
         self.process.as_ref().and_then(Child::id)
     }
 
-    /// Starts it, and waits until it has looked at the repository.
+    /// Starts it, and waits until it has synced the repository.
     ///
     /// # Errors
     /// If it does not begin in time.

@@ -14,10 +14,10 @@ const PERIOD: Duration = Duration::from_millis(50);
 pub(super) type Observed<T = String> = Result<T, String>;
 
 /// Looks until it sees what it wants, or patience ends; then gives what was seen last.
-pub(super) async fn eventually<T>(patience: Duration, mut look: impl AsyncFnMut() -> Observed<T>) -> Observed<T> {
+pub(super) async fn eventually<T>(patience: Duration, mut observe: impl AsyncFnMut() -> Observed<T>) -> Observed<T> {
     let started = Instant::now();
     loop {
-        match look().await {
+        match observe().await {
             Ok(seen) => return Ok(seen),
             Err(instead) if started.elapsed() > patience => {
                 return Err(format!("{instead}, after {} s", patience.as_secs()));

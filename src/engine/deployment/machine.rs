@@ -36,7 +36,7 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     (step.run, step.decided)
 }
 
-/// What a deployment becomes when it is told `event`.
+/// What a deployment becomes when it receives `event`.
 pub fn step(run: &DeploymentRun, event: &Event, now: Timestamp) -> (DeploymentRun, Decided) {
     let mut step = Step { run: run.clone(), decided: Decided::default(), now };
     if run.step != DeploymentStep::Done {

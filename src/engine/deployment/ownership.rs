@@ -4,13 +4,13 @@ use crate::model::event::Event;
 use crate::model::ids::RunId;
 use crate::model::state::{ConfigState, Wanted};
 
-/// A run takes what should run into its hands; the one that had it is to be told.
+/// A run takes what should run into its hands; the one that had it is to hear of it.
 pub fn take(wanted: &mut Wanted, by: &RunId) -> Option<(RunId, Event)> {
     let before = wanted.owner.replace(by.clone()).filter(|before| before != by)?;
     Some((before, Event::Disowned { reason: format!("{by} has taken over") }))
 }
 
-/// What a run is to be told that may not change what a deployment config should run; nothing if it may.
+/// What a run hears that may not change what a deployment config should run; nothing if it may.
 pub fn refusal(state: Option<&ConfigState>, by: &RunId) -> Option<Event> {
     let reason = match state.map(|state| (&state.wanted.owner, state.removed)) {
         Some((Some(owner), _)) if owner == by => return None,

@@ -42,7 +42,7 @@ pub fn task_records(sequence: &Sequence) -> Vec<TaskRecord> {
     records
 }
 
-/// What a sequence run becomes when it is told `event`.
+/// What a sequence run becomes when it receives `event`.
 pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, Decided) {
     let mut step = Step { run: run.clone(), decided: Decided::default(), now };
     match (run.state, event) {

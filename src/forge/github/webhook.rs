@@ -2,7 +2,7 @@
 
 use crate::forge::webhook::{Dialect, EventName, MIB};
 
-/// How GitHub calls. Its older `X-Hub-Signature` (SHA-1) is not looked at. Deliveries have up to 25 MiB; GitHub sends
+/// How GitHub calls. Its older `X-Hub-Signature` (SHA-1) does not count. Deliveries have up to 25 MiB; GitHub sends
 /// nothing at all for larger ones.
 pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Header("x-github-event"),

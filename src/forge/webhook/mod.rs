@@ -1,7 +1,7 @@
 //! Calls of Git hosts about pushes: whose call it is, whether it is authentic, and what it says. All of it is pure; the
 //! HTTP around it is `server::webhook`.
 //!
-//! A call only ever means "look again". What is read from it decides whether to look, and is shown to people; what is
+//! A call only ever means "sync". What is read from it decides whether to, and is shown to people; what is
 //! deployed is what the remote repository says then.
 
 mod json;

@@ -1,4 +1,4 @@
-//! What an authentic call means: look again, or nothing.
+//! What an authentic call means: sync, or nothing.
 
 use http::HeaderMap;
 

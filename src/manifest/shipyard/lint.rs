@@ -1,4 +1,4 @@
-//! What a shipyard may not or should not say. Keptn itself looks at three of these; the rest fails there in silence.
+//! What a shipyard may not or should not say. Keptn itself checks three of these; the rest fails there in silence.
 
 use std::collections::HashSet;
 

@@ -245,7 +245,7 @@ impl Inner {
         })
     }
 
-    /// Starts a pod that is told to have been asked for at `created_at`.
+    /// Starts a pod whose record says that it was asked for at `created_at`.
     pub(super) fn start(&self, pod: &Pod, objects: &Objects, created_at: Timestamp) -> Result<()> {
         let dir = self.root.pod(&pod.id)?;
         if matches!(pod.owner, PodOwner::Run { .. }) {

@@ -15,7 +15,7 @@ use crate::store::EventRow;
 pub struct EventView {
     /// Grows over all runs.
     pub number: i64,
-    /// The run that was told.
+    /// The run that received it.
     pub run: String,
     /// When.
     pub at: String,

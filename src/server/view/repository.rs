@@ -25,9 +25,9 @@ pub struct RepositoryView {
     pub status: String,
     /// The head that was last applied.
     pub applied: Option<String>,
-    /// The head that was last looked at.
+    /// The head that was last synced.
     pub seen: Option<String>,
-    /// When it was last looked at.
+    /// When it was last synced.
     pub synced_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,

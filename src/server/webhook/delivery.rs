@@ -23,7 +23,7 @@ impl Deliveries {
     }
 
     /// Takes a delivery; `None` if it was, or is just being, taken. If the store cannot tell, it counts as new: to look
-    /// once too often is better than not to look.
+    /// once too often is better than not to sync.
     pub(super) async fn claim(&self, repository: &RepositoryName, id: &str) -> Option<Claim<'_>> {
         let key = (repository.clone(), id.to_owned());
         if !self.under_way().insert(key.clone()) {
@@ -52,7 +52,7 @@ pub(super) struct Claim<'a> {
 }
 
 impl Claim<'_> {
-    /// Remembers that the delivery was taken. It is remembered after the look was asked for, so that a crash between
+    /// Remembers that the delivery was taken. It is remembered after the sync was asked for, so that a crash between
     /// the two lets the host deliver again.
     pub(super) async fn taken(self) {
         let (repository, id) = self.key.clone();

@@ -1,4 +1,4 @@
-//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "look again".
+//! `/webhooks/<repository>`: calls of Git hosts. An authentic call about the watched branch means "sync".
 //!
 //! What a call is and means is decided in [`crate::forge::webhook`]; this is the HTTP around it. The order of checks is
 //! part of the contract: nothing is read of a call to an unknown repository, nothing is interpreted of one that is not
@@ -32,7 +32,7 @@ pub trait Hooks: Send + Sync {
     /// The target of calls for a repository; `None` if there is no such repository.
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget>;
 
-    /// Looks at a repository again, soon. Returns at once; many calls mean one look.
+    /// Syncs a repository soon. Returns at once; many calls mean one sync.
     fn sync(&self, name: &RepositoryName);
 
     /// Counts how a call was answered: `accepted`, `ignored`, `duplicate` or `refused`.

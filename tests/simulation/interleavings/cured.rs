@@ -199,7 +199,7 @@ pub(crate) const CURED: &[Cured] = &[
     },
     Cured {
         invariant: Invariant::OneOwner,
-        because: "two repositories are first looked at at once, and neither sees that the other has the project",
+        because: "two repositories are first synced at once, and neither sees that the other has the project",
         story: "
             order 0
             shipyard dev

@@ -118,7 +118,7 @@ impl Installer {
         Ok(())
     }
 
-    /// Why an image failed, if that is still to be told.
+    /// Why an image failed, if nobody has heard of it yet.
     pub(super) fn failure(&self, key: &Key, image: &Image) -> Result<Option<Failure>> {
         self.known_failure(&self.state(), key, image)
     }
@@ -230,7 +230,7 @@ impl Installer {
     }
 }
 
-/// A failure that is told again.
+/// A failure that is reported again.
 #[derive(Clone, Debug)]
 struct Remembered {
     class: Class,
@@ -260,7 +260,7 @@ impl Remembered {
 
 /// What became of a folder, once no builder is at work in it.
 fn result_of_build(folder: &Folder) -> Result<()> {
-    let failed = || format!("cannot look at `{}`", folder.path().display());
+    let failed = || format!("cannot examine `{}`", folder.path().display());
     if folder.is_sealed() {
         return Ok(());
     }

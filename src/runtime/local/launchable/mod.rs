@@ -89,7 +89,7 @@ impl std::fmt::Debug for Launchables {
 
 impl Launchables {
     /// The launchables below `<root>/launchables`. What an earlier process left half done is removed; builds that it
-    /// left running are waited for. `changes` is told [`RuntimeChange::Image`] when one is done or has failed.
+    /// left running are waited for. `changes` gets [`RuntimeChange::Image`] when one is done or has failed.
     pub fn open(
         root: &Path,
         settings: LaunchableSettings,

@@ -1,5 +1,5 @@
 //! `launchway container <pod dir> <container> <parent> [command…]`: puts everything in place for a command of a pod,
-//! then becomes it. What goes wrong is told through standard input, which is a pipe to whom started it.
+//! then becomes it. What goes wrong is written to standard input, which is a pipe to whoever started it.
 
 use std::ffi::OsString;
 use std::io::Write;

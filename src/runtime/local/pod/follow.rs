@@ -128,12 +128,12 @@ async fn next<E>(mut followers: Vec<Follower>, ended: Arc<E>) -> io::Result<Opti
 where
     E: Fn() -> bool + Send + Sync + 'static,
 {
-    let look = move || {
+    let read = move || {
         let is_over = ended(); // asked first: what was printed then is all there is
         let came = more_of(&mut followers, is_over);
         came.map(|came| came.map(|came| (came, (followers, ended))))
     };
-    let next = tokio::task::spawn_blocking(look).await.map_err(io::Error::other)??;
+    let next = tokio::task::spawn_blocking(read).await.map_err(io::Error::other)??;
     if next.as_ref().is_some_and(|(came, _)| came.is_empty()) {
         tokio::time::sleep(PERIOD).await;
     }

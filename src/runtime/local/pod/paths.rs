@@ -129,7 +129,7 @@ impl PodDir {
         self.0.join("stop")
     }
 
-    /// `wake`: a pipe by which its shim is told to look around.
+    /// `wake`: a pipe that wakes its shim.
     pub fn wake(&self) -> PathBuf {
         self.0.join("wake")
     }

@@ -128,7 +128,8 @@ impl Services {
         Ok(address)
     }
 
-    /// Waits until a shim has followed a change, or says what this program does not understand. One that was ending when it was told gets a successor.
+    /// Waits until a shim has followed a change, or says what this program does not understand. One that was ending then
+    /// gets a successor.
     fn is_followed(&self, dir: &ServiceDir, generation: u64) -> bool {
         let mut told = Instant::now();
         wait_until(FOLLOW, || {
@@ -243,7 +244,7 @@ impl Services {
         Ok(taken)
     }
 
-    /// Tells the shim to look at its record, or starts one if none lives.
+    /// Makes the shim read its record again, or starts one if none lives.
     fn wake_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
         if signal_shim(dir, Signal::HUP) {
             return Ok(());

@@ -24,7 +24,7 @@ use crate::runtime::local::host::files::{self, Durability};
 
 /// This very program, also after its file was replaced: a shim and its proxy are of one version.
 const THIS_PROGRAM: &str = "/proc/self/exe";
-/// How often the files and ports that are not free yet are looked at without being told to.
+/// How often the files, and the ports that are not free yet, are examined although nothing was announced.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// The log's size from which on the next shim starts it anew.
 const MAX_LOG: u64 = 1 << 20;
@@ -179,7 +179,7 @@ impl Shim {
         let mut sources = vec![PollFd::new(self.signals.terminate(), PollFlags::IN)];
         sources.push(PollFd::new(self.signals.reload(), PollFlags::IN));
         sources.extend(channel.map(|channel| PollFd::new(channel, PollFlags::IN)));
-        // An interrupted poll is a reason to look again, as any other.
+        // An interrupted poll is a reason to examine everything, as any other.
         poll(&mut sources, Timespec::try_from(pause.min(LOOK_AGAIN)).ok().as_ref()).ok();
         let died = sources.get(2).is_some_and(|source| !source.revents().is_empty());
         self.signals.take_reload();

@@ -1,4 +1,4 @@
-//! What pods need of services, and what services are told of pods.
+//! What pods need of services, and what services learn of pods.
 
 use crate::error::Result;
 use crate::model::ids::Namespace;

@@ -86,7 +86,7 @@ impl<'a> Supervisor<'a> {
     /// Until nothing of the pod is left, and that is written down.
     pub(super) fn run(mut self) {
         loop {
-            let events = self.look();
+            let events = self.examine();
             self.dispatch(events);
             self.tell();
             if matches!(self.machine.stage(), Stage::Ended(_)) && !self.unreported {
@@ -111,12 +111,12 @@ impl<'a> Supervisor<'a> {
         let children = self.slots.iter().filter_map(|slot| slot.child.as_ref());
         fds.extend(children.flat_map(Child::sources).map(|fd| PollFd::new(fd, PollFlags::IN)));
         self.handlers.sources(&mut fds);
-        // Whatever woke it up, everything is looked at; an interruption is no different.
+        // Whatever woke it up, everything is examined; an interruption is no different.
         poll(&mut fds, timeout.as_ref()).ok();
     }
 
-    /// Everything that happened since the last look.
-    fn look(&mut self) -> Vec<Event> {
+    /// Everything that happened since the last time.
+    fn examine(&mut self) -> Vec<Event> {
         let mut events: Vec<Event> = self.stop_requested().into_iter().collect();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let Some(child) = &mut slot.child else { continue };
@@ -143,7 +143,7 @@ impl<'a> Supervisor<'a> {
         (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
     }
 
-    /// Proxies share this lock while a request is in flight, and take it before they look whether the pod is ready.
+    /// Proxies share this lock while a request is in flight, and take it before they ask whether the pod is ready.
     fn drained(&self) -> bool {
         !matches!(files::try_lock(&self.dir.connections()), Ok(None))
     }

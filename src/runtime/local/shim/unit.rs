@@ -52,7 +52,7 @@ pub(crate) enum Life {
     Starting,
     /// Its command runs.
     Running,
-    /// It was told to end.
+    /// It is to end.
     Stopping {
         /// When it is killed.
         kill_at: Duration,
@@ -169,7 +169,7 @@ impl Unit {
         self.post_start_done = true;
     }
 
-    /// Whether `preStop` has to run before it is told to end.
+    /// Whether `preStop` has to run before it is asked to end.
     pub(crate) fn has_pre_stop(&self) -> bool {
         self.life == Life::Running && self.container.lifecycle.pre_stop.is_some()
     }

@@ -25,7 +25,7 @@ impl Wake {
         Ok(Self(open(dir.wake(), flags, Mode::empty())?))
     }
 
-    /// Becomes readable when the shim is to look around.
+    /// Becomes readable when the shim is to examine everything.
     pub(crate) fn source(&self) -> &OwnedFd {
         &self.0
     }
@@ -37,7 +37,7 @@ impl Wake {
     }
 }
 
-/// Wakes the shim of a pod, if one listens: another one looks at everything when it starts.
+/// Wakes the shim of a pod, if one listens: another one examines everything when it starts.
 pub(crate) fn wake(dir: &PodDir) -> io::Result<()> {
     let flags = OFlags::WRONLY | OFlags::NONBLOCK | OFlags::CLOEXEC;
     match open(dir.wake(), flags, Mode::empty()).and_then(|pipe| write(&pipe, b"!")) {

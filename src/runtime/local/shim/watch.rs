@@ -123,7 +123,7 @@ impl ShimWatch {
         }
     }
 
-    /// Makes the thread look around; it ends if its runtime is gone.
+    /// Makes the thread examine everything; it ends if its runtime is gone.
     pub(crate) fn wake(&self) {
         // A counter that is full wakes the thread as well.
         rustix::io::write(&self.wake, &1_u64.to_ne_bytes()).ok();
@@ -149,7 +149,7 @@ impl ShimWatch {
     fn pause(&self, pause: Duration) -> Vec<u64> {
         let mut events = Vec::with_capacity(AT_ONCE);
         let timeout = Timespec::try_from(pause).ok();
-        // Whatever woke it up, it looks around; an interruption is no different.
+        // Whatever woke it up, it examines everything; an interruption is no different.
         epoll::wait(&self.exits, spare_capacity(&mut events), timeout.as_ref()).ok();
         rustix::io::read(&self.wake, &mut [0; 8]).ok();
         events.iter().map(|event| event.data.u64()).collect()

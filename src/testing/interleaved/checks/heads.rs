@@ -14,23 +14,23 @@ use crate::testing::interleaved::hosting::Commit;
 use crate::testing::interleaved::people::now;
 use crate::testing::interleaved::sync;
 
-/// A look at all heads.
+/// What is checked of all heads.
 pub(super) struct Heads<'a> {
     pub(super) driver: &'a Driver,
     pub(super) around: &'a Surroundings,
 }
 
 impl Heads<'_> {
-    /// Each head was looked at, and is what runs.
+    /// Each head was synced, and is what runs.
     pub(super) fn check(&self) -> Held {
         for name in self.around.hosting.repositories() {
             let Some(head) = self.around.hosting.head(&name) else { continue };
             let state = now(self.driver.store.repository(&name))?.map(|state| state.value);
             if state.as_ref().is_some_and(|state| state.down) {
-                continue; // it is looked at once it comes up
+                continue; // it is synced once it comes up
             }
             let Some(state) = state.filter(|state| state.seen.as_ref() == Some(&head.id)) else {
-                let what = format!("nobody looked at {} of {name}", head.id.short());
+                let what = format!("nobody synced {} of {name}", head.id.short());
                 return Ok(Err(Violation::new(Invariant::HeadsAreSeen, what)));
             };
             if state.applied.as_ref() != Some(&head.id) {

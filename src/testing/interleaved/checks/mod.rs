@@ -38,7 +38,7 @@ pub enum Invariant {
     CreditIsDue,
     /// What became of a hook or task is what became of a pod that was started for it.
     OwnPods,
-    /// A head that was pushed was looked at.
+    /// A head that was pushed was synced.
     HeadsAreSeen,
     /// Of repositories that declare one project exactly one has it.
     OneOwner,
@@ -85,7 +85,7 @@ impl Violation {
 pub(super) enum Moment {
     /// What people held or took down is still so.
     Untouched,
-    /// Nothing is held or down any more, and every head was looked at again.
+    /// Nothing is held or down any more, and every head was synced again.
     Freed,
 }
 

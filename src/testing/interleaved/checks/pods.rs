@@ -1,4 +1,4 @@
-//! What is done to pods, looked at whenever something was.
+//! What is done to pods, checked whenever something was.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::testing::runtime::{Deed, PretendedRuntime};
 /// What was seen of pods so far.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
-    /// How many deeds were looked at.
+    /// How many deeds were checked.
     deeds: usize,
     /// The ready pods at the last look.
     ready: BTreeMap<PodId, ConfigKey>,

@@ -14,7 +14,7 @@ use crate::testing::interleaved::checks::{Held, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
 use crate::testing::interleaved::people::now;
 
-/// A look at everything.
+/// What is checked of everything.
 pub(super) struct At<'a> {
     pub(super) store: &'a dyn Store,
     pub(super) around: &'a Surroundings,

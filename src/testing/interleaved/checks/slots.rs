@@ -1,4 +1,4 @@
-//! Who has a slot, looked at after every commit.
+//! Who has a slot, checked after every commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 

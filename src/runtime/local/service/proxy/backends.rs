@@ -18,7 +18,7 @@ use super::pod::{Lease, Pod};
 pub(super) const PATIENCE: Duration = Duration::from_secs(5);
 /// A prime beyond all sums of weights, near the golden section of the numbers that it stands among.
 const STEP: u64 = 2_654_435_761;
-/// How often a waiting request looks again.
+/// How often a waiting request tries again.
 const LOOK_AGAIN: Duration = Duration::from_millis(20);
 
 /// What is behind a service, as its files say at this moment.

@@ -15,7 +15,7 @@ use super::http;
 use super::pod::Lease;
 use super::sniff::{self, Protocol};
 
-/// How often a connection on which nobody has spoken looks whether its pod leaves.
+/// How often a connection on which nobody has spoken asks whether its pod leaves.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves a client until its end.

@@ -46,7 +46,7 @@ impl Pod {
 
     /// Reserves a place for one request, unless the pod is not ready or does not have that port.
     ///
-    /// The lock comes before the look at the marker: whoever removes the marker and then gets the lock for itself
+    /// The lock is taken before the marker is read: whoever removes the marker and then gets the lock for itself
     /// knows that no request is or will be on its way.
     pub(super) fn lease(self: &Arc<Self>, target: &Scalar) -> Option<Lease> {
         let mut state = self.state();

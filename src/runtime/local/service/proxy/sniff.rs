@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep, timeout};
 /// How long a client may be silent, or stop in the middle of a request line, before that itself is an answer.
 /// Protocols in which the server speaks first wait that long for nothing, so it is short.
 const QUIET: Duration = Duration::from_millis(100);
-/// How often an incomplete request line is looked at again.
+/// How often an incomplete request line is read again.
 const RECHECK: Duration = Duration::from_millis(5);
-/// The part of a request line that is looked at; longer ones are judged by their method.
+/// The part of a request line that is judged; longer ones are judged by their method.
 const WINDOW: usize = 8 << 10;
 /// The methods by which a request line that is not complete is believed.
 const METHODS: [&str; 8] = ["GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE"];
