@@ -20,7 +20,7 @@ use crate::control::reporter::StatusReporter;
 use crate::control::repository;
 use crate::control::state_folder::{Ownership, StateFolder};
 use crate::control::watcher::Watcher;
-use crate::control::wiring::{MirrorTrees, WatchedHooks};
+use crate::control::wiring::{MirrorTrees, WatchedDeclarations, WatchedHooks};
 use crate::error::{Context, Failure, Result};
 use crate::executor::admission::Admission;
 use crate::executor::drive::Driver;
@@ -312,12 +312,18 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 }
 
 /// Starts everything that works by itself.
-fn work(parts: &Parts, watchers: &BTreeMap<RepositoryName, Watcher>, stop: &CancellationToken, tasks: &TaskTracker) {
+fn work(
+    parts: &Parts,
+    watchers: &Arc<BTreeMap<RepositoryName, Watcher>>,
+    stop: &CancellationToken,
+    tasks: &TaskTracker,
+) {
     let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
     tasks.spawn(Outbox::new(performer).run(stop.clone()));
     tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
-    tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone()).run(stop.clone()));
+    let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
+    tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations).run(stop.clone()));
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));

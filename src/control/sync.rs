@@ -16,7 +16,8 @@ use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::hold::Release;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, StageName};
+use crate::model::object::ObjectKey;
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
@@ -206,6 +207,17 @@ impl Watched {
             }
         }
         Err(keeps_changing())
+    }
+
+    /// Whether a revision wants an object to be there; one that cannot be read deletes nothing.
+    ///
+    /// # Errors
+    /// If the repository cannot be read.
+    pub async fn declares(self: &Arc<Self>, commit: &CommitId, stage: &StageName, key: &ObjectKey) -> Result<bool> {
+        let (watched, commit) = (self.clone(), commit.clone());
+        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
+        let read = read.await.or_transient(|| "reading the repository broke off".into())??;
+        Ok(read.head.declared.map_or(true, |project| project.wants(stage, key)))
     }
 
     /// What would start in a project if something were released; nothing is changed.

@@ -4,11 +4,15 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::{Arc, PoisonError, RwLock};
 
+use async_trait::async_trait;
+
 use crate::clock::Clock;
 use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
+use crate::executor::declarations::Declarations;
 use crate::forge::plain::{NoteLine, Notes};
-use crate::model::ids::RepositoryName;
+use crate::model::ids::{CommitId, RepositoryName, StageName};
+use crate::model::object::ObjectKey;
 use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
@@ -63,6 +67,26 @@ impl TreeExport for MirrorTrees {
         let repository = mirror.ok_or_else(unknown)?.open()?;
         let tree = repository.tree_by_id(ObjectId::parse(tree_id)?);
         tree.export("", into).map(|_| ())
+    }
+}
+
+/// What the watched repositories declare; what is not watched any more is left alone.
+#[derive(Debug)]
+pub struct WatchedDeclarations(pub Arc<BTreeMap<RepositoryName, Watcher>>);
+
+#[async_trait]
+impl Declarations for WatchedDeclarations {
+    async fn declares(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<bool> {
+        match self.0.get(repository) {
+            Some(watcher) => watcher.watched.declares(commit, stage, key).await,
+            None => Ok(true),
+        }
     }
 }
 

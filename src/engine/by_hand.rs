@@ -200,7 +200,8 @@ pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32,
     Ok(())
 }
 
-/// Takes a repository down, or brings it up again. Open runs hear of it when their slots are examined.
+/// Takes a repository down, or brings it up again. Deployments hear of it at once, the runs that wait for them when their
+/// slots are examined.
 ///
 /// # Errors
 /// If nothing is known of the repository.
@@ -217,7 +218,8 @@ pub fn take_down(
     by.clone_into(&mut state.down_by);
     state.seen = None; // once it is up again, the head is planned anew
     transition.switch();
-    each(configs, |config| apply::quiesce(transition.records, config))
+    let reason = format!("taken down by {by}");
+    each(configs, |config| apply::quiesce(transition, config, &reason))
 }
 
 /// Brings back what a repository ran before it was taken down; says whether it was.

@@ -12,16 +12,16 @@ use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
-use crate::model::plan::Plan;
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
 use crate::model::run::{DeploymentRun, Run};
-use crate::model::state::{ConfigState, RepositoryState, RevisionResult};
+use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::UniqueName;
 use crate::plan::prune::Prune;
 use crate::runtime::Runtime;
 use crate::store::{ReadStore, RunFilter};
 
+use super::declarations::Declarations;
 use super::drive::Driver;
 
 /// What becomes of strangers of a deployment config.
@@ -87,6 +87,7 @@ pub(super) async fn end_runs(runtime: &dyn Runtime, pods: &[ObservedPod]) -> Res
 /// If the store or the runtime fails.
 pub(super) async fn end_orphans(
     store: &dyn ReadStore,
+    declarations: &dyn Declarations,
     runtime: &dyn Runtime,
     known: &BTreeSet<ConfigKey>,
     pods: &[ObservedPod],
@@ -97,7 +98,8 @@ pub(super) async fn end_orphans(
     let mut gone: BTreeMap<&ProjectName, Vec<(&ConfigKey, ObjectKey)>> = BTreeMap::new();
     for orphan in &orphans {
         let key = ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
-        if may_go(store, UniqueName::Project(orphan.project.clone()), Some(&orphan.stage), &key).await? {
+        let project = UniqueName::Project(orphan.project.clone());
+        if may_go(store, declarations, project, Some(&orphan.stage), &key).await? {
             gone.entry(&orphan.project).or_default().push((orphan, key));
         }
     }
@@ -132,6 +134,7 @@ async fn is_prune_allowed(store: &dyn ReadStore, project: &ProjectName) -> Resul
 /// If the store or the runtime cannot be read.
 pub(super) async fn service_may_go(
     store: &dyn ReadStore,
+    declarations: &dyn Declarations,
     runtime: &dyn Runtime,
     namespace: &Namespace,
     name: &str,
@@ -140,15 +143,24 @@ pub(super) async fn service_may_go(
         return Ok(true);
     }
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
-    may_go(store, UniqueName::Namespace(namespace.clone()), None, &key).await
+    may_go(store, declarations, UniqueName::Namespace(namespace.clone()), None, &key).await
 }
 
-async fn may_go(store: &dyn ReadStore, name: UniqueName, stage: Option<&StageName>, key: &ObjectKey) -> Result<bool> {
+async fn may_go(
+    store: &dyn ReadStore,
+    declarations: &dyn Declarations,
+    name: UniqueName,
+    stage: Option<&StageName>,
+    key: &ObjectKey,
+) -> Result<bool> {
     let Some((repository, home)) = owner(store, name).await? else { return Ok(false) };
     let Some(stage) = stage.or(home.as_ref()) else { return Ok(false) };
     let is_idle = store.open_slots(repository.project.as_ref()).await?.is_empty();
-    let plan = applied_plan(store, &repository).await?;
-    Ok(leftover::may_go(&repository, is_idle, plan.as_ref(), stage, key))
+    let is_declared = match &repository.applied {
+        Some(applied) if !repository.down => declarations.declares(&repository.name, applied, stage, key).await?,
+        _ => true, // nothing was accepted in this life of the store
+    };
+    Ok(leftover::may_go(&repository, is_idle, is_declared))
 }
 
 /// The repository that has a name, and the stage that it stands for.
@@ -156,15 +168,6 @@ async fn owner(store: &dyn ReadStore, name: UniqueName) -> Result<Option<(Reposi
     let Some(owner) = store.name_owner(&name).await?.map(|owner| owner.value) else { return Ok(None) };
     let repository = store.repository(&owner.repository).await?;
     Ok(repository.map(|repository| (repository.value, owner.stage)))
-}
-
-async fn applied_plan(store: &dyn ReadStore, repository: &RepositoryState) -> Result<Option<Plan>> {
-    let Some(applied) = &repository.applied else { return Ok(None) };
-    let revision = store.revision(&repository.name, applied.as_str()).await?;
-    Ok(match revision.map(|revision| revision.result) {
-        Some(RevisionResult::Planned(plan)) => Some(*plan),
-        Some(RevisionResult::Broken { .. } | RevisionResult::Refused { .. }) | None => None,
-    })
 }
 
 /// Tells runs that wait for a pod which is not there and which nobody is about to start: how it ended is unknown.

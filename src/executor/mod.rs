@@ -6,6 +6,7 @@
 
 pub mod admission;
 pub mod applied;
+pub mod declarations;
 pub mod drive;
 mod inherited;
 pub mod outbox;

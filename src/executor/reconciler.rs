@@ -14,6 +14,7 @@ use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::Serving;
 use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
+use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::services::Services;
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
@@ -45,6 +46,7 @@ const STRANGERS_PAUSE: Duration = Duration::from_secs(30);
 pub struct Reconciler {
     driver: Driver,
     runtime: Arc<dyn Runtime>,
+    declarations: Arc<dyn Declarations>,
     side_by_side: usize,
     problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
@@ -70,10 +72,10 @@ struct Problem {
 }
 
 impl Reconciler {
-    /// A reconciler that acts on `runtime`.
-    pub fn new(driver: Driver, runtime: Arc<dyn Runtime>) -> Self {
+    /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
+    pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
         let (problems, sharing, reported) = Default::default();
-        Self { driver, runtime, side_by_side: SIDE_BY_SIDE, problems, sharing, reported }
+        Self { driver, runtime, declarations, side_by_side: SIDE_BY_SIDE, problems, sharing, reported }
     }
 
     /// The same, which does one after the other, for whoever wants the same order every time.
@@ -163,17 +165,21 @@ impl Reconciler {
             let pods = self.runtime.observe(&namespace).await?;
             let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
             self.reported().retain(|pod| pod.namespace != namespace || there.contains(pod));
-            orphans |= inherited::end_orphans(&*self.driver.store, &*self.runtime, &known, &pods).await?;
+            orphans |= self.end_orphans(&known, &pods).await?;
             queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
         }
         queue.orphans = orphans.then(|| self.driver.clock.now() + STRANGERS_PAUSE);
         inherited::tell_of_missing_pods(&self.driver, &*self.runtime).await
     }
 
+    async fn end_orphans(&self, known: &BTreeSet<ConfigKey>, pods: &[ObservedPod]) -> Result<bool> {
+        inherited::end_orphans(&*self.driver.store, &*self.declarations, &*self.runtime, known, pods).await
+    }
+
     /// The services of everything that was announced, or all.
     async fn reconcile_services(&self, due: &ServicesDue) -> Result<()> {
-        let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
-        let services = Services { store: &*self.driver.store, runtime: &*self.runtime, sharing: &sharing, now };
+        let sharing = self.sharing().clone();
+        let services = self.services(&sharing);
         if due.all {
             return services.reconcile_all().await;
         }
@@ -181,6 +187,11 @@ impl Reconciler {
             services.reconcile(place).await?;
         }
         Ok(())
+    }
+
+    fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
+        let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
+        Services { store, declarations, runtime, sharing, now: self.driver.clock.now() }
     }
 
     /// The deployment configs that wait for an announcement.
@@ -216,9 +227,8 @@ impl Reconciler {
             return Ok(None);
         };
         if self.shares_traffic(&state) {
-            let (sharing, now) = (self.sharing().clone(), self.driver.clock.now());
-            let services = Services { store: &*self.driver.store, runtime: &*self.runtime, sharing: &sharing, now };
-            services.reconcile_stage(&config.project, &config.stage).await?;
+            let sharing = self.sharing().clone();
+            self.services(&sharing).reconcile_stage(&config.project, &config.stage).await?;
         }
         let pods = self.runtime.observe_config(&state.destination.namespace, config).await?;
         self.reconcile_config(&state, &pods).await

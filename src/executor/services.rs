@@ -6,6 +6,7 @@ use serde::Deserialize;
 
 use crate::engine::deployment::traffic;
 use crate::error::Result;
+use crate::executor::declarations::Declarations;
 use crate::executor::inherited;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
 use crate::model::object::{Kind, ObjectKey};
@@ -62,6 +63,8 @@ struct EndpointPort {
 pub struct Services<'a> {
     /// What is declared.
     pub store: &'a dyn ReadStore,
+    /// What revisions declare.
+    pub declarations: &'a dyn Declarations,
     /// Where it answers.
     pub runtime: &'a dyn Runtime,
     /// Deployment configs whose versions share the traffic.
@@ -91,14 +94,16 @@ impl Services<'_> {
         }
         for (namespace, names) in wanted {
             for service in self.runtime.services(&namespace).await? {
-                if !names.contains(&service.name)
-                    && inherited::service_may_go(self.store, self.runtime, &namespace, &service.name).await?
-                {
+                if !names.contains(&service.name) && self.may_go(&namespace, &service.name).await? {
                     self.runtime.remove_service(&namespace, &service.name).await?;
                 }
             }
         }
         Ok(())
+    }
+
+    async fn may_go(&self, namespace: &Namespace, name: &str) -> Result<bool> {
+        inherited::service_may_go(self.store, self.declarations, self.runtime, namespace, name).await
     }
 
     /// Makes the services of a stage answer.

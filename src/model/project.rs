@@ -183,6 +183,14 @@ impl FromIterator<Arc<Object>> for StageObjects {
     }
 }
 
+impl Project {
+    /// Whether an object is to be there: it is declared, or its stage deletes nothing.
+    pub fn wants(&self, stage: &StageName, key: &ObjectKey) -> bool {
+        let stage = self.stages.iter().find(|declared| &declared.name == stage);
+        stage.is_some_and(|stage| !stage.prune || stage.objects.contains(key))
+    }
+}
+
 impl StageContent {
     /// How a sequence runs here for a service.
     pub fn procedure(&self, sequence: &Sequence, service: &ServiceName) -> Procedure {

@@ -139,7 +139,8 @@ pub struct ServiceFacts {
 
 /// How long things are kept that nothing needs any more.
 ///
-/// Needed are: open runs with their revisions and plans, the heads of repositories, revisions about which a writer is
+/// Needed are: open runs with their revisions and plans, the heads of repositories, what a revision that stays shows (of
+/// each of its sequences the newest attempt, and the reports that are owed), revisions about which a writer is newly
 /// owed a report, each service's newest plan, the deployments that serve or may serve again, as many old versions of each
 /// deployment config as it says, and what passed with the content that a service was delivered with last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

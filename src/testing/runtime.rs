@@ -103,6 +103,13 @@ impl PretendedRuntime {
         self.announce(RuntimeChange::Everything);
     }
 
+    /// No image is being prepared any more.
+    pub fn prepare_all(&self) {
+        if !std::mem::take(&mut self.state().unprepared).is_empty() {
+            self.announce(RuntimeChange::Everything);
+        }
+    }
+
     /// Everything that was really done, in order.
     pub fn deeds(&self) -> Vec<Deed> {
         self.state().deeds.clone()

@@ -19,6 +19,7 @@ use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
 use crate::executor::admission::Admission;
 use crate::executor::applied::{Stages, surroundings};
+use crate::executor::declarations::Declarations;
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -78,13 +79,33 @@ pub struct Surroundings {
     ids: Arc<CountingIds>,
     recorded: Arc<Recorded>,
     pushes: Arc<AtomicU32>,
+    pushed: Arc<Pushed>,
+}
+
+/// What each push declares.
+#[derive(Debug, Default)]
+struct Pushed(Mutex<BTreeMap<CommitId, Arc<Project>>>);
+
+#[async_trait]
+impl Declarations for Pushed {
+    async fn declares(
+        &self,
+        _repository: &RepositoryName,
+        commit: &CommitId,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<bool> {
+        let pushed = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(commit).cloned();
+        Ok(pushed.is_none_or(|project| project.wants(stage, key)))
+    }
 }
 
 impl Default for Surroundings {
     fn default() -> Self {
         let clock = Arc::new(ManualClock::new(BEGINNING));
         let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
-        Self { clock, runtime, ids: Arc::default(), recorded: Arc::default(), pushes: Arc::default() }
+        let (recorded, pushes, pushed) = Default::default();
+        Self { clock, runtime, ids: Arc::default(), recorded, pushes, pushed }
     }
 }
 
@@ -135,13 +156,13 @@ impl World {
 
     /// A daemon over any store.
     pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
-        let Surroundings { clock, runtime, ids, recorded, .. } = surroundings.clone();
+        let Surroundings { clock, runtime, ids, recorded, pushed, .. } = surroundings.clone();
         let runtime = Arc::new(runtime.opened_for(store.incarnation()));
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
         let performer = Performer { driver: driver.clone(), runtime: runtime.clone() };
-        let reconciler = Reconciler::new(driver.clone(), runtime.clone()).one_by_one();
+        let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();
         let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
         Self { surroundings, clock, runtime, driver, admission, outbox, reporter, reconciler }
     }
@@ -180,6 +201,10 @@ impl World {
 
     async fn sync(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
         let (watched, head) = (watched(), head(project, number));
+        if let Ok(declared) = &head.declared {
+            let mut pushed = self.surroundings.pushed.0.lock().unwrap_or_else(PoisonError::into_inner);
+            pushed.insert(head.commit.clone(), declared.clone());
+        }
         if prune_allowed {
             self.allow_prune(&head.commit).await?;
         }

@@ -131,6 +131,7 @@ conformance! {
         }
         retention {
             retention_spares_what_is_still_needed
+            what_a_head_shows_stays
             versions_that_a_rollback_may_want_stay
             versions_of_what_is_gone_grow_old
             of_young_runs_the_newest_stay

@@ -123,6 +123,39 @@ pub(crate) async fn of_young_runs_the_newest_stay(backend: &dyn Backend) {
     assert_eq!(events.iter().map(|row| row.run.as_str()).collect::<Vec<_>>(), ["first"], "events go with their run");
 }
 
+/// What a revision that stays shows on its commit stays with it: the newest attempts, and reports that are owed.
+pub(crate) async fn what_a_head_shows_stays(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let run = |id: &str, digit, attempt| SequenceRun {
+        commit: commit_id(digit),
+        created_at: at(i64::from(attempt)),
+        attempt,
+        ..sequence(id, service("dev", "web"))
+    };
+    let revision = |id: &str, digit| Write::Revision(Box::new(planned(plan(id, commit_id(digit), at(0)))));
+    let report = |digit| launchway::model::action::Action::Report {
+        repository: "shop".into(),
+        commit: commit_id(digit),
+        writer: "gitea".into(),
+    };
+    let ask = |digit| Write::Ask { run: "report".into(), action: Box::new(report(digit)), due: at(0), at: at(0) };
+    let mut repository = repository_state();
+    repository.applied = Some(commit_id('a'));
+    let writes = [
+        put_repository(0, repository),
+        revision("head", 'a'),
+        put(0, ended(run("first", 'a', 1))),
+        put(0, ended(run("second", 'a', 2))),
+        put(0, ended(run("forgotten", 'b', 1))),
+        ask('a'),
+        ask('b'),
+    ];
+    commit(&*store, writes).await;
+    let gone = store.retain(Retention { before: at(1_000), most: 0 }).await.unwrap();
+    assert_eq!(left(&*store, true).await, ["second"]);
+    assert_eq!(gone["actions"], 1, "only of what stays a report is owed");
+}
+
 /// What a service was delivered with last has passed for ever; a slot stays as long as its service.
 pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backend) {
     let store = backend.open().await;

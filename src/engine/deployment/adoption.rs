@@ -8,11 +8,12 @@ use serde_json::Value;
 use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::{self, Serving};
 use crate::manifest::digest;
+use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::Digest;
 use crate::model::object::Object;
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
 use crate::model::run::{DeploymentRun, DeploymentStep};
-use crate::model::state::{ConfigState, Pace};
+use crate::model::state::{ConfigState, Pace, spec_of};
 use crate::model::time::Timestamp;
 
 /// The identity of what the pods of a deployment config run: the template as it was declared.
@@ -75,6 +76,14 @@ fn is_kept(state: &ConfigState, pod: &ObservedPod, strangers: Strangers) -> bool
     }
 }
 
+/// Whether others end before the version starts that is being brought up. Where they do not, they serve on meanwhile, and
+/// as many are adopted as the version is to have step by step.
+fn recreates(state: &ConfigState) -> bool {
+    let attempted = state.attempted.as_ref().map(|attempt| &attempt.version.object);
+    let spec = attempted.and_then(|object| spec_of(object).ok());
+    spec.is_some_and(|spec| spec.strategy.kind == StrategyKind::Recreate)
+}
+
 /// The version that is being brought up.
 fn coming(state: &ConfigState) -> Option<u32> {
     state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()).map(|attempt| attempt.version.number)
@@ -119,7 +128,7 @@ fn wanted(state: &ConfigState) -> BTreeMap<u32, u32> {
         let pods = counts.entry(fallback.version).or_default();
         *pods = fallback.replicas.max(*pods);
     }
-    if let Some(version) = coming(state).filter(|_| counts.is_empty()) {
+    if let Some(version) = coming(state).filter(|_| counts.is_empty() && recreates(state)) {
         counts.insert(version, state.wanted.replicas); // others end first, and what runs the same is none of them
     }
     counts

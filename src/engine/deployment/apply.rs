@@ -144,10 +144,18 @@ pub(in crate::engine) fn give_way(
     Ok(())
 }
 
-/// Nothing more is to run for a deployment config, which stays declared.
-pub(in crate::engine) fn quiesce(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
-    if let Some(state) = records.configs.get_mut(config)? {
-        state.wanted = state.wanted.nothing();
+/// Nothing more is to run for a deployment config, which stays declared. The deployment under way hears of it at once:
+/// it must not end well after everything is brought up again.
+pub(in crate::engine) fn quiesce(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    reason: &str,
+) -> Result<(), Undecided> {
+    let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
+    let owner = state.wanted.owner.take();
+    state.wanted = state.wanted.nothing();
+    if let Some(owner) = owner {
+        transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
     }
     Ok(())
 }

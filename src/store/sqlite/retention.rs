@@ -13,6 +13,21 @@ const BATCH: u32 = 1_000;
 /// `:before` is the oldest time that stays, `:most` how many stay of what is younger, `:rows` how many to take at once.
 const DELETIONS: [(&str, &str); 12] = [
     (
+        "revisions",
+        "DELETE FROM revisions WHERE number IN (
+           SELECT number FROM (
+             SELECT number, repository, commit_id, at,
+               row_number() OVER (PARTITION BY repository ORDER BY at DESC, number DESC) AS place
+             FROM revisions) AS revision
+           WHERE (at < :before OR place > :most)
+           AND NOT EXISTS (SELECT 1 FROM repositories
+             WHERE name = revision.repository AND (applied = commit_id OR seen = commit_id))
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.commit_id = revision.commit_id AND runs.is_open)
+           AND NOT EXISTS (SELECT 1 FROM outbox WHERE run = 'report' AND due IS NOT NULL
+             AND key GLOB 'report/' || revision.repository || '/' || revision.commit_id || '/*' AND asked_at >= :before)
+           LIMIT :rows)",
+    ),
+    (
         "runs",
         "DELETE FROM runs WHERE number IN (
            SELECT deployment.number FROM (
@@ -31,11 +46,19 @@ const DELETIONS: [(&str, &str); 12] = [
         "runs",
         "DELETE FROM runs WHERE number IN (
            SELECT number FROM (
-             SELECT number, id, is_open, created_at,
+             SELECT *,
                row_number() OVER (PARTITION BY project, stage, service ORDER BY created_at DESC, number DESC) AS place
-             FROM runs WHERE is_sequence)
+             FROM runs WHERE is_sequence) AS run
            WHERE NOT is_open AND (created_at < :before OR place > :most)
            AND id NOT IN (SELECT attempted_by FROM configs WHERE attempted_by IS NOT NULL)
+           AND NOT (
+             EXISTS (SELECT 1 FROM revisions
+               WHERE revisions.repository = run.repository AND revisions.commit_id = run.commit_id)
+             AND NOT EXISTS (SELECT 1 FROM runs AS newer
+               WHERE newer.is_sequence AND newer.project = run.project AND newer.stage = run.stage
+                 AND newer.service = run.service AND newer.commit_id = run.commit_id
+                 AND newer.repository = run.repository AND newer.sequence IS run.sequence
+                 AND newer.attempt > run.attempt))
            LIMIT :rows)",
     ),
     (
@@ -43,21 +66,6 @@ const DELETIONS: [(&str, &str); 12] = [
         "DELETE FROM events WHERE number IN (
            SELECT number FROM events WHERE at < :before
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.id = events.run AND runs.is_open)
-           LIMIT :rows)",
-    ),
-    (
-        "revisions",
-        "DELETE FROM revisions WHERE number IN (
-           SELECT number FROM (
-             SELECT number, repository, commit_id, at,
-               row_number() OVER (PARTITION BY repository ORDER BY at DESC, number DESC) AS place
-             FROM revisions) AS revision
-           WHERE (at < :before OR place > :most)
-           AND NOT EXISTS (SELECT 1 FROM repositories
-             WHERE name = revision.repository AND (applied = commit_id OR seen = commit_id))
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.commit_id = revision.commit_id AND runs.is_open)
-           AND NOT EXISTS (SELECT 1 FROM outbox WHERE run = 'report' AND due IS NOT NULL
-             AND key GLOB 'report/' || revision.repository || '/' || revision.commit_id || '/*' AND asked_at >= :before)
            LIMIT :rows)",
     ),
     (
@@ -104,11 +112,14 @@ const DELETIONS: [(&str, &str); 12] = [
              AND objects.service = slots.service)
            LIMIT :rows)",
     ),
-    // Reports that nobody took, and what was given up.
+    // What was given up; reports that nobody took, once their revision is gone.
     (
         "actions",
         "DELETE FROM outbox WHERE id IN (
-           SELECT id FROM outbox WHERE asked_at < :before AND (run = 'report' OR due IS NULL) LIMIT :rows)",
+           SELECT id FROM outbox WHERE asked_at < :before AND CASE WHEN run <> 'report' THEN due IS NULL
+             ELSE NOT EXISTS (SELECT 1 FROM revisions
+               WHERE outbox.key GLOB 'report/' || repository || '/' || commit_id || '/*') END
+           LIMIT :rows)",
     ),
     (
         "statuses",

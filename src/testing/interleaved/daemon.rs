@@ -58,6 +58,7 @@ pub struct Daemon {
     /// The group of its tasks.
     pub group: u64,
     pub(super) hosting: Hosting,
+    pub(super) runtime: Arc<SharedRuntime>,
     alarms: Alarms,
     spawner: Spawner,
 }
@@ -69,11 +70,10 @@ impl Daemon {
         let store = Arc::new(GuardedStore { guard: Turns, store });
         let driver = Driver::new(store, around.clock.clone(), around.ids.clone());
         let (hosting, alarms) = (around.hosting.clone(), around.alarms.clone());
-        let daemon = Self { driver, group, hosting, alarms, spawner: spawner.clone() };
-        let runtime: Arc<dyn Runtime> =
-            Arc::new(SharedRuntime(around.runtime.opened_for(daemon.driver.store.incarnation())));
+        let runtime = Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation())));
+        let daemon = Self { driver, group, hosting, runtime, alarms, spawner: spawner.clone() };
         let reporter = StatusReporter::new(daemon.driver.clone());
-        let performer = Performer { driver: daemon.driver.clone(), runtime: runtime.clone() };
+        let performer = Performer { driver: daemon.driver.clone(), runtime: daemon.runtime.clone() };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         let repositories = daemon.hosting.repositories();
         for repository in repositories {
@@ -85,10 +85,11 @@ impl Daemon {
             spawner.spawn(group, daemon.clone().reports(lane));
         }
         for worker in Outbox::new(performer).lanes {
-            spawner.spawn(group, daemon.clone().performs(worker, runtime.clone()));
+            spawner.spawn(group, daemon.clone().performs(worker));
         }
-        let reconciler = Reconciler::new(daemon.driver.clone(), runtime.clone());
-        spawner.spawn(group, daemon.clone().reconciles(reconciler, runtime));
+        let reconciler =
+            Reconciler::new(daemon.driver.clone(), daemon.runtime.clone(), Arc::new(daemon.hosting.clone()));
+        spawner.spawn(group, daemon.clone().reconciles(reconciler));
         daemon
     }
 
@@ -120,9 +121,9 @@ impl Daemon {
         }
     }
 
-    async fn performs(self, worker: Worker, runtime: Arc<dyn Runtime>) {
+    async fn performs(self, worker: Worker) {
         let mut changes = self.driver.changes();
-        let mut pods = runtime.changes();
+        let mut pods = self.runtime.changes();
         let ended = Arc::new(Notify::new());
         loop {
             let claimed = worker.claim(HANDS).await;
@@ -163,9 +164,9 @@ impl Daemon {
         }
     }
 
-    async fn reconciles(self, reconciler: Reconciler, runtime: Arc<dyn Runtime>) {
+    async fn reconciles(self, reconciler: Reconciler) {
         let mut touched = self.driver.changes();
-        let mut changes = runtime.changes();
+        let mut changes = self.runtime.changes();
         let mut queue = WorkQueue::everything();
         loop {
             let failed = reconciler.reconcile(&mut queue).await.is_err();

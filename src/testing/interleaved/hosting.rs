@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use async_trait::async_trait;
 use tokio::sync::watch;
 
+use crate::error::{Failure, Result};
+use crate::executor::declarations::Declarations;
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, WriterName};
-use crate::model::object::{Kind, Object};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName, WriterName};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::project::Project;
 use crate::testing::interleaved::scheduler::turn;
 
@@ -31,6 +33,16 @@ struct Repository {
     commits: Vec<Commit>,
     requests: watch::Sender<u64>,
     statuses: BTreeMap<(CommitId, String), CommitStatus>,
+    refuses: Option<Refuses>,
+}
+
+/// How statuses are refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Refuses {
+    /// The host is out of reach for a while.
+    Busy,
+    /// The token has no rights.
+    Rights,
 }
 
 impl Hosting {
@@ -88,6 +100,11 @@ impl Hosting {
         written.filter(|((on, _), _)| on == commit).map(|(_, status)| status.clone()).collect()
     }
 
+    /// From now on statuses are refused, or taken again.
+    pub(super) fn refuse(&self, repository: &RepositoryName, how: Option<Refuses>) {
+        self.all().entry(repository.clone()).or_default().refuses = how;
+    }
+
     /// All repositories.
     pub fn repositories(&self) -> Vec<RepositoryName> {
         self.all().keys().cloned().collect()
@@ -95,6 +112,22 @@ impl Hosting {
 
     fn all(&self) -> MutexGuard<'_, BTreeMap<RepositoryName, Repository>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[async_trait]
+impl Declarations for Hosting {
+    async fn declares(
+        &self,
+        repository: &RepositoryName,
+        commit: &CommitId,
+        stage: &StageName,
+        key: &ObjectKey,
+    ) -> Result<bool> {
+        turn().await;
+        let commits = self.commits(repository);
+        let read = commits.iter().find(|read| &read.id == commit);
+        Ok(read.is_none_or(|read| read.project.wants(stage, key)))
     }
 }
 
@@ -115,6 +148,11 @@ impl StatusWriter for HostingWriter {
         turn().await;
         let mut all = self.hosting.all();
         let repository = all.entry(self.repository.clone()).or_default();
+        match repository.refuses {
+            Some(Refuses::Busy) => return Err(Refusal::Busy(Failure::transient("out of reach"))),
+            Some(Refuses::Rights) => return Err(Refusal::All(Failure::stalled("the token has no rights"))),
+            None => {}
+        }
         for status in statuses {
             repository.statuses.insert((status.commit.clone(), status.context.clone()), status.clone());
         }

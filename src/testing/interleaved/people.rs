@@ -1,8 +1,12 @@
 //! What people ask for by hand, each a task of its own.
 
+use std::time::Duration;
+
 use futures::FutureExt as _;
 
+use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
+use crate::control::housekeeping::Housekeeping;
 use crate::error::{Failure, Result};
 use crate::model::hold::{HoldScope, Release};
 use crate::model::ids::{ProjectName, RepositoryName, ServiceName, StageName};
@@ -14,8 +18,21 @@ use crate::testing::script::number;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 12] =
-    ["hold", "release", "cancel", "retry", "latest", "undo", "scale", "down", "up", "trigger", "sync", "allow-prune"];
+const VERBS: [&str; 13] = [
+    "hold",
+    "release",
+    "cancel",
+    "retry",
+    "latest",
+    "undo",
+    "scale",
+    "down",
+    "up",
+    "trigger",
+    "sync",
+    "allow-prune",
+    "prune",
+];
 
 /// Whether a line is something that people ask for.
 pub(super) fn knows(words: &[&str]) -> bool {
@@ -71,6 +88,11 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         ["sync"] => {
             hosting.request_sync(repository);
             Ok(())
+        }
+        ["prune", most] => {
+            let policy = RetentionSettings { age: Duration::ZERO, most: number(most)?, output: Duration::ZERO };
+            let (driver, runtime) = (driver.clone(), daemon.runtime.clone());
+            Housekeeping { driver, runtime, policy }.clean(false).await.map(drop)
         }
         ["allow-prune"] => {
             sync::allow(driver, hosting, repository, true).await?;

@@ -7,6 +7,9 @@
 //! @two push                      a line about another repository than `one`; each has files of its own
 //! turns 30                       so many turns are taken; without it the next line happens at once
 //! trigger STAGE SERVICE          by hand; like every command it is under way while the next lines happen
+//! refuse-statuses busy, rights   statuses are refused for a while, or for want of rights; `take-statuses` ends that
+//! prepare IMAGE                  images whose names contain this are being prepared until `prepared IMAGE`
+//! prune MOST                     what nothing needs is deleted; of the rest so many of each kind stay
 //! takeover                       a second daemon takes the store over while the first goes on
 //! backup NAME, restore NAME      a copy of the store; the daemon dies, and its next life begins with the copy
 //! lose-store                     the daemon dies, and its next life begins with nothing

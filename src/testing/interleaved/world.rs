@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
-use crate::testing::interleaved::hosting::Hosting;
+use crate::testing::interleaved::hosting::{Hosting, Refuses};
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
 use crate::testing::interleaved::trace::Trace;
@@ -122,6 +122,9 @@ impl World {
             ["settle"] => return self.come_to_rest(),
             ["pass", time] => return self.pass(duration(time)?),
             ["push"] => self.push(repository)?,
+            ["refuse-statuses", "busy"] => self.around.hosting.refuse(repository, Some(Refuses::Busy)),
+            ["refuse-statuses", "rights"] => self.around.hosting.refuse(repository, Some(Refuses::Rights)),
+            ["take-statuses"] => self.take_statuses(repository),
             ["crash"] => self.crash(),
             ["takeover"] => self.take_over(),
             ["lose-store"] => {
@@ -135,7 +138,12 @@ impl World {
                 self.checks.store_changed_hands();
                 self.crash();
             }
-            _ if people::knows(words) => self.command(repository, words),
+            _ if people::knows(words) => {
+                if words[0] == "prune" {
+                    self.checks.pruned();
+                }
+                self.command(repository, words);
+            }
             _ if Declared::knows(words) => {
                 self.declared.get_mut(repository).map_or(Ok(()), |declared| declared.change(words))?;
             }
@@ -151,6 +159,12 @@ impl World {
         Ok(())
     }
 
+    /// A person sees to it that statuses are taken, and says so: `launchway sync` does.
+    fn take_statuses(&self, repository: &RepositoryName) {
+        self.around.hosting.refuse(repository, None);
+        self.daemon.driver.writers.retry(repository);
+    }
+
     /// A person asks for something; it is under way while the next lines happen, and dies with the daemon.
     fn command(&mut self, repository: &RepositoryName, words: &[&str]) {
         let words: Vec<String> = words.iter().map(|&word| word.to_owned()).collect();
@@ -163,6 +177,8 @@ impl World {
     fn pods(&mut self, words: &[&str]) -> Result<()> {
         let runtime = &self.around.runtime;
         match words {
+            ["prepare", image] => runtime.hold_image(image, true),
+            ["prepared", image] => runtime.hold_image(image, false),
             ["fail", prefix] => runtime.behave(prefix, Behaviour::fails(1)),
             ["unknown", prefix] => {
                 let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
@@ -259,6 +275,10 @@ impl World {
     /// Nothing hangs any more, and enough time passes for everything to end.
     fn heal(&mut self) -> Played {
         self.around.runtime.behave("", Behaviour::Good);
+        self.around.runtime.prepare_all();
+        for repository in self.around.hosting.repositories() {
+            self.take_statuses(&repository);
+        }
         for _ in 0..ROUNDS {
             self.around.runtime.finish();
             held!(self.pass(LONG));

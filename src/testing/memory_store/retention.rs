@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::ids::{CommitId, PlanId, RunId, ServiceKey};
-use crate::model::run::Run;
+use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::PassedKey;
 use crate::model::state::RevisionResult;
 use crate::store::{OutboxRow, Retained, Retention};
@@ -15,10 +15,10 @@ use crate::testing::memory_store::tables::Tables;
 pub(super) fn retain(tables: &mut Tables, retention: Retention) -> Retained {
     let mut gone = Retained::new();
     for (kind, delete) in [
-        ("runs", deployments as fn(&mut Tables, Retention) -> u64),
+        ("revisions", revisions as fn(&mut Tables, Retention) -> u64),
+        ("runs", deployments),
         ("runs", sequences),
         ("events", events),
-        ("revisions", revisions),
         ("plans", plans),
         ("passed", passed),
         ("slots", slots),
@@ -53,17 +53,37 @@ fn deployments(tables: &mut Tables, Retention { before, most }: Retention) -> u6
 fn sequences(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
     let attempts = tables.configs.values().filter_map(|row| row.value.attempted.as_ref());
     let attempted_by: BTreeSet<&RunId> = attempts.map(|attempt| &attempt.run).collect();
+    let newest = newest_attempts(tables);
     let mut places = Places::default();
     let mut goes = BTreeSet::new();
     for (id, run) in newest_first(tables) {
         let Run::Sequence(sequence) = run else { continue };
         let place = places.next(&sequence.service);
         let beyond = sequence.created_at < before || place > most;
-        if run.is_ended() && beyond && !attempted_by.contains(id) {
+        let is_known = tables.revisions.contains_key(&(sequence.repository.clone(), sequence.commit.clone()));
+        let is_shown = is_known && newest.get(&attempts_of(sequence)) == Some(&sequence.attempt);
+        if run.is_ended() && beyond && !is_shown && !attempted_by.contains(id) {
             goes.insert(id.clone());
         }
     }
     remove_runs(tables, &goes)
+}
+
+/// What the attempts at one thing have in common.
+fn attempts_of(run: &SequenceRun) -> (ServiceKey, RepositoryName, CommitId, Option<String>) {
+    let sequence = run.delivery.is_none().then(|| run.sequence().to_owned());
+    (run.service.clone(), run.repository.clone(), run.commit.clone(), sequence)
+}
+
+fn newest_attempts(tables: &Tables) -> BTreeMap<(ServiceKey, RepositoryName, CommitId, Option<String>), u32> {
+    let mut newest = BTreeMap::new();
+    for (_, run) in tables.runs.values() {
+        if let Run::Sequence(run) = &run.value {
+            let attempt: &mut u32 = newest.entry(attempts_of(run)).or_default();
+            *attempt = run.attempt.max(*attempt);
+        }
+    }
+    newest
 }
 
 fn events(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
@@ -137,10 +157,16 @@ fn slots(tables: &mut Tables, _: Retention) -> u64 {
     delete(&mut tables.slots, |key, row| row.value.is_free() && !used.contains(key))
 }
 
-/// Reports that nobody took, and what was given up.
+/// What was given up; reports that nobody took, once their revision is gone.
 fn actions(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
-    let old = |row: &OutboxRow| row.asked_at < before && (row.run.as_str() == "report" || row.due.is_none());
-    let gone = delete(&mut tables.outbox, |_, row| old(row));
+    let revisions: BTreeSet<String> =
+        tables.revisions.keys().map(|(repository, commit)| format!("report/{repository}/{commit}")).collect();
+    let is_known = |key: &str| key.rsplit_once('/').is_some_and(|(revision, _)| revisions.contains(revision));
+    let is_over = |row: &OutboxRow| match row.run.as_str() {
+        "report" => !is_known(&row.key),
+        _ => row.due.is_none(),
+    };
+    let gone = delete(&mut tables.outbox, |_, row| row.asked_at < before && is_over(row));
     let left = tables.outbox.clone();
     delete(&mut tables.asked, |_, id| !left.contains_key(id));
     gone

@@ -380,4 +380,51 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=d
             push",
     },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "after the store was replaced, what serves is adopted by a first deployment and then ended while that has one pod",
+        story: "
+            order 0
+            shipyard dev production
+            declare web image=a replicas=2
+            declare web mid=Abort
+            push
+            turns 71
+            backup 2
+            declare web image=b
+            push
+            pass 1s
+            restore 2",
+    },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "after the store was lost, a pod is ended that serves what is declared and was never delivered in this life",
+        story: "
+            order 2
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web pre=Abort
+            push
+            turns 169
+            declare back service=web image=d
+            declare web trigger=none
+            push
+            settle
+            lose-store
+            turns 19
+            push",
+    },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "a deployment that was taken down and up again in one moment ends well, and nothing is wanted",
+        story: "
+            order 7
+            shipyard dev production
+            declare web post=Abort
+            push
+            turns 171
+            down
+            push
+            up",
+    },
 ];

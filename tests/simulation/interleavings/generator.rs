@@ -16,9 +16,12 @@ pub(crate) enum Family {
     Deaths,
     /// The store is restored from an earlier copy, or lost.
     Stores,
+    /// Statuses are refused, images take their time, tests fail once, and what nothing needs is deleted.
+    Surroundings,
 }
 
-const FAMILIES: [Family; 5] = [Family::Pushes, Family::People, Family::Repositories, Family::Deaths, Family::Stores];
+const FAMILIES: [Family; 6] =
+    [Family::Pushes, Family::People, Family::Repositories, Family::Deaths, Family::Stores, Family::Surroundings];
 
 /// The story of a seed.
 pub(crate) fn story(seed: u64) -> Story {
@@ -94,6 +97,7 @@ impl Teller {
                 self.say(line);
             }
             (8.., Family::Stores) => self.store(),
+            (8.., Family::Surroundings) => self.surroundings(),
             _ if self.random.once_in(2) => self.people(),
             _ => self.push(repository),
         }
@@ -181,6 +185,29 @@ impl Teller {
             0 => self.say("lose-store"),
             1 if copied > 0 => self.say(format!("restore {copied}")),
             _ => self.say(format!("backup {}", copied + 1)),
+        }
+    }
+
+    fn surroundings(&mut self) {
+        let line = self.one_of(&[
+            "prune 0",
+            "prune 0",
+            "prune 2",
+            "refuse-statuses busy",
+            "refuse-statuses rights",
+            "take-statuses",
+            "prepare b",
+            "prepare c",
+            "prepared b",
+            "fail shop-dev/web-test",
+            "heal shop-dev/web-test",
+            "trigger dev web",
+            "remove web",
+            "allow-prune",
+        ]);
+        self.say(line);
+        if line == "remove web" {
+            self.say("push");
         }
     }
 

@@ -25,6 +25,14 @@ fn version(number: u32, image: &str) -> Version {
     Version { number, commit: CommitId::new("c"), object: object(image).into() }
 }
 
+fn recreate(version: &mut Version) {
+    let mut object = Object::clone(&version.object);
+    let mut content = Value::clone(&object.content);
+    content["spec"]["strategy"] = json!({"type": "Recreate"});
+    object.content = content.into();
+    version.object = object.into();
+}
+
 /// `replicas` of version 2 take the place of version 1.
 fn state(serving: Option<Version>, attempted: Option<Version>, replicas: u32) -> ConfigState {
     let target = attempted.as_ref().or(serving.as_ref()).map(|version| (version.number, Target::ALL));
@@ -112,6 +120,10 @@ fn where_others_end_first_what_runs_the_same_is_none_of_them() {
     let mut first = state(None, Some(version(1, "a")), 1);
     (first.wanted.targets, first.wanted.owner) = (BTreeMap::new(), Some("run".into()));
     let pods = [left(3, 0, "a"), left(3, 1, "b")];
+    assert!(adopted(&first, &pods).is_empty(), "what serves beside a rolling one is none of its pods yet");
+    if let Some(attempt) = &mut first.attempted {
+        recreate(&mut attempt.version);
+    }
     assert_eq!(adopted(&first, &pods), [("web-3-0".into(), 1)]);
     let owner = ObservedPod { origin: Origin::Adopted, ..left(1, 0, "a") };
     let serving = decide(&first, &[owner, left(3, 1, "b")], Strangers::Replaced, Timestamp(0));

@@ -103,6 +103,8 @@ pub(super) struct Checks {
     pods: Pods,
     /// Whether the store was lost or replaced by a copy: then hosts may show what nobody remembers.
     another_store: bool,
+    /// Whether runs were deleted.
+    pruned: bool,
     /// All that matters, if not everything does.
     only: Option<Invariant>,
 }
@@ -113,13 +115,18 @@ impl Checks {
         let store = Arc::new(around.disk.read(around.clock.clone()));
         let driver = Driver::new(store, around.clock.clone(), Arc::new(crate::clock::CountingIds::default()));
         let (slots, pods) = (Slots::default(), Pods::default());
-        Self { driver, commits: 0, announced: 0, slots, pods, another_store: false, only }
+        Self { driver, commits: 0, announced: 0, slots, pods, another_store: false, pruned: false, only }
     }
 
     /// The store was lost or replaced by an earlier copy of it.
     pub(super) fn store_changed_hands(&mut self) {
         self.another_store = true;
         self.slots = Slots::default();
+    }
+
+    /// Runs that nothing needs may be gone from now on.
+    pub(super) fn pruned(&mut self) {
+        self.pruned = true;
     }
 
     /// What must hold after every turn, as far as anything has changed in it.
@@ -168,7 +175,7 @@ impl Checks {
             &|| heads.one_owner(),
             &|| heads.check(),
             &|| rest.credit(),
-            &|| if self.another_store { Ok(Ok(())) } else { statuses::fresh(store, around) },
+            &|| if self.another_store { Ok(Ok(())) } else { statuses::fresh(store, around, self.pruned) },
             &|| statuses::ended(store, around),
         ];
         for check in checks {

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::error::Result;
+use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, Pace};
@@ -36,7 +37,6 @@ impl Pods {
                 *promised = [0; 2];
             }
         }
-        let is_taken_up = |config: &&ConfigState| config.serving.is_some() || config.removed;
         self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
         for config in &configs {
             let promise = promise(config);
@@ -83,6 +83,13 @@ impl Pods {
         self.promise_what_answers();
         Ok(one_hook(&pods).and_then(|()| one_stage(&pods)))
     }
+}
+
+/// Whether a store knows what serves, or that nothing should: also because what is declared ends others first.
+fn is_taken_up(config: &&ConfigState) -> bool {
+    let recreates = || config.spec().is_ok_and(|spec| spec.strategy.kind == StrategyKind::Recreate);
+    let ends_others = config.wanted.generation > 0 && config.wanted.pace == Pace::Recreate;
+    config.serving.is_some() || config.removed || ends_others && recreates()
 }
 
 /// How many pods of a deployment config must be ready, as far as that is up to launchway.

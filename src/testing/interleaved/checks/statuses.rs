@@ -1,6 +1,6 @@
 //! What stands on commits once nothing is under way any more.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::control::reporter;
 use crate::error::Result;
@@ -16,14 +16,14 @@ use crate::testing::interleaved::people::now;
 const REVISIONS: u32 = 1_000;
 
 /// A host shows what a rendering says that knows of nothing which was written before; and what it shows beside that is up
-/// to date.
-pub(super) fn fresh(store: &dyn Store, around: &Surroundings) -> Held {
+/// to date, unless it is about attempts that were `pruned` since.
+pub(super) fn fresh(store: &dyn Store, around: &Surroundings, pruned: bool) -> Held {
     for revision in revisions(store, around)? {
         let RevisionState { repository, commit, .. } = &revision;
         let shown = by_context(around.hosting.statuses(repository, commit));
-        let known = shown.keys().cloned().collect();
+        let known = if pruned { BTreeSet::new() } else { shown.keys().cloned().collect() };
         let rendered = by_context(now(reporter::rendering(store, repository, commit, &known))?.statuses);
-        let contexts = rendered.keys().chain(shown.keys());
+        let contexts = rendered.keys().chain(shown.keys().filter(|_| !pruned));
         for context in contexts {
             let (says, shows) = (rendered.get(context).map(told), shown.get(context).map(told));
             if says != shows {
