@@ -148,7 +148,7 @@ fn on_a_full_disk_the_daemon_says_so_and_the_store_stays_as_it_was() {
     let (store, after) = (world.git.path("before.db"), world.git.path("after.db"));
     fs::rename(&path, &store).unwrap();
     // The first disk has no room for the copy, the second none for the migration beside it.
-    for (room, doing) in [(size * 3 / 2, "without a copy of it"), (size * 5 / 2, "to schema version 3")] {
+    for (room, doing) in [(size * 3 / 2, "store.db.schema-2.partial`"), (size * 5 / 2, "state/store.db`")] {
         let mut daemon = world.launchway();
         let program = daemon.get_program().to_owned();
         daemon = {
@@ -162,7 +162,10 @@ fn on_a_full_disk_the_daemon_says_so_and_the_store_stays_as_it_was() {
         let output = daemon.output().unwrap();
         let told = complaint(&output);
         assert_eq!(output.status.code(), Some(3), "{told}");
-        assert!(told.contains(doing) && told.contains("the disk is full"), "{told}");
+        assert!(
+            told.contains("nothing was changed") && told.contains(doing) && told.contains("the disk is full"),
+            "{told}"
+        );
         assert_eq!(found(&after), (2, ACTIONS));
         let files = fs::read_to_string(after.with_extension("db.files")).unwrap();
         assert!(!files.contains(".partial"), "it gives its room back: {files}");

@@ -10,7 +10,7 @@ use rusqlite::Connection;
 use super::connection::{beside, open_for_reading};
 use super::failure::failed;
 use super::schema;
-use crate::error::{Class, Context, Failure, Result};
+use crate::error::{Context, Failure, Result};
 
 /// Writes a consistent copy of the store at `from`, also while a daemon writes to it. `to` appears when it is whole.
 ///
@@ -42,17 +42,10 @@ pub fn restore(from: &Path, path: &Path) -> Result<()> {
 ///
 /// # Errors
 /// If the copy cannot be written, as on a full disk: it takes as much room as the store.
-pub(super) fn before_upgrade(path: &Path, version: u32) -> Result<PathBuf> {
+pub(super) fn before_upgrade(path: &Path, version: u32) -> Result<()> {
     let to = of_version(path, version);
-    let written = open_for_reading(path).and_then(|source| {
-        let copy = copy_beside(&source, &to)?;
-        put_in_place(&copy, &to).inspect_err(|_| drop(remove(&copy)))
-    });
-    written.map(|()| to).map_err(|problem| {
-        let message = format!("cannot upgrade the store without a copy of it: {}", problem.one_line());
-        let again = if problem.class() == Class::Transient { Failure::transient } else { Failure::stalled };
-        again(message).hint("nothing was changed: put that right and start again, or run the launchway that ran before")
-    })
+    let copy = copy_beside(&open_for_reading(path)?, &to)?;
+    put_in_place(&copy, &to).inspect_err(|_| drop(remove(&copy)))
 }
 
 /// Where a store that was upgraded from `version` keeps what it was.
@@ -95,6 +88,8 @@ fn write_copy(source: &Connection, copy: &Path) -> Result<()> {
 /// Whoever takes a copy over begins another life with it, also if it was put into its place by hand.
 fn begin_another_life(copy: &Path) -> rusqlite::Result<()> {
     let connection = Connection::open(copy)?;
+    // Whoever is killed meanwhile makes the copy anew, and a journal would be one more file to leave.
+    connection.pragma_update_and_check(None, "journal_mode", "MEMORY", |_| Ok(()))?;
     connection.execute("UPDATE fence SET incarnation = NULL", [])?;
     connection.close().map_err(|(_, error)| error)
 }

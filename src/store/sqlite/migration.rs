@@ -2,14 +2,15 @@
 
 mod priorities;
 
+use std::ops::RangeInclusive;
 use std::path::Path;
 
-use rusqlite::{Connection, TransactionBehavior};
+use rusqlite::{Connection, Transaction, TransactionBehavior};
 
 use super::copy;
 use super::failure::failed;
 use super::schema::{self, Contents, FIRST};
-use crate::error::Result;
+use crate::error::{Class, Failure, Result};
 
 /// The way from one version to the next.
 struct Step {
@@ -37,37 +38,48 @@ pub(super) const VERSION: u32 = FIRST + STEPS.len() as u32 - 1;
 /// # Errors
 /// If the file is of a newer version, not ours, or cannot be copied or written.
 pub(super) fn migrate(connection: &mut Connection, path: &Path) -> Result<()> {
-    let doing = format!("bring `{}` to schema version {VERSION}", path.display());
     // Nobody else writes from here on, so that the copy is what is migrated.
-    let step = connection.transaction_with_behavior(TransactionBehavior::Immediate);
-    let step = step.map_err(|error| failed(&doing, error))?;
-    let before = match schema::identify(&step, path)? {
-        Contents::Empty => None,
-        Contents::Version(version) => Some(schema::understood(path, version)?),
-    };
-    if before == Some(VERSION) {
-        return Ok(());
+    let file = connection.transaction_with_behavior(TransactionBehavior::Immediate);
+    let file = file.map_err(|error| failed(&doing(path), error))?;
+    match schema::identify(&file, path)? {
+        Contents::Empty => take_steps(file, FIRST..=VERSION, path),
+        Contents::Version(version) if schema::understood(path, version)? == VERSION => Ok(()),
+        Contents::Version(version) => {
+            let copy = copy::of_version(path, version);
+            tracing::info!(from = version, to = VERSION, copy = %copy.display(), "upgrading the store beside a copy");
+            copy::before_upgrade(path, version)
+                .and_then(|()| take_steps(file, version + 1..=VERSION, path))
+                .map_err(|problem| unchanged(&problem))?;
+            copy::forget_before(path, version);
+            Ok(())
+        }
     }
-    if let Some(version) = before {
-        let copy = copy::before_upgrade(path, version)?;
-        tracing::info!(from = version, to = VERSION, copy = %copy.display(), "the store is upgraded");
-    }
-    let first = before.map_or(FIRST, |version| version + 1);
-    take_steps(&step, first..=VERSION).and_then(|()| step.commit()).map_err(|error| failed(&doing, error))?;
-    if let Some(version) = before {
-        copy::forget_before(path, version);
-    }
-    Ok(())
 }
 
-fn take_steps(connection: &Connection, versions: impl Iterator<Item = u32>) -> rusqlite::Result<()> {
-    for version in versions {
-        let Some(step) = STEPS.get((version - FIRST) as usize) else { continue };
-        connection.execute_batch(step.sql)?;
-        step.rust.map_or(Ok(()), |rewrite| rewrite(connection))?;
-        schema::mark(connection, version)?;
-    }
-    Ok(())
+fn doing(path: &Path) -> String {
+    format!("write `{}`", path.display())
+}
+
+fn take_steps(file: Transaction<'_>, versions: RangeInclusive<u32>, path: &Path) -> Result<()> {
+    let taken = versions.into_iter().try_for_each(|version| take_step(&file, version));
+    taken.and_then(|()| file.commit()).map_err(|error| failed(&doing(path), error))
+}
+
+fn take_step(connection: &Connection, version: u32) -> rusqlite::Result<()> {
+    let Some(step) = STEPS.get((version - FIRST) as usize) else { return Ok(()) };
+    connection.execute_batch(step.sql)?;
+    step.rust.map_or(Ok(()), |rewrite| rewrite(connection))?;
+    schema::mark(connection, version)
+}
+
+/// Why an upgrade did not come about.
+fn unchanged(problem: &Failure) -> Failure {
+    let message = format!("cannot upgrade the store: {problem:#}");
+    let again = if problem.class() == Class::Transient { Failure::transient } else { Failure::stalled };
+    again(message).hint(
+        "nothing was changed. Put that right and start again (a copy takes as much room as the store, the upgrade for a \
+         moment again as much), or run the launchway that ran before",
+    )
 }
 
 #[cfg(test)]
@@ -87,7 +99,7 @@ mod tests {
         let path = folder.path().join("store.db");
         let connection = open_for_writing(&path).unwrap();
         for (step, sample) in (FIRST..=version).zip(SAMPLES) {
-            take_steps(&connection, step..=step).unwrap();
+            take_step(&connection, step).unwrap();
             connection.execute_batch(sample).unwrap();
         }
         (folder, path)
@@ -210,7 +222,7 @@ mod tests {
         assert!(full > pages);
         connection.pragma_update_and_check(None, "max_page_count", full, |_| Ok(())).unwrap();
         let problem = migrate(&mut connection, &path).unwrap_err().one_line();
-        assert!(problem.contains("the disk is full") && problem.contains("to schema version 3"), "{problem}");
+        assert!(problem.contains("cannot upgrade the store") && problem.contains("the disk is full"), "{problem}");
         drop(connection);
         assert_eq!(version(&path), FIRST);
         let connection = upgrade(&path).unwrap();
