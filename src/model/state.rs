@@ -417,6 +417,5 @@ impl ConfigState {
 /// # Errors
 /// If the content is not a deployment config's.
 pub fn spec_of(object: &Object) -> Result<DeploymentConfigSpec, serde_json::Error> {
-    let spec = object.content.get("spec").cloned().unwrap_or_default();
-    serde_json::from_value(spec)
+    DeploymentConfigSpec::deserialize(object.content.get("spec").unwrap_or(&serde_json::Value::Null))
 }
