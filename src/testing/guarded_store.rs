@@ -44,6 +44,9 @@ pub trait Guard: Send + Sync {
         }
     }
 
+    /// So many records were handed out by a call that answers with several.
+    fn answered(&self, _records: usize) {}
+
     /// In which order claimed rows are handed out.
     fn arrange(&self, rows: Vec<OutboxRow>) -> Vec<OutboxRow> {
         rows
@@ -100,6 +103,16 @@ impl<G: Guard> Store for GuardedStore<G> {
     }
 }
 
+impl<G: Guard> GuardedStore<G> {
+    fn counted<T>(&self, found: T) -> T
+    where
+        for<'a> &'a T: IntoIterator,
+    {
+        self.guard.answered((&found).into_iter().count());
+        found
+    }
+}
+
 #[async_trait]
 impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
@@ -109,7 +122,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
         self.guard.pass().await?;
-        self.store.runs(filter).await
+        Ok(self.counted(self.store.runs(filter).await?))
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
@@ -124,7 +137,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
         self.guard.pass().await?;
-        self.store.outlines(repository, limit).await
+        Ok(self.counted(self.store.outlines(repository, limit).await?))
     }
 
     async fn service_marks(
@@ -134,7 +147,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         plan: &PlanId,
     ) -> Result<BTreeMap<ServiceName, u64>> {
         self.guard.pass().await?;
-        self.store.service_marks(repository, commit, plan).await
+        Ok(self.counted(self.store.service_marks(repository, commit, plan).await?))
     }
 
     async fn service_facts(
@@ -145,22 +158,22 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         services: &[ServiceName],
     ) -> Result<Vec<ServiceFacts>> {
         self.guard.pass().await?;
-        self.store.service_facts(repository, commit, plan, services).await
+        Ok(self.counted(self.store.service_facts(repository, commit, plan, services).await?))
     }
 
     async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
         self.guard.pass().await?;
-        self.store.config_keys().await
+        Ok(self.counted(self.store.config_keys().await?))
     }
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
         self.guard.pass().await?;
-        self.store.open_slots(project).await
+        Ok(self.counted(self.store.open_slots(project).await?))
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
         self.guard.pass().await?;
-        self.store.events(run, after, limit).await
+        Ok(self.counted(self.store.events(run, after, limit).await?))
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
@@ -174,7 +187,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         stage: Option<&StageName>,
     ) -> Result<Vec<Versioned<ConfigState>>> {
         self.guard.pass().await?;
-        self.store.configs(project, stage).await
+        Ok(self.counted(self.store.configs(project, stage).await?))
     }
 
     async fn objects(
@@ -184,7 +197,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         kind: Option<&Kind>,
     ) -> Result<Vec<Versioned<ObjectState>>> {
         self.guard.pass().await?;
-        self.store.objects(project, stage, kind).await
+        Ok(self.counted(self.store.objects(project, stage, kind).await?))
     }
 
     async fn object(
@@ -199,12 +212,12 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn applied(&self, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
         self.guard.pass().await?;
-        self.store.applied(project, stage).await
+        Ok(self.counted(self.store.applied(project, stage).await?))
     }
 
     async fn applied_stages(&self, project: &ProjectName) -> Result<Vec<StageName>> {
         self.guard.pass().await?;
-        self.store.applied_stages(project).await
+        Ok(self.counted(self.store.applied_stages(project).await?))
     }
 
     async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>> {
@@ -214,7 +227,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
         self.guard.pass().await?;
-        self.store.repositories().await
+        Ok(self.counted(self.store.repositories().await?))
     }
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
@@ -224,7 +237,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn revisions(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>> {
         self.guard.pass().await?;
-        self.store.revisions(repository, limit).await
+        Ok(self.counted(self.store.revisions(repository, limit).await?))
     }
 
     async fn plan(&self, id: &PlanId) -> Result<Option<Plan>> {
@@ -234,7 +247,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
         self.guard.pass().await?;
-        self.store.delivered(project, stage).await
+        Ok(self.counted(self.store.delivered(project, stage).await?))
     }
 
     async fn attempts(
@@ -270,7 +283,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn holds(&self) -> Result<Vec<Hold>> {
         self.guard.pass().await?;
-        self.store.holds().await
+        Ok(self.counted(self.store.holds().await?))
     }
 
     async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {
@@ -280,12 +293,12 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn posted(&self, repository: &RepositoryName, writer: &WriterName, commit: &CommitId) -> Result<Vec<Posted>> {
         self.guard.pass().await?;
-        self.store.posted(repository, writer, commit).await
+        Ok(self.counted(self.store.posted(repository, writer, commit).await?))
     }
 
     async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
         self.guard.pass().await?;
-        self.store.open_statuses(repository).await
+        Ok(self.counted(self.store.open_statuses(repository).await?))
     }
 
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
@@ -310,6 +323,6 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
 
     async fn outbox(&self, run: Option<&RunId>) -> Result<Vec<OutboxRow>> {
         self.guard.pass().await?;
-        self.store.outbox(run).await
+        Ok(self.counted(self.store.outbox(run).await?))
     }
 }

@@ -24,6 +24,7 @@ use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::work_queue::WorkQueue;
 use crate::forge::{self, StatusWriter};
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
@@ -301,6 +302,25 @@ impl World {
     /// If the store fails.
     pub async fn reconcile(&self) -> Result<()> {
         self.reconciler.reconcile_everything().await.map(|_| ())
+    }
+
+    /// Something happens in the runtime while all is at rest, and what follows from it, as a daemon hears of it: nothing
+    /// is examined that nobody has announced. Says how often the reconciler was woken.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn hears(&self, happens: impl FnOnce(&PretendedRuntime)) -> Result<usize> {
+        let (mut touched, mut changes) = (self.driver.changes(), self.runtime.changes());
+        let (mut queue, mut woken) = (WorkQueue::default(), 0);
+        happens(&self.runtime);
+        queue.take_in(&mut touched, &mut changes);
+        while queue.has_work() {
+            self.reconciler.reconcile(&mut queue).await?;
+            self.outbox.settle().await?;
+            queue.take_in(&mut touched, &mut changes);
+            woken += 1;
+        }
+        Ok(woken)
     }
 
     /// Everything happens that can happen without time passing. Says when there is something to reconcile again.
