@@ -13,6 +13,7 @@ use rusqlite::Connection;
 use rustix::process::{Resource, Rlimit, Signal, setrlimit};
 
 use super::fixture::{Filled, load_store};
+use super::rollout::command;
 use crate::support::daemon::{World, complaint};
 
 /// The variables by which a child learns which store it takes over, and how large a file it may write.
@@ -149,16 +150,10 @@ fn on_a_full_disk_the_daemon_says_so_and_the_store_stays_as_it_was() {
     fs::rename(&path, &store).unwrap();
     // The first disk has no room for the copy, the second none for the migration beside it.
     for (room, doing) in [(size * 3 / 2, "store.db.schema-2.partial`"), (size * 5 / 2, "state/store.db`")] {
-        let mut daemon = world.launchway();
-        let program = daemon.get_program().to_owned();
-        daemon = {
-            let mut command = Command::new("unshare");
-            command.args(["--mount", "--map-root-user", "sh", "-c", ON_A_SMALL_DISK, "sh"]).arg(program);
-            command.args(["serve", "--config"]).arg(world.config()).env_clear();
-            command.envs(daemon.get_envs().filter_map(|(name, value)| Some((name, value?))));
-            command.env("SIZE", room.to_string()).env("STORE", &store).env("AFTER", &after);
-            command
-        };
+        let mut daemon = command(&world, "unshare");
+        daemon.args(["--mount", "--map-root-user", "sh", "-c", ON_A_SMALL_DISK, "sh", env!("CARGO_BIN_EXE_launchway")]);
+        daemon.args(["serve", "--config"]).arg(world.config());
+        daemon.env("SIZE", room.to_string()).env("STORE", &store).env("AFTER", &after);
         let output = daemon.output().unwrap();
         let told = complaint(&output);
         assert_eq!(output.status.code(), Some(3), "{told}");

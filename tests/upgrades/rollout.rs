@@ -1,6 +1,7 @@
 //! A rollout in its middle: two pods of `web` serve, a third of the next version is not ready yet, and the hook of
 //! `worker` runs. No file of the repository depends on where the test runs, so that its commits are always the same.
 
+use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -67,10 +68,15 @@ pub(super) fn begin_with(world: &World, programs: &Path) -> [String; 2] {
     [first, second]
 }
 
-/// A verb of the program in a folder.
+/// The program of a folder.
 pub(super) fn of(world: &World, programs: &Path) -> Command {
+    command(world, programs.join("launchway"))
+}
+
+/// Another program in the surroundings of the world's own.
+pub(super) fn command(world: &World, program: impl AsRef<OsStr>) -> Command {
     let today = world.launchway();
-    let mut command = Command::new(programs.join("launchway"));
+    let mut command = Command::new(program);
     let environment = today.get_envs().filter_map(|(name, value)| Some((name, value?)));
     command.env_clear().envs(environment).current_dir(world.git.root()).stdin(Stdio::null());
     command

@@ -1,12 +1,15 @@
 //! Today's daemon on the state folder of the one before.
 
+use std::fs;
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 
 use rusqlite::Connection;
+use rustix::process::Signal;
 
 use super::fixture;
 use super::rollout::{
-    answering, answers, begin_with, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
+    answering, answers, begin_with, command, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
 };
 use crate::support::daemon::{World, eventually};
 
@@ -21,7 +24,18 @@ fn a_rollout_goes_on_under_the_next_program() {
     let [_, commit] = fixture::load(&world);
     until_the_middle(&world);
     fixture::forget_versions(&world);
+    die_in_the_upgrade(&world);
     take_over(&world, &commit);
+}
+
+/// Today's daemon is killed while it copies the store: by the write that makes the copy half as long as that.
+fn die_in_the_upgrade(world: &World) {
+    let half = fs::metadata(world.state().join("store.db")).unwrap().len() / 2;
+    let mut limited = command(world, "prlimit");
+    limited.arg(format!("--fsize={half}")).args(["--core=0", env!("CARGO_BIN_EXE_launchway"), "serve", "--config"]);
+    let status = limited.arg(world.config()).status().unwrap();
+    assert_eq!(status.signal(), Some(Signal::XFSZ.as_raw()), "{status}");
+    assert!(world.state().join("store.db.schema-2.partial").exists());
 }
 
 #[test]
