@@ -50,7 +50,7 @@ impl Renderings {
         commit: &CommitId,
         known: &BTreeSet<String>,
     ) -> Result<Rendering> {
-        let number = store.last_event().await?; // before all else: what is read then is at least as new
+        let number = 1 + store.last_event().await?; // before all else: what is read then is at least as new
         let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
         let kept = self.of((repository.clone(), commit.clone()));
         let mut kept = kept.lock().await;

@@ -306,7 +306,7 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
         (StageStart::ByHand, _) => return Ok(false),
     };
     let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&part.service));
-    let comes = |change: &Change| change.is_held() || queue::does_something(change.decision);
+    let comes = |change: &Change| change.is_held() || change.decision.does_something();
     if before.is_some_and(|before| before.changes.iter().any(comes)) {
         return Ok(false); // the stage before runs first, and its end starts this one
     }

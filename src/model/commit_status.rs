@@ -82,6 +82,6 @@ impl CommitStatus {
 pub struct Posted {
     /// What readers see.
     pub status: CommitStatus,
-    /// Which rendering it is from. Later ones have higher numbers.
+    /// Which rendering it is from. Later ones have higher numbers; 0 if another life of the store may have written since.
     pub rendering: u64,
 }

@@ -158,6 +158,11 @@ pub enum Decision {
 }
 
 impl Decision {
+    /// Whether it has an effect.
+    pub fn does_something(self) -> bool {
+        !matches!(self, Decision::None | Decision::Wait | Decision::Refuse)
+    }
+
     /// The word in tables and JSON.
     pub fn as_str(self) -> &'static str {
         match self {

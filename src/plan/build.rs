@@ -186,10 +186,22 @@ fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &Ser
 }
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
-/// that will come because the stage before is being brought to what it declares too.
+/// that will come because the stage before is being brought to what it declares too. What somebody has changed since
+/// they were planned, such as by a rollback, they do not bring back.
 fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName) -> bool) -> BTreeSet<ServiceName> {
+    if seen.under_way.is_empty() {
+        return BTreeSet::new();
+    }
+    let left_out = |(service, change): (ServiceName, Change)| {
+        let under_way = seen.under_way.get(&service)?;
+        (change.decision.does_something() && !under_way.keys.contains(&change.key)).then_some(service)
+    };
+    let differing = differing(Some(stage), &seen.digests);
+    let left_out: BTreeSet<ServiceName> =
+        differing.iter().filter_map(|key| left_out(change_of(stage, key, seen)?)).collect();
     let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
-        under_way.content == content_of(stage, service) && (under_way.here || comes(service))
+        let brings_all = under_way.content == content_of(stage, service) && !left_out.contains(*service);
+        brings_all && (under_way.here || comes(service))
     };
     seen.under_way.iter().filter(whole).map(|(service, _)| service.clone()).collect()
 }

@@ -15,7 +15,7 @@ pub struct Rendering {
 
 /// What of a rendering is news to readers of `posted`, in order. What is older than what they have read is not, whether
 /// by its attempt or as a rendering; and within an attempt an outcome is never taken back, so that a late `pending` is
-/// no news either.
+/// no news either. Where another life of the store may have written meanwhile, everything is.
 pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
     let Rendering { number, statuses } = rendering;
     let known: BTreeMap<&str, &Posted> = posted.iter().map(|known| (known.status.context.as_str(), known)).collect();
@@ -24,7 +24,7 @@ pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
         let takes_back = before.state.is_final() && !status.state.is_final() && !reopens;
-        !is_late && !takes_back && !before.reads_like(status)
+        known.rendering == 0 || !is_late && !takes_back && !before.reads_like(status)
     };
     statuses.into_iter().filter(is_news).collect()
 }
@@ -62,6 +62,8 @@ mod tests {
             ((Running, 1, 5), (Pending, 1, 5), true),
             ((Running, 1, 5), (Pending, 1, 4), false),
             ((Success, 1, 5), (Failure, 1, 4), false),
+            ((Success, 1, 0), (Success, 1, 4), true),
+            ((Success, 2, 0), (Running, 1, 4), true),
         ] {
             let posted = Posted { status: status(known.0, known.1), rendering: known.2 };
             let rendering = Rendering { number: rendered.2, statuses: vec![status(rendered.0, rendered.1)] };

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use crate::control::commands::operator::{Operator, said};
 use crate::control::commands::{Done, Refusal, by_hand};
 use crate::control::sync::Allowance;
-use crate::engine::sequence::queue::does_something;
 use crate::error::{Failure, Result};
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName};
@@ -67,7 +66,7 @@ async fn starts(operator: &Operator, project: &ProjectName, release: &Release) -
 fn lines(run: &SequenceRun) -> Vec<String> {
     let place = format!("{}/{}", run.service.stage, run.service.service);
     let commit = run.commit.short();
-    let acting = run.changes().iter().filter(|change| does_something(change.decision));
+    let acting = run.changes().iter().filter(|change| change.decision.does_something());
     let line = |what: String| format!("{place}: {what} of {commit}");
     let mut lines: Vec<String> =
         acting.map(|change| line(format!("{} {} ({})", change.decision.as_str(), change.key, change.cause))).collect();

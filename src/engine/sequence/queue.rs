@@ -5,7 +5,7 @@ use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
-use crate::model::plan::{Decision, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::PassedKey;
@@ -76,7 +76,7 @@ pub fn due_delivery(
     cause: String,
 ) -> Result<Option<SequenceRun>, Undecided> {
     let Some(run) = delivery(records, now, plan, stage, part, cause)? else { return Ok(None) };
-    let acts = run.changes().iter().any(|change| does_something(change.decision));
+    let acts = run.changes().iter().any(|change| change.decision.does_something());
     Ok(if acts || runs_again(records, part, &run)? || overtakes(records, &run)? { Some(run) } else { None })
 }
 
@@ -105,9 +105,4 @@ fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> 
         }
     }
     Ok(false)
-}
-
-/// Whether a decision has an effect.
-pub fn does_something(decision: Decision) -> bool {
-    !matches!(decision, Decision::None | Decision::Wait | Decision::Refuse)
 }

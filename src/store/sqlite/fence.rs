@@ -20,12 +20,14 @@ pub(super) fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite
     Ok((fence, Incarnation::new(incarnation)))
 }
 
-/// What was seen in another life says nothing about what came after it: every repository is to be read anew.
+/// What was seen in another life says nothing about what came after it: every repository is to be read anew, and what is
+/// reported of it is written again.
 fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<String> {
     let incarnation = Ulids::default().next(now);
     connection.execute("UPDATE fence SET incarnation = ?", [&incarnation])?;
     let forget = "UPDATE repositories SET version = version + 1, seen = NULL, \
                   record = json_set(record, '$.record.seen', NULL)";
     connection.execute(forget, [])?;
+    connection.execute("UPDATE posted SET rendering = 0", [])?;
     Ok(incarnation)
 }

@@ -124,7 +124,7 @@ const DELETIONS: [(&str, &str); 12] = [
     (
         "statuses",
         "DELETE FROM posted WHERE rowid IN (
-           SELECT rowid FROM posted WHERE at < :before OR NOT EXISTS (SELECT 1 FROM revisions
+           SELECT rowid FROM posted WHERE NOT EXISTS (SELECT 1 FROM revisions
              WHERE revisions.repository = posted.repository AND revisions.commit_id = posted.commit_id)
            LIMIT :rows)",
     ),

@@ -103,9 +103,11 @@ impl MemoryDisk {
 }
 
 impl Content {
-    /// What was seen in another life says nothing about what came after it: every repository is to be read anew.
+    /// What was seen in another life says nothing about what came after it: every repository is to be read anew, and what
+    /// is reported of it is written again.
     fn begin_life(&mut self, mut tables: Tables) {
         tables.forget_heads();
+        tables.doubt_posted();
         self.tables = tables;
         self.fence += 1;
         self.lives += 1;

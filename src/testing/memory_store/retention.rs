@@ -172,11 +172,11 @@ fn actions(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
     gone
 }
 
-fn statuses(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
+fn statuses(tables: &mut Tables, _: Retention) -> u64 {
     let revisions = tables.revisions.clone();
     let known =
         |(repository, _, commit, _): &_| revisions.contains_key(&(Clone::clone(repository), Clone::clone(commit)));
-    delete(&mut tables.posted, |entry, (at, _)| *at < before || !known(entry))
+    delete(&mut tables.posted, |entry, _| !known(entry))
 }
 
 fn deliveries(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {

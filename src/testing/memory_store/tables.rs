@@ -61,6 +61,13 @@ impl Tables {
         self.number
     }
 
+    /// Nobody knows what readers of statuses see.
+    pub(super) fn doubt_posted(&mut self) {
+        let doubted =
+            |(at, posted): &(Timestamp, Arc<Posted>)| (*at, Arc::new(Posted { rendering: 0, ..Posted::clone(posted) }));
+        self.posted = self.posted.iter().map(|(key, entry)| (key.clone(), doubted(entry))).collect();
+    }
+
     /// No repository has a head that was seen.
     pub(super) fn forget_heads(&mut self) {
         let rows: Vec<Row<RepositoryState>> = self.repositories.values().cloned().collect();

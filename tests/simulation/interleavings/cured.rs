@@ -427,4 +427,52 @@ pub(crate) const CURED: &[Cured] = &[
             push
             up",
     },
+    Cured {
+        invariant: Invariant::StatusesEnd,
+        because: "after the store was restored, a commit goes on showing what the life in between wrote",
+        story: "
+            order 2
+            shipyard dev production
+            declare back service=web image=a
+            push
+            turns 165
+            backup 2
+            lose-store
+            turns 56
+            restore 2
+            push",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "what a head shows is forgotten when it is old, and then nobody says that a newer one took its place",
+        story: "
+            order 1
+            shipyard dev production
+            declare web trigger=none
+            push
+            settle
+            push
+            pass 1s
+            prune 2
+            push",
+    },
+    Cured {
+        invariant: Invariant::HeadRuns,
+        because: "a delivery that waited while somebody rolled back is thought to bring back everything",
+        story: "
+            order 6262
+            @two shipyard dev:deployment,test
+            @two declare web image=a replicas=1
+            @two push
+            turns 4
+            @two declare web image=b
+            @two push
+            pass 1s
+            hold dev web x
+            @two declare back service=web image=e
+            @two push
+            @three declare web image=e stage=dev
+            pass 1s
+            undo dev/web",
+    },
 ];

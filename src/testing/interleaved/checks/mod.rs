@@ -175,7 +175,7 @@ impl Checks {
             &|| heads.one_owner(),
             &|| heads.check(),
             &|| rest.credit(),
-            &|| if self.another_store { Ok(Ok(())) } else { statuses::fresh(store, around, self.pruned) },
+            &|| statuses::fresh(store, around, self.another_store, self.pruned),
             &|| statuses::ended(store, around),
         ];
         for check in checks {

@@ -16,9 +16,13 @@ use crate::testing::interleaved::people::now;
 const REVISIONS: u32 = 1_000;
 
 /// A host shows what a rendering says that knows of nothing which was written before; and what it shows beside that is up
-/// to date, unless it is about attempts that were `pruned` since.
-pub(super) fn fresh(store: &dyn Store, around: &Surroundings, pruned: bool) -> Held {
-    for revision in revisions(store, around)? {
+/// to date, unless it is about attempts that were `pruned` since. With `another_store` than before, heads are shown anew.
+pub(super) fn fresh(store: &dyn Store, around: &Surroundings, another_store: bool, pruned: bool) -> Held {
+    let is_head = |revision: &RevisionState| {
+        around.hosting.head(&revision.repository).is_some_and(|head| head.id == revision.commit)
+    };
+    let pruned = another_store || pruned;
+    for revision in revisions(store, around)?.into_iter().filter(|revision| !another_store || is_head(revision)) {
         let RevisionState { repository, commit, .. } = &revision;
         let shown = by_context(around.hosting.statuses(repository, commit));
         let known = if pruned { BTreeSet::new() } else { shown.keys().cloned().collect() };
@@ -44,7 +48,9 @@ pub(super) fn ended(store: &dyn Store, around: &Surroundings) -> Held {
         }
         let shown = around.hosting.statuses(repository, commit);
         let written = now(store.posted(repository, &"notes".into(), commit))?;
-        let is_ours = |status: &CommitStatus| written.iter().any(|posted| posted.status.context == status.context);
+        let is_ours = |status: &CommitStatus| {
+            written.iter().any(|posted| posted.status.context == status.context && posted.status.reads_like(status))
+        };
         if let Some(open) = shown.iter().find(|status| !status.state.is_final() && is_ours(status)) {
             let what = format!("{} on {} stays {}", open.context, short(commit), told(open));
             return Ok(Err(Violation::new(Invariant::StatusesEnd, what)));
