@@ -22,7 +22,8 @@ pub(crate) fn measure(pods: u32) -> f64 {
     // A daemon makes one pod, of which all others are copies.
     let daemon = Daemon::start(folder.path(), &bare);
     daemon.wait_for_rest(1);
-    let first = folder.path().join("state/local/pods/origin-default/app-0-1-0");
+    let mut namespaces = fs::read_dir(folder.path().join("state/local/pods")).unwrap();
+    let first = namespaces.next().unwrap().unwrap().path().join("app-0-1-0");
     let record = fs::read_to_string(first.join("pod.json")).unwrap();
     let shim = Path::new(PROGRAM).with_file_name("launchway-shim");
     let root = folder.path().join("loop");
