@@ -1,13 +1,11 @@
 //! A store that is lost, or replaced by a copy: what serves goes on serving.
 
 use std::fs;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
 
 use serde_json::Value;
 
 use super::survival::{SERVICE, careful_server, says, service_address};
-use crate::support::daemon::{World, complaint, eventually, hook};
+use crate::support::daemon::{World, answering, complaint, eventually, hook};
 
 /// A server whose `pre` hook counts.
 fn counted(world: &World, version: &str) -> String {
@@ -32,23 +30,6 @@ fn converged(world: &World, version: u32) {
     assert_eq!(plan.status.code(), Some(0), "after convergence: {}", complaint(&plan));
 }
 
-/// Whether version `version` answers at every moment of what is done.
-fn answering(address: &str, version: &str, done: impl FnOnce()) {
-    let (stop, failed, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::SeqCst) {
-                let counter = if says(address, version) { &served } else { &failed };
-                counter.fetch_add(1, Ordering::SeqCst);
-            }
-        });
-        done();
-        stop.store(true, Ordering::SeqCst);
-    });
-    assert_eq!(failed.load(Ordering::SeqCst), 0);
-    assert!(served.load(Ordering::SeqCst) > 0);
-}
-
 fn lose_store(world: &World) {
     for file in ["store.db", "store.db-wal", "store.db-shm"] {
         let there = world.state().join(file);
@@ -71,12 +52,15 @@ fn what_serves_is_taken_over_after_the_store_was_lost() {
     let commit = deploy(&world, "two");
     let (address, before) = (service_address(&world), server_pid(&world, "web-2-0"));
     eventually("version two answers", || says(&address, "two"));
-    answering(&address, "two", || {
-        world.stop();
-        lose_store(&world);
-        world.start();
-        converged(&world, 1);
-    });
+    answering(
+        || says(&address, "two"),
+        || {
+            world.stop();
+            lose_store(&world);
+            world.start();
+            converged(&world, 1);
+        },
+    );
     assert_eq!(server_pid(&world, "web-2-0"), before, "the same process");
     assert_eq!(world.lines("hooks"), ["one", "two", "two"], "the hook of a version that was unknown ran");
     world.status(&commit, "launchway/default", "success");
@@ -101,12 +85,15 @@ fn what_serves_is_taken_over_after_an_older_store_was_restored() {
     deploy(&world, "two");
     let (address, before) = (service_address(&world), server_pid(&world, "web-2-0"));
     eventually("version two answers", || says(&address, "two"));
-    answering(&address, "two", || {
-        world.stop();
-        world.tell(&["store", "restore", &copy]);
-        world.start();
-        converged(&world, 2);
-    });
+    answering(
+        || says(&address, "two"),
+        || {
+            world.stop();
+            world.tell(&["store", "restore", &copy]);
+            world.start();
+            converged(&world, 2);
+        },
+    );
     assert_eq!(server_pid(&world, "web-2-0"), before, "the same process");
     assert_eq!(world.lines("hooks"), ["one", "two", "two"]);
 

@@ -8,6 +8,7 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
@@ -321,6 +322,32 @@ pub(crate) fn eventually(what: &str, test: impl Fn() -> bool) {
     while !test() {
         assert!(since.elapsed() < PATIENCE, "waited in vain for {what}");
         std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// Does something, and fails unless every answer was good meanwhile; `is_answered` asks once.
+pub(crate) fn answering(is_answered: impl Fn() -> bool + Sync, done: impl FnOnce()) {
+    let (stop, failed, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !stop.load(Ordering::SeqCst) {
+                let counter = if is_answered() { &served } else { &failed };
+                counter.fetch_add(1, Ordering::SeqCst);
+            }
+        });
+        // Also if what is done fails: the scope waits for the thread.
+        let _stop = Stop(&stop);
+        done();
+    });
+    assert_eq!(failed.load(Ordering::SeqCst), 0, "of {served:?}");
+    assert!(served.load(Ordering::SeqCst) > 0);
+}
+
+struct Stop<'a>(&'a AtomicBool);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::SeqCst);
     }
 }
 

@@ -5,8 +5,6 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
-use std::thread;
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -133,32 +131,6 @@ pub(super) fn says(world: &World) -> Option<String> {
     let address = format!("{}:8088", record["address"].as_str()?);
     let (status, body) = http(&address, "GET", "/version", &[], b"");
     (status == 200).then_some(body)
-}
-
-/// Whether the service answers at every moment of what is done.
-pub(super) fn answering(world: &World, done: impl FnOnce()) {
-    let (stop, failed, served) = (AtomicBool::new(false), AtomicU32::new(0), AtomicU32::new(0));
-    thread::scope(|scope| {
-        scope.spawn(|| {
-            while !stop.load(Ordering::SeqCst) {
-                let counter = if answers(world) { &served } else { &failed };
-                counter.fetch_add(1, Ordering::SeqCst);
-            }
-        });
-        // Also if what is done fails: the scope waits for the thread.
-        let _stop = Stop(&stop);
-        done();
-    });
-    assert_eq!(failed.load(Ordering::SeqCst), 0, "of {served:?}");
-    assert!(served.load(Ordering::SeqCst) > 0);
-}
-
-struct Stop<'a>(&'a AtomicBool);
-
-impl Drop for Stop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::SeqCst);
-    }
 }
 
 /// Waits until the second version of a deployment config has this status.

@@ -9,9 +9,9 @@ use rustix::process::Signal;
 
 use super::fixture;
 use super::rollout::{
-    answering, answers, begin_with, command, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
+    answers, begin_with, command, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
 };
-use crate::support::daemon::{World, eventually};
+use crate::support::daemon::{World, answering, eventually};
 
 /// The folder with the programs of before, built from the commit that `.ci/run` names.
 pub(super) fn programs_of_before() -> PathBuf {
@@ -52,16 +52,19 @@ fn a_rollout_that_the_program_before_began_goes_on() {
 fn take_over(world: &World, commit: &str) {
     let before = processes(world);
     assert!(before.iter().all(Option::is_some), "{before:?}");
-    answering(world, || {
-        world.start();
-        eventually("what is there is known", || world.json(&["get", "pods"])["items"].as_array().is_some());
-        assert_eq!(processes(world), before, "nothing restarts");
-        let_go(world);
-        world.status(commit, "launchway/default", "success");
-        ended(world, "web", "Complete");
-        ended(world, "worker", "Complete");
-        nothing_to_do(world);
-    });
+    answering(
+        || answers(world),
+        || {
+            world.start();
+            eventually("what is there is known", || world.json(&["get", "pods"])["items"].as_array().is_some());
+            assert_eq!(processes(world), before, "nothing restarts");
+            let_go(world);
+            world.status(commit, "launchway/default", "success");
+            ended(world, "web", "Complete");
+            ended(world, "worker", "Complete");
+            nothing_to_do(world);
+        },
+    );
     assert_eq!(says(world).as_deref(), Some("two"));
     assert_eq!(processes(world).last(), before.last(), "the service's shim");
     let hooks = world.pod_folders().into_keys().filter(|pod| pod.contains("worker-2-hook-pre")).count();
