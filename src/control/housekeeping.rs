@@ -88,7 +88,8 @@ impl Housekeeping {
         Ok(Cleaned { rows, pods: pods.len() as u64, launchables })
     }
 
-    /// Pods of hooks and tasks that ended long ago, or whose run is gone.
+    /// Pods of hooks and tasks that ended long ago, or whose run is gone. A run that is open may not have heard of the
+    /// end yet.
     async fn old_pods(&self, before: Timestamp) -> Result<Vec<PodId>> {
         let mut old = Vec::new();
         for namespace in self.runtime.namespaces().await? {
@@ -106,7 +107,9 @@ impl Housekeeping {
         if !matches!(pod.phase, PodPhase::Ended { .. }) {
             return Ok(false);
         }
-        Ok(pod.created_at < before || self.driver.store.run(run).await?.is_none())
+        let ended_at = pod.ended_at.unwrap_or(pod.created_at);
+        let run = self.driver.store.run(run).await?;
+        Ok(run.is_none_or(|run| run.value.is_ended() && ended_at < before))
     }
 
     /// The images of what serves, of what is being brought up, and of the complete versions that a rollback may want.

@@ -15,7 +15,7 @@ use crate::executor::pace::Pace;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{ProjectName, RunId, ServiceKey};
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
@@ -144,9 +144,9 @@ impl Driver {
         records: &mut Records,
         decision: impl Fn(&mut Transition<'_>) -> Result<T, Undecided>,
     ) -> Result<Option<T>> {
-        let (answer, mut transaction, mut touched) = self.work_out(records, decision).await?;
-        touched.reports.extend(self.overtaken(&touched).await?);
+        let (answer, mut transaction, touched) = self.work_out(records, decision).await?;
         transaction.writes.extend(self.writers.ask(&touched.reports, self.clock.now()));
+        transaction.writes.extend(self.writers.ask_overtaken(&touched.planned, self.clock.now()));
         if transaction.writes.is_empty() {
             return Ok(Some(answer));
         }
@@ -221,16 +221,6 @@ impl Driver {
             }
         }
         Ok(())
-    }
-
-    /// Revisions whose statuses say that something is still to come, after a newer one was planned.
-    async fn overtaken(&self, touched: &Touched) -> Result<Vec<(RepositoryName, CommitId)>> {
-        let mut found = Vec::new();
-        for repository in &touched.planned {
-            let open = self.store.open_statuses(repository).await?;
-            found.extend(open.into_iter().map(|commit| (repository.clone(), commit)));
-        }
-        Ok(found)
     }
 
     fn count(&self, touched: &Touched) {

@@ -7,13 +7,10 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use tokio::sync::Notify;
 
-use crate::model::action::{Action, Lane};
+use crate::model::action::{Action, Lane, REPORTS};
 use crate::model::ids::{CommitId, RepositoryName, RunId, WriterName};
 use crate::model::time::Timestamp;
 use crate::store::Write;
-
-/// The run in whose name statuses are asked for: they belong to a revision, not to one run.
-const REPORT: &str = "report";
 
 /// One writer of one repository.
 #[derive(Debug)]
@@ -76,13 +73,23 @@ impl WriterLanes {
     pub(super) fn ask(&self, revisions: &BTreeSet<(RepositoryName, CommitId)>, now: Timestamp) -> Vec<Write> {
         let report = |(repository, commit): &(RepositoryName, CommitId)| {
             let asked = |lane: &Arc<WriterLane>| {
-                let (repository, commit) = (repository.clone(), commit.clone());
-                let action = Action::Report { repository, commit, writer: lane.writer.clone() };
-                Write::Ask { run: RunId::new(REPORT), action: Box::new(action), due: now, at: now }
+                let action = Box::new(Action::report(repository, commit, &lane.writer));
+                Write::Ask { run: RunId::new(REPORTS), action, due: now, at: now }
             };
             self.of(repository).iter().map(asked).collect::<Vec<_>>()
         };
         revisions.iter().flat_map(report).collect()
+    }
+
+    /// Asks every writer about older revisions of repositories of which a newer one was planned: what they still show as
+    /// to come may have been overtaken.
+    pub(super) fn ask_overtaken(&self, planned: &BTreeSet<RepositoryName>, at: Timestamp) -> Vec<Write> {
+        let asked = |lane: Arc<WriterLane>| Write::AskOvertaken {
+            repository: lane.repository.clone(),
+            writer: lane.writer.clone(),
+            at,
+        };
+        planned.iter().flat_map(|repository| self.of(repository)).map(asked).collect()
     }
 
     /// Wakes those who were asked.

@@ -144,7 +144,16 @@ pub enum Action {
     },
 }
 
+/// In whose name statuses are asked for: they belong to a revision, not to one run.
+pub const REPORTS: &str = "report";
+
 impl Action {
+    /// A report about a commit by a writer.
+    pub fn report(repository: &RepositoryName, commit: &CommitId, writer: &WriterName) -> Self {
+        let (repository, commit, writer) = (repository.clone(), commit.clone(), writer.clone());
+        Self::Report { repository, commit, writer }
+    }
+
     /// The action's key among those of its run: a second one with the same key replaces the first.
     pub fn key(&self) -> String {
         let pod = |name: &PodName| name.as_str().to_owned();

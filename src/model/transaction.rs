@@ -99,6 +99,16 @@ pub enum Write {
         /// When it was asked.
         at: Timestamp,
     },
+    /// Asks a writer for reports about the commits of a repository on which it has written that something is still to
+    /// come. What it has written is known only when the transaction is committed.
+    AskOvertaken {
+        /// The repository.
+        repository: RepositoryName,
+        /// The writer.
+        writer: WriterName,
+        /// When it is asked, and due.
+        at: Timestamp,
+    },
     /// Removes an action by run and key, whether it was performed or not.
     Withdraw {
         /// The run that asked.

@@ -260,8 +260,6 @@ pub trait ReadStore: Send + Sync {
         writer: &WriterName,
         commit: &CommitId,
     ) -> Result<Vec<Posted>, Failure>;
-    /// The commits on which something is pending or running for some writer.
-    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>, Failure>;
     /// The first revision after this one that has a plan.
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.

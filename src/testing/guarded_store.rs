@@ -296,11 +296,6 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         Ok(self.counted(self.store.posted(repository, writer, commit).await?))
     }
 
-    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
-        self.guard.pass().await?;
-        Ok(self.counted(self.store.open_statuses(repository).await?))
-    }
-
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
         self.guard.pass().await?;
         self.store.next_planned(repository, commit).await

@@ -394,9 +394,14 @@ pub(crate) async fn what_waits_in_vain_is_found(backend: &dyn Backend) {
         post("notes", "other", on('4', StatusState::Pending)),
     ];
     commit(&*store, writes).await;
-    let open = async |repository: &str| store.open_statuses(&repository.into()).await.unwrap();
-    assert_eq!(open("shop").await, [commit_id('1'), commit_id('2')]);
-    assert_eq!(open("none").await, []);
-    commit(&*store, [post("notes", "shop", on('2', StatusState::Skipped))]).await;
-    assert_eq!(open("shop").await, [commit_id('1')]);
+    // What is written in the same transaction counts.
+    let skipped = post("notes", "shop", on('2', StatusState::Skipped));
+    let ask = |writer: &str| Write::AskOvertaken { repository: "shop".into(), writer: writer.into(), at: at(9) };
+    commit(&*store, [ask("notes"), ask("gitea")]).await;
+    let asked = async || store.outbox(None).await.unwrap().into_iter().map(|row| row.key).collect::<Vec<_>>();
+    let report = |digit, writer: &str| format!("report/shop/{}/{writer}", commit_id(digit));
+    assert_eq!(asked().await, [report('1', "notes"), report('2', "notes"), report('1', "gitea")]);
+    let done = store.outbox(None).await.unwrap().into_iter().map(|row| Write::Done(row.id));
+    commit(&*store, done.chain([skipped, ask("notes")])).await;
+    assert_eq!(asked().await, [report('1', "notes")]);
 }

@@ -351,11 +351,6 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::posted(connection, &repository, &writer, &commit)).await
     }
 
-    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
-        let repository = repository.clone();
-        self.read(move |connection| read::open_statuses(connection, &repository)).await
-    }
-
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {
         let (repository, commit) = (repository.clone(), commit.clone());
         self.read(move |connection| read::next_planned(connection, &repository, &commit)).await

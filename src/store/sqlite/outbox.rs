@@ -10,8 +10,8 @@ use rusqlite::{Connection, params};
 use super::failure::Error;
 use super::read::{OUTBOX, many, outbox_row};
 use super::write::execute;
-use crate::model::action::{Action, Lane, Priority};
-use crate::model::ids::RunId;
+use crate::model::action::{Action, Lane, Priority, REPORTS};
+use crate::model::ids::{CommitId, RepositoryName, RunId, WriterName};
 use crate::model::time::Timestamp;
 use crate::store::record::encode;
 use crate::store::{OutboxId, OutboxRow};
@@ -94,6 +94,21 @@ pub(super) fn ask(
             encode(action)?
         ],
     )
+}
+
+pub(super) fn ask_overtaken(
+    connection: &Connection,
+    repository: &RepositoryName,
+    writer: &WriterName,
+    at: Timestamp,
+) -> Result<(), Error> {
+    let sql = "SELECT DISTINCT commit_id FROM posted WHERE repository = ? AND writer = ? AND is_open ORDER BY 1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([repository.as_str(), writer.as_str()], |row| row.get::<_, String>(0))?;
+    for commit in rows.collect::<Result<Vec<String>, _>>()? {
+        ask(connection, &RunId::new(REPORTS), &Action::report(repository, &CommitId::new(commit), writer), at, at)?;
+    }
+    Ok(())
 }
 
 pub(super) fn withdraw(connection: &Connection, run: &RunId, key: &str) -> Result<(), Error> {

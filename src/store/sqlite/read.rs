@@ -359,11 +359,6 @@ pub(super) fn last_event(connection: &Connection) -> Result<u64> {
     Ok(unsigned(number.unwrap_or_default()))
 }
 
-pub(super) fn open_statuses(connection: &Connection, repository: &RepositoryName) -> Result<Vec<CommitId>> {
-    let sql = "SELECT DISTINCT commit_id FROM posted WHERE repository = ? AND is_open ORDER BY 1";
-    many(connection, sql, [repository.as_str()], |row| Ok(CommitId::new(row.get::<_, String>(0)?)))
-}
-
 pub(super) fn next_planned(
     connection: &Connection,
     repository: &RepositoryName,

@@ -51,6 +51,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Run(run) => put_run(connection, run),
         Write::Event { run, at, event } => append_event(connection, run, *at, event),
         Write::Ask { run, action, due, at } => outbox::ask(connection, run, action, *due, *at),
+        Write::AskOvertaken { repository, writer, at } => outbox::ask_overtaken(connection, repository, writer, *at),
         Write::Withdraw { run, key } => outbox::withdraw(connection, run, key),
         Write::Done(id) => outbox::done(connection, *id),
         Write::Postpone { id, due, problem } => outbox::postpone(connection, *id, *due, problem),

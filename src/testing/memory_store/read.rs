@@ -1,6 +1,6 @@
 //! What is read.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -276,14 +276,6 @@ impl ReadStore for MemoryStore {
             |of: &RepositoryName, by: &WriterName, on: &CommitId| of == repository && by == writer && on == commit;
         let found = tables.posted.iter().filter(|((of, by, on, _), _)| is_asked(of, by, on));
         Ok(found.map(|(_, (_, posted))| Posted::clone(posted)).collect())
-    }
-
-    async fn open_statuses(&self, repository: &RepositoryName) -> Result<Vec<CommitId>> {
-        let tables = self.tables();
-        let mine = tables.posted.iter().filter(|((of, ..), _)| of == repository);
-        let open = mine.filter(|(_, (_, posted))| !posted.status.state.is_final());
-        let commits: BTreeSet<CommitId> = open.map(|((_, _, commit, _), _)| commit.clone()).collect();
-        Ok(commits.into_iter().collect())
     }
 
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>> {

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use rpds::RedBlackTreeMapSync as Map;
 
+use crate::model::action::REPORTS;
 use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::PassedKey;
@@ -163,7 +164,7 @@ fn actions(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
         tables.revisions.keys().map(|(repository, commit)| format!("report/{repository}/{commit}")).collect();
     let is_known = |key: &str| key.rsplit_once('/').is_some_and(|(revision, _)| revisions.contains(revision));
     let is_over = |row: &OutboxRow| match row.run.as_str() {
-        "report" => !is_known(&row.key),
+        REPORTS => !is_known(&row.key),
         _ => row.due.is_none(),
     };
     let gone = delete(&mut tables.outbox, |_, row| row.asked_at < before && is_over(row));

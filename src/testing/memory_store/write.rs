@@ -1,12 +1,13 @@
 //! The writes of a transaction.
 
+use std::collections::BTreeSet;
 use std::fmt::Display;
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync as Map;
 
-use crate::model::action::{Action, Lane, Priority};
-use crate::model::ids::RunId;
+use crate::model::action::{Action, Lane, Priority, REPORTS};
+use crate::model::ids::{CommitId, RepositoryName, RunId, WriterName};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
@@ -34,6 +35,7 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
             tables.events.insert_mut(number, Arc::new(EventRow { number, run, at, event: *event }));
         }
         Write::Ask { run, action, due, at } => ask(tables, run, *action, due, at),
+        Write::AskOvertaken { repository, writer, at } => ask_overtaken(tables, &repository, &writer, at),
         Write::Withdraw { run, key } => withdraw(tables, run, key),
         Write::Done(id) => done(tables, id),
         Write::Postpone { id, due, problem } => {
@@ -108,6 +110,15 @@ fn ask(tables: &mut Tables, run: RunId, action: Action, due: Timestamp, asked_at
     let problem = String::new();
     let row = OutboxRow { id, run, key, action: Ok(action), due: Some(due), asked_at, attempts: 0, problem };
     tables.outbox.insert_mut(id, Arc::new(row));
+}
+
+fn ask_overtaken(tables: &mut Tables, repository: &RepositoryName, writer: &WriterName, at: Timestamp) {
+    let written = tables.posted.iter().filter(|((of, by, ..), _)| (of, by) == (repository, writer));
+    let open = written.filter(|(_, (_, posted))| !posted.status.state.is_final());
+    let commits: BTreeSet<CommitId> = open.map(|((.., commit, _), _)| commit.clone()).collect();
+    for commit in commits {
+        ask(tables, RunId::new(REPORTS), Action::report(repository, &commit, writer), at, at);
+    }
 }
 
 fn withdraw(tables: &mut Tables, run: RunId, key: String) {
