@@ -475,4 +475,16 @@ pub(crate) const CURED: &[Cured] = &[
             pass 1s
             undo dev/web",
     },
+    Cured {
+        invariant: Invariant::EveryRunEnds,
+        because: "the pod of a hook is pruned before its run has heard of the end",
+        story: "
+            order 13514
+            shipyard dev production
+            declare web pre=Abort
+            push
+            hang shop-dev/web-
+            pass 1s
+            prune 0",
+    },
 ];
