@@ -222,6 +222,21 @@ pub fn take_down(
     each(configs, |config| apply::quiesce(transition, config, &reason))
 }
 
+/// Stops what was deployed for the first time while its repository was being taken down, unless that is up again.
+///
+/// # Errors
+/// If something must be read first.
+pub fn stop_missed(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    missed: &BTreeSet<ConfigKey>,
+) -> Result<(), Undecided> {
+    let state = transition.records.repositories.get(repository)?.filter(|state| state.down);
+    let Some(reason) = state.map(|state| format!("taken down by {}", state.down_by)) else { return Ok(()) };
+    transition.switch();
+    each(missed, |config| apply::quiesce(transition, config, &reason))
+}
+
 /// Brings back what a repository ran before it was taken down; says whether it was.
 ///
 /// # Errors

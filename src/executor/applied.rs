@@ -1,6 +1,7 @@
 //! Reads what is applied in the stages of a project, as far as planning needs it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::Arc;
 
 use crate::engine::records::Records;
@@ -8,7 +9,7 @@ use crate::error::Result;
 use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{Change, PassedContent, Plan, ServicePlan};
+use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::project::Project;
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
@@ -168,13 +169,21 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
 /// that waits for the same content to pass, it has the last word, as when the delivery ends.
 fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
     let service = &run.service.service;
-    let keys = |changes: &[Change]| changes.iter().map(|change| change.key.clone()).collect();
-    let mut note = |stage: &StageName, brought: UnderWay| {
-        stages.entry(stage.clone()).or_default().under_way.entry(service.clone()).or_insert(brought);
+    let mut note = |stage: &StageName, brought: UnderWay| match stages
+        .entry(stage.clone())
+        .or_default()
+        .under_way
+        .entry(service.clone())
+    {
+        Entry::Vacant(free) => drop(free.insert(brought)),
+        Entry::Occupied(mut newer) if newer.get().content != brought.content => {
+            newer.get_mut().others.extend(brought.keys);
+        }
+        Entry::Occupied(_) => {}
     };
-    let comes = |part: &ServicePlan| UnderWay { content: part.content.clone(), here: false, keys: keys(&part.changes) };
+    let comes = |part: &ServicePlan| UnderWay::new(&part.content, false, &part.changes);
     if let Some(Delivery { content, changes }) = &run.delivery {
-        note(&run.service.stage, UnderWay { content: content.clone(), here: true, keys: keys(changes) });
+        note(&run.service.stage, UnderWay::new(content, true, changes));
         let passed = PassedContent { stage: run.service.stage.clone(), content: content.clone() };
         for stage in newest.into_iter().flat_map(|newest| &newest.stages) {
             let waits = |part: &&ServicePlan| part.previous_stage.as_ref() == Some(&passed);

@@ -60,6 +60,16 @@ pub struct UnderWay {
     pub here: bool,
     /// The objects that it changes.
     pub keys: BTreeSet<ObjectKey>,
+    /// The objects that older open deliveries change which bring something else.
+    pub others: BTreeSet<ObjectKey>,
+}
+
+impl UnderWay {
+    /// What one delivery brings.
+    pub fn new(content: &Digest, here: bool, changes: &[Change]) -> Self {
+        let keys = changes.iter().map(|change| change.key.clone()).collect();
+        Self { content: content.clone(), here, keys, others: BTreeSet::new() }
+    }
 }
 
 /// Why there is no plan.
@@ -253,19 +263,18 @@ fn plan_stage<'a>(
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
 }
 
-/// What an open delivery of other content is going to change, although nothing differs yet: once it has, what is
+/// What open deliveries of other content are going to change, although nothing differs yet: once they have, what is
 /// declared has to be brought back, so it belongs into the plan.
 fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, found: &[Change]) -> Vec<Change> {
-    if under_way.content == content_of(stage, service) {
-        return Vec::new();
-    }
+    let differs = under_way.content != content_of(stage, service);
+    let keys: BTreeSet<&ObjectKey> = under_way.keys.iter().filter(|_| differs).chain(&under_way.others).collect();
     let missing = |key: &&ObjectKey| !found.iter().any(|change| &change.key == *key);
     let restored = |key: &ObjectKey| match stage.objects.get(key) {
         Some(declared) if &declared.service == service => Some(unchanged(declared)),
         Some(_) => None,
         None => stage.prune.then(|| deletion(key)),
     };
-    under_way.keys.iter().filter(missing).filter_map(restored).collect()
+    keys.into_iter().filter(missing).filter_map(restored).collect()
 }
 
 fn unchanged(declared: &Arc<Object>) -> Change {

@@ -80,7 +80,7 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
     let mut missed = configs_of(driver, repository).await?;
     missed.retain(|config| !configs.contains(config));
     if !missed.is_empty() {
-        driver.decide(|transition| by_hand::take_down(transition, repository, &missed, by)).await?;
+        driver.decide(|transition| by_hand::stop_missed(transition, repository, &missed)).await?;
         configs.extend(missed);
     }
     let declared = driver.store.repository(repository).await?.and_then(|state| state.value.project);

@@ -487,4 +487,63 @@ pub(crate) const CURED: &[Cured] = &[
             pass 1s
             prune 0",
     },
+    Cured {
+        invariant: Invariant::DownIsDown,
+        because: "up between the two steps of down leaves what it brought up running",
+        story: "
+            order 1
+            shipyard dev production
+            declare web image=a replicas=2
+            declare web pre=Abort
+            push
+            pass 1s
+            up
+            latest production/web
+            turns 1
+            push
+            turns 188
+            declare web image=c
+            push
+            pass 1s
+            undo production/web
+            turns 4
+            trigger dev web
+            declare api image=b stage=production
+            push
+            down
+            up",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a revision goes back to what serves while two deliveries of other content are open, of which one is superseded",
+        story: "
+            order 11106
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a replicas=3
+            @two shipyard dev:deployment,test production
+            @two declare web image=a replicas=2
+            @three shipyard dev:deployment,test production
+            @three declare web image=a replicas=1
+            declare web strategy=Recreate
+            push
+            @two push
+            @three push
+            pass 1s
+            release
+            undo dev/web
+            turns 110
+            declare web image=b
+            push
+            @two push
+            pass 1s
+            declare web image=c
+            push
+            turns 19
+            declare web image=b
+            push
+            turns 106
+            declare web image=a stage=dev
+            push",
+    },
 ];
