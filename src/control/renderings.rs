@@ -13,7 +13,7 @@ use crate::model::state::{RevisionResult, RevisionState};
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
-use crate::store::{ReadStore, ServiceFacts};
+use crate::store::{ReadStore, ServiceFacts, ServiceMark};
 
 /// How many revisions are kept: those that somebody asks for while they are delivered.
 const KEPT: usize = 4;
@@ -35,7 +35,7 @@ struct Kept {
     again: u32,
     reports: BTreeMap<ServiceName, ServiceReport>,
     /// What changes whenever a service's runs do.
-    marks: BTreeMap<ServiceName, u64>,
+    marks: BTreeMap<ServiceName, ServiceMark>,
 }
 
 impl Renderings {
@@ -83,7 +83,7 @@ impl Kept {
         }
         let marks = store.service_marks(&plan.repository, &plan.commit, &plan.id).await?;
         self.reports.retain(|service, _| marks.contains_key(service));
-        let is_known = |(service, mark): &(&ServiceName, &u64)| {
+        let is_known = |(service, mark): &(&ServiceName, &ServiceMark)| {
             self.marks.get(*service) == Some(*mark) && self.reports.contains_key(*service)
         };
         let news = marks.iter().filter(|entry| !is_known(entry));

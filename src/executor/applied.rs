@@ -11,7 +11,7 @@ use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageNa
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::project::Project;
-use crate::model::run::{Delivery, Run, SequenceRun};
+use crate::model::run::{Delivery, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
@@ -138,7 +138,8 @@ async fn read_record(
 }
 
 /// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
-/// counts, because it has the last word. What is done by hand is none of a revision's business.
+/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand is none of
+/// a revision's business.
 async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut Records) -> Result<Stages> {
     let mut deliveries: Vec<SequenceRun> = Vec::new();
     for slot in store.open_slots(Some(project)).await? {
@@ -146,6 +147,7 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
             let run = store.run(id).await?;
             if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
                 && run.delivery.is_some()
+                && !matches!(run.state, SequenceState::Ending { .. })
             {
                 deliveries.push((**run).clone());
             }

@@ -51,8 +51,9 @@ pub struct Reconciler {
     problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
     sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
-    /// Run-once pods whose end was reported to the run that waits for it.
-    reported: Arc<Mutex<BTreeSet<PodId>>>,
+    /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
+    /// deleted, another may get its name.
+    reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
 }
 
 impl std::fmt::Debug for Reconciler {
@@ -164,7 +165,7 @@ impl Reconciler {
         for namespace in self.runtime.namespaces().await? {
             let pods = self.runtime.observe(&namespace).await?;
             let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
-            self.reported().retain(|pod| pod.namespace != namespace || there.contains(pod));
+            self.reported().retain(|pod, _| pod.namespace != namespace || there.contains(pod));
             orphans |= self.end_orphans(&known, &pods).await?;
             queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
         }
@@ -258,15 +259,15 @@ impl Reconciler {
             return inherited::end_runs(&*self.runtime, std::slice::from_ref(&pod)).await;
         }
         let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { return Ok(()) };
-        if self.reported().contains(id) {
+        if self.reported().get(id) == Some(&pod.created_at) {
             return Ok(());
         }
         self.driver.tell(run, Event::PodEnded { pod: id.name.clone(), outcome: outcome.clone() }).await?;
-        self.reported().insert(id.clone());
+        self.reported().insert(id.clone(), pod.created_at);
         Ok(())
     }
 
-    fn reported(&self) -> MutexGuard<'_, BTreeSet<PodId>> {
+    fn reported(&self) -> MutexGuard<'_, BTreeMap<PodId, Timestamp>> {
         self.reported.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -126,6 +126,18 @@ pub struct EventRow {
     pub event: Event,
 }
 
+/// Tells what is known of a service's runs on a revision from what is so now: a newer run raises `newest`, a deleted one
+/// lowers `runs`, and any change of those that stay raises `versions`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct ServiceMark {
+    /// How many there are.
+    pub runs: u64,
+    /// The sum of their versions.
+    pub versions: u64,
+    /// The place of the newest in the order in which they came.
+    pub newest: u64,
+}
+
 /// What a revision's statuses say of a service follows from this.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceFacts {
@@ -208,14 +220,14 @@ pub trait ReadStore: Send + Sync {
     async fn outline(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// The same of several, newest first.
     async fn outlines(&self, repository: &RepositoryName, limit: u32) -> Result<Vec<RevisionState>, Failure>;
-    /// The services that a plan names or that had runs on a revision, each with a number that changes whenever one of
-    /// those runs does.
+    /// The services that a plan names or that had runs on a revision, each with what differs once one of those runs has
+    /// changed, was added or deleted.
     async fn service_marks(
         &self,
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, u64>, Failure>;
+    ) -> Result<BTreeMap<ServiceName, ServiceMark>, Failure>;
     /// What happened on a revision to some services, all read at once.
     async fn service_facts(
         &self,

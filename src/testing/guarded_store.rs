@@ -24,7 +24,7 @@ use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::{
     AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
-    Store, Transaction, Versioned,
+    ServiceMark, Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -145,7 +145,7 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, u64>> {
+    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
         self.guard.pass().await?;
         Ok(self.counted(self.store.service_marks(repository, commit, plan).await?))
     }

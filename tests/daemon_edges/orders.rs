@@ -1,6 +1,7 @@
 //! What people ask for while something else is under way.
 
 use std::fs;
+use std::process::Stdio;
 
 use serde_json::Value;
 
@@ -212,4 +213,27 @@ fn a_revision_that_declares_nothing_deletes_nothing_until_a_person_allows_it() {
     assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), pod);
     world.tell(&["sync", "--allow-prune", &emptied]);
     eventually("no process of a pod", || world.processes().is_empty());
+}
+
+/// The hook takes its time to end, so that everything is up again before it has.
+#[test]
+fn what_is_brought_up_while_it_is_taken_down_is_deployed_anew() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let go = world.git.path("go").display().to_string();
+    let script = format!("trap : TERM; while [ ! -e {go} ]; do sleep 0.05; done");
+    let strategy = format!("type: Rolling, rollingParams: {{{}}}", hook("pre", "Abort", &script));
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "2"))]);
+    world.status(&commit, "launchway/default/web/pre", "running");
+    let mut down =
+        world.launchway().args(["down", "shop"]).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+    let is_down = || world.json(&["get", "repositories"])["items"][0]["status"] == "Down";
+    eventually("the repository is down", is_down);
+    world.tell(&["sync", "shop", "--up"]);
+    fs::write(go, "").unwrap();
+    world.status(&commit, "launchway/default", "success");
+    down.kill().unwrap();
+    down.wait().unwrap();
+    eventually("what was pushed serves", || only_config(&world)["serving"]["commit"] == commit.as_str());
 }

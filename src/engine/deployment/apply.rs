@@ -154,9 +154,15 @@ pub(in crate::engine) fn quiesce(
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     let owner = state.wanted.owner.take();
     state.wanted = state.wanted.nothing();
-    if let Some(owner) = owner {
-        transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
+    if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.outcome.is_none()) {
+        attempt.outcome = Some(Outcome::SUPERSEDED); // whoever brings everything up again plans it anew
     }
+    let Some(owner) = owner else { return Ok(()) };
+    if let Some(Run::Deployment(run)) = transition.records.runs.get(&owner)? {
+        let parent = run.parent.clone();
+        transition.tell(parent, Event::Cancel { outcome: Outcome::SUPERSEDED, reason: reason.to_owned() });
+    }
+    transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
     Ok(())
 }
 

@@ -32,7 +32,7 @@ use self::readers::Readers;
 use self::writer::Writer;
 use super::{
     AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
-    Store, Transaction, Versioned,
+    ServiceMark, Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -278,7 +278,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, u64>> {
+    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
         let (repository, commit, plan) = (repository.clone(), commit.clone(), plan.clone());
         self.read(move |connection| read::service_marks(connection, &repository, &commit, &plan)).await
     }

@@ -23,7 +23,9 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
-use crate::store::{AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, Versioned};
+use crate::store::{
+    AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, ServiceMark, Versioned,
+};
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
@@ -267,12 +269,16 @@ pub(super) fn service_marks(
     repository: &RepositoryName,
     commit: &CommitId,
     plan: &PlanId,
-) -> Result<BTreeMap<ServiceName, u64>> {
-    let planned = "SELECT service, 0 FROM plan_parts WHERE plan = ?";
-    let run =
-        "SELECT service, count(*) + sum(version) FROM runs WHERE commit_id = ? AND repository = ? GROUP BY service";
-    let mark = |row: &Row<'_>| Ok((ServiceName::new(row.get::<_, String>(0)?), unsigned(row.get(1)?)));
-    let mut marks: BTreeMap<ServiceName, u64> = many(connection, planned, [plan.as_str()], mark)?.into_iter().collect();
+) -> Result<BTreeMap<ServiceName, ServiceMark>> {
+    let planned = "SELECT service, 0, 0, 0 FROM plan_parts WHERE plan = ?";
+    let run = "SELECT service, count(*), sum(version), max(number) FROM runs \
+               WHERE commit_id = ? AND repository = ? GROUP BY service";
+    let mark = |row: &Row<'_>| {
+        let (runs, versions, newest) = (unsigned(row.get(1)?), unsigned(row.get(2)?), unsigned(row.get(3)?));
+        Ok((ServiceName::new(row.get::<_, String>(0)?), ServiceMark { runs, versions, newest }))
+    };
+    let mut marks: BTreeMap<ServiceName, ServiceMark> =
+        many(connection, planned, [plan.as_str()], mark)?.into_iter().collect();
     marks.extend(many(connection, run, [commit.as_str(), repository.as_str()], mark)?);
     Ok(marks)
 }

@@ -20,7 +20,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionRes
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
-use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, ServiceFacts, Versioned};
+use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned};
 use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
 use crate::testing::memory_store::write::is_of;
@@ -207,12 +207,16 @@ impl ReadStore for MemoryStore {
         repository: &RepositoryName,
         commit: &CommitId,
         plan: &PlanId,
-    ) -> Result<BTreeMap<ServiceName, u64>> {
+    ) -> Result<BTreeMap<ServiceName, ServiceMark>> {
         let tables = self.tables();
         let planned = tables.plans.get(plan).into_iter().flat_map(|plan| &plan.stages).flat_map(|it| &it.services);
-        let mut marks: BTreeMap<ServiceName, u64> = planned.map(|part| (part.service.clone(), 0)).collect();
-        for (_, run) in tables.runs.values().filter(|(_, run)| run.value.revision() == (repository, commit)) {
-            *marks.entry(run.value.service().service).or_default() += 1 + run.version;
+        let mut marks: BTreeMap<ServiceName, ServiceMark> =
+            planned.map(|part| (part.service.clone(), ServiceMark::default())).collect();
+        for (place, run) in tables.runs.values().filter(|(_, run)| run.value.revision() == (repository, commit)) {
+            let mark = marks.entry(run.value.service().service).or_default();
+            mark.runs += 1;
+            mark.versions += run.version;
+            mark.newest = mark.newest.max(place.1.unsigned_abs());
         }
         Ok(marks)
     }

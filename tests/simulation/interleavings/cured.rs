@@ -546,4 +546,28 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=a stage=dev
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a rendering is taken for up to date because one run was pruned while another changed as much",
+        story: "
+            order 13819
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a replicas=3
+            declare web post=Abort
+            push
+            settle
+            prepared b
+            settle
+            prepared b
+            pass 1s
+            prune 2
+            pass 1s
+            prune 2
+            turns 4
+            prune 2
+            trigger dev web
+            push
+            turns 24",
+    },
 ];
