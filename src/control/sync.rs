@@ -16,8 +16,7 @@ use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
 use crate::model::hold::Release;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, StageName};
-use crate::model::object::ObjectKey;
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
@@ -194,9 +193,7 @@ impl Watched {
             let state = self.state(driver).await?.value;
             let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
             let commit = state.applied.ok_or_else(nothing)?;
-            let watched = self.clone();
-            let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
-            let read = read.await.or_transient(|| "reading the repository broke off".into())??;
+            let read = self.read_aside(commit).await?;
             let mut records = Records::default();
             let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
             let watched = self.as_declared();
@@ -209,15 +206,19 @@ impl Watched {
         Err(keeps_changing())
     }
 
-    /// Whether a revision wants an object to be there; one that cannot be read deletes nothing.
+    /// What a revision declares; nothing, if its files are broken.
     ///
     /// # Errors
     /// If the repository cannot be read.
-    pub async fn declares(self: &Arc<Self>, commit: &CommitId, stage: &StageName, key: &ObjectKey) -> Result<bool> {
-        let (watched, commit) = (self.clone(), commit.clone());
+    pub async fn project_at(self: &Arc<Self>, commit: &CommitId) -> Result<Option<Arc<Project>>> {
+        Ok(self.read_aside(commit.clone()).await?.head.declared.ok())
+    }
+
+    /// Reads a revision that was fetched, while other tasks go on.
+    async fn read_aside(self: &Arc<Self>, commit: CommitId) -> Result<Read> {
+        let watched = self.clone();
         let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
-        let read = read.await.or_transient(|| "reading the repository broke off".into())??;
-        Ok(read.head.declared.map_or(true, |project| project.wants(stage, key)))
+        read.await.or_transient(|| "reading the repository broke off".into())?
     }
 
     /// What would start in a project if something were released; nothing is changed.
@@ -231,9 +232,7 @@ impl Watched {
         release: &Release,
     ) -> Result<Vec<SequenceRun>> {
         let Some(commit) = self.state(driver).await?.value.applied else { return Ok(Vec::new()) };
-        let watched = self.clone();
-        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
-        let read = read.await.or_transient(|| "reading the repository broke off".into())??;
+        let read = self.read_aside(commit).await?;
         let mut records = Records::default();
         let (head, applied) = self.surroundings(driver, read, release, &mut records).await?;
         let slots = driver.store.open_slots(Some(project)).await?;

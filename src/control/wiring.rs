@@ -11,8 +11,8 @@ use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::forge::plain::{NoteLine, Notes};
-use crate::model::ids::{CommitId, RepositoryName, StageName};
-use crate::model::object::ObjectKey;
+use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::project::Project;
 use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
@@ -76,16 +76,10 @@ pub struct WatchedDeclarations(pub Arc<BTreeMap<RepositoryName, Watcher>>);
 
 #[async_trait]
 impl Declarations for WatchedDeclarations {
-    async fn declares(
-        &self,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        stage: &StageName,
-        key: &ObjectKey,
-    ) -> Result<bool> {
+    async fn project(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>> {
         match self.0.get(repository) {
-            Some(watcher) => watcher.watched.declares(commit, stage, key).await,
-            None => Ok(true),
+            Some(watcher) => watcher.watched.project_at(commit).await,
+            None => Ok(None),
         }
     }
 }

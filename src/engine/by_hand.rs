@@ -200,8 +200,7 @@ pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32,
     Ok(())
 }
 
-/// Takes a repository down, or brings it up again. Deployments hear of it at once, the runs that wait for them when their
-/// slots are examined.
+/// Takes a repository down. What is being deployed hears of it at once, all other runs when their slots are examined.
 ///
 /// # Errors
 /// If nothing is known of the repository.
@@ -218,8 +217,7 @@ pub fn take_down(
     by.clone_into(&mut state.down_by);
     state.seen = None; // once it is up again, the head is planned anew
     transition.switch();
-    let reason = format!("taken down by {by}");
-    each(configs, |config| apply::quiesce(transition, config, &reason))
+    each(configs, |config| apply::quiesce(transition, config, by))
 }
 
 /// Stops what was deployed for the first time while its repository was being taken down, unless that is up again.
@@ -232,9 +230,9 @@ pub fn stop_missed(
     missed: &BTreeSet<ConfigKey>,
 ) -> Result<(), Undecided> {
     let state = transition.records.repositories.get(repository)?.filter(|state| state.down);
-    let Some(reason) = state.map(|state| format!("taken down by {}", state.down_by)) else { return Ok(()) };
+    let Some(by) = state.map(|state| state.down_by.clone()) else { return Ok(()) };
     transition.switch();
-    each(missed, |config| apply::quiesce(transition, config, &reason))
+    each(missed, |config| apply::quiesce(transition, config, &by))
 }
 
 /// Brings back what a repository ran before it was taken down; says whether it was.

@@ -160,9 +160,13 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
     for run in deliveries {
         let Some(id) = &run.plan else { continue };
         let service = &run.service.service;
-        let Some(plan) = store.plan_of(id, service).await? else { continue };
-        let newest = store.newest_plan_of(project, service).await?.filter(|newest| newest.id != plan.id);
-        note(&mut stages, &run, &plan, newest.as_ref());
+        match store.newest_plan_of(project, service).await? {
+            Some(plan) if &plan.id == id => note(&mut stages, &run, &plan, None),
+            newest => {
+                let plan = store.plan_of(id, service).await?;
+                plan.into_iter().for_each(|plan| note(&mut stages, &run, &plan, newest.as_ref()));
+            }
+        }
     }
     Ok(stages)
 }

@@ -1,23 +1,19 @@
 //! The port to what revisions declare, for whoever deletes what nobody declares any more.
 
+use std::sync::Arc;
+
 use async_trait::async_trait;
 
 use crate::error::Result;
-use crate::model::ids::{CommitId, RepositoryName, StageName};
-use crate::model::object::ObjectKey;
+use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::project::Project;
 
 /// What revisions declare.
 #[async_trait]
 pub trait Declarations: Send + Sync {
-    /// Whether a revision wants an object to be there: it declares it, or deletes nothing in that stage.
+    /// What a revision declares; nothing, if its files are broken or its repository is not watched any more.
     ///
     /// # Errors
-    /// If the revision cannot be read.
-    async fn declares(
-        &self,
-        repository: &RepositoryName,
-        commit: &CommitId,
-        stage: &StageName,
-        key: &ObjectKey,
-    ) -> Result<bool>;
+    /// If the repository cannot be read.
+    async fn project(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>>;
 }

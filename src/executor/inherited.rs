@@ -1,7 +1,8 @@
 //! What another life of the store has left, because it was lost or replaced by a copy: pods that serve are taken over or
 //! replaced, what is declared no longer goes, and a hook that nobody runs any more has an unknown end.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::engine::deployment::adoption::{self, Strangers};
 use crate::engine::deployment::observed::Observed;
@@ -13,6 +14,7 @@ use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
+use crate::model::project::Project;
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
@@ -95,20 +97,18 @@ pub(super) async fn end_orphans(
     let strange = pods.iter().filter(|pod| pod.is_stranger());
     let orphans: BTreeSet<&ConfigKey> =
         strange.filter_map(|pod| pod.version()).map(|(config, _)| config).filter(|it| !known.contains(it)).collect();
-    let mut gone: BTreeMap<&ProjectName, Vec<(&ConfigKey, ObjectKey)>> = BTreeMap::new();
-    for orphan in &orphans {
-        let key = ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
-        let project = UniqueName::Project(orphan.project.clone());
-        if may_go(store, declarations, project, Some(&orphan.stage), &key).await? {
-            gone.entry(&orphan.project).or_default().push((orphan, key));
+    for project in orphans.iter().map(|orphan| &orphan.project).collect::<BTreeSet<&ProjectName>>() {
+        let Some(home) = home(store, declarations, UniqueName::Project(project.clone())).await? else { continue };
+        let key = |orphan: &ConfigKey| ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
+        let mine = orphans.iter().copied().filter(|orphan| &orphan.project == project);
+        let gone: Vec<&ConfigKey> = mine.filter(|orphan| home.lets_go(&orphan.stage, &key(orphan))).collect();
+        if gone.is_empty() {
+            continue;
         }
-    }
-    for (project, gone) in gone {
         let owned = known.iter().filter(|config| &config.project == project).count() + orphans.len();
-        let (gone, keys): (Vec<&ConfigKey>, Vec<ObjectKey>) = gone.into_iter().unzip();
         let declares_nothing = store.applied_stages(project).await?.is_empty();
-        let prune = Prune { gone: keys, owned, declares_nothing };
-        if !prune.is_allowed() && !is_prune_allowed(store, project).await? {
+        let prune = Prune { gone: gone.iter().map(|orphan| key(orphan)).collect(), owned, declares_nothing };
+        if !prune.is_allowed() && !home.is_prune_allowed() {
             tracing::warn!(%project, "what no record names serves on: {}", prune.refusal("REV"));
             continue;
         }
@@ -118,14 +118,6 @@ pub(super) async fn end_orphans(
         }
     }
     Ok(!orphans.is_empty())
-}
-
-async fn is_prune_allowed(store: &dyn ReadStore, project: &ProjectName) -> Result<bool> {
-    let Some(repository) = owner(store, UniqueName::Project(project.clone())).await?.map(|(it, _)| it) else {
-        return Ok(false);
-    };
-    let allowed = repository.allowed_prune.as_ref().zip(repository.applied.as_ref());
-    Ok(repository.down || allowed.is_some_and(|(word, applied)| applied.as_str().starts_with(word.as_str())))
 }
 
 /// Whether a service that no record names may end: not while it may lead to strangers that serve on.
@@ -143,24 +135,40 @@ pub(super) async fn service_may_go(
         return Ok(true);
     }
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
-    may_go(store, declarations, UniqueName::Namespace(namespace.clone()), None, &key).await
+    let home = home(store, declarations, UniqueName::Namespace(namespace.clone())).await?;
+    Ok(home.is_some_and(|home| home.stage.as_ref().is_some_and(|stage| home.lets_go(stage, &key))))
 }
 
-async fn may_go(
-    store: &dyn ReadStore,
-    declarations: &dyn Declarations,
-    name: UniqueName,
-    stage: Option<&StageName>,
-    key: &ObjectKey,
-) -> Result<bool> {
-    let Some((repository, home)) = owner(store, name).await? else { return Ok(false) };
-    let Some(stage) = stage.or(home.as_ref()) else { return Ok(false) };
+/// Who has a name, with all that says whether what no record names may go.
+struct Home {
+    repository: RepositoryState,
+    /// The stage that the name stands for.
+    stage: Option<StageName>,
+    is_idle: bool,
+    /// What its applied revision declares, as far as that matters and is known.
+    declared: Option<Arc<Project>>,
+}
+
+impl Home {
+    fn lets_go(&self, stage: &StageName, key: &ObjectKey) -> bool {
+        let is_declared = self.declared.as_ref().is_none_or(|project| project.wants(stage, key));
+        leftover::may_go(&self.repository, self.is_idle, is_declared)
+    }
+
+    fn is_prune_allowed(&self) -> bool {
+        let allowed = self.repository.allowed_prune.as_ref().zip(self.repository.applied.as_ref());
+        self.repository.down || allowed.is_some_and(|(word, applied)| applied.as_str().starts_with(word.as_str()))
+    }
+}
+
+async fn home(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Home>> {
+    let Some((repository, stage)) = owner(store, name).await? else { return Ok(None) };
     let is_idle = store.open_slots(repository.project.as_ref()).await?.is_empty();
-    let is_declared = match &repository.applied {
-        Some(applied) if !repository.down => declarations.declares(&repository.name, applied, stage, key).await?,
-        _ => true, // nothing was accepted in this life of the store
+    let declared = match &repository.applied {
+        Some(applied) if is_idle && !repository.down => declarations.project(&repository.name, applied).await?,
+        _ => None,
     };
-    Ok(leftover::may_go(&repository, is_idle, is_declared))
+    Ok(Some(Home { repository, stage, is_idle, declared }))
 }
 
 /// The repository that has a name, and the stage that it stands for.

@@ -89,15 +89,8 @@ struct Pushed(Mutex<BTreeMap<CommitId, Arc<Project>>>);
 
 #[async_trait]
 impl Declarations for Pushed {
-    async fn declares(
-        &self,
-        _repository: &RepositoryName,
-        commit: &CommitId,
-        stage: &StageName,
-        key: &ObjectKey,
-    ) -> Result<bool> {
-        let pushed = self.0.lock().unwrap_or_else(PoisonError::into_inner).get(commit).cloned();
-        Ok(pushed.is_none_or(|project| project.wants(stage, key)))
+    async fn project(&self, _repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>> {
+        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(commit).cloned())
     }
 }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use crate::engine::deployment::{machine, ownership};
 use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
 use crate::model::deployment_config::DeploymentConfigSpec;
@@ -144,25 +145,25 @@ pub(in crate::engine) fn give_way(
     Ok(())
 }
 
-/// Nothing more is to run for a deployment config, which stays declared. The deployment under way hears of it at once:
-/// it must not end well after everything is brought up again.
+/// Nothing more is to run for a deployment config, which stays declared. The run that attempts it hears of it at once: it
+/// must not end well after everything is brought up again.
 pub(in crate::engine) fn quiesce(
     transition: &mut Transition<'_>,
     config: &ConfigKey,
-    reason: &str,
+    by: &str,
 ) -> Result<(), Undecided> {
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
-    let owner = state.wanted.owner.take();
+    let owner = state.wanted.owner.clone();
     state.wanted = state.wanted.nothing();
-    if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.outcome.is_none()) {
+    let open = state.attempted.as_mut().filter(|attempt| attempt.outcome.is_none());
+    let run = open.map(|attempt| {
         attempt.outcome = Some(Outcome::SUPERSEDED); // whoever brings everything up again plans it anew
+        attempt.run.clone()
+    });
+    run.into_iter().for_each(|run| transition.tell(run, slot::taken_down(by)));
+    if let Some(owner) = owner {
+        transition.tell(owner, Event::Disowned { reason: format!("taken down by {by}") });
     }
-    let Some(owner) = owner else { return Ok(()) };
-    if let Some(Run::Deployment(run)) = transition.records.runs.get(&owner)? {
-        let parent = run.parent.clone();
-        transition.tell(parent, Event::Cancel { outcome: Outcome::SUPERSEDED, reason: reason.to_owned() });
-    }
-    transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
     Ok(())
 }
 

@@ -36,11 +36,12 @@ fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
 /// it is up again, what Git says is deployed.
 pub fn clear(runs: &[&SequenceRun], by: &str) -> Vec<(RunId, Event)> {
     let open = runs.iter().filter(|run| !matches!(run.state, SequenceState::Ending { .. } | SequenceState::Ended));
-    let told = |run: &SequenceRun| {
-        let event = Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("taken down by {by}") };
-        (run.id.clone(), event)
-    };
-    open.map(|run| told(run)).collect()
+    open.map(|run| (run.id.clone(), taken_down(by))).collect()
+}
+
+/// What a run hears whose repository was taken down.
+pub fn taken_down(by: &str) -> Event {
+    Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("taken down by {by}") }
 }
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.

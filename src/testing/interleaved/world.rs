@@ -138,12 +138,11 @@ impl World {
                 self.checks.store_changed_hands();
                 self.crash();
             }
-            _ if people::knows(words) => {
-                if words[0] == "prune" {
-                    self.checks.pruned();
-                }
+            ["prune", _] => {
+                self.checks.pruned();
                 self.command(repository, words);
             }
+            _ if people::knows(words) => self.command(repository, words),
             _ if Declared::knows(words) => {
                 self.declared.get_mut(repository).map_or(Ok(()), |declared| declared.change(words))?;
             }
