@@ -137,6 +137,7 @@ conformance! {
             of_young_runs_the_newest_stay
             what_passed_stays_while_it_is_delivered
             of_young_revisions_the_newest_stay
+            the_newest_plan_goes_with_its_service
         }
         concurrency {
             a_conflict_in_a_group_leaves_the_others_alone

@@ -206,3 +206,22 @@ pub(crate) async fn of_young_revisions_the_newest_stay(backend: &dyn Backend) {
     }
     assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap().len(), 3);
 }
+
+/// What a service's newest plan says stays as long as the service, and goes with it.
+pub(crate) async fn the_newest_plan_goes_with_its_service(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let slot = SlotState::free(service("dev", "web"));
+    let writes = [
+        Write::Revision(Box::new(planned(plan("newest", commit_id('a'), at(0))))),
+        Write::Slot(Box::new(Versioned { version: 0, value: slot })),
+        put_config(0, config_state(&config_key("dev", "web"), "sha256:web")),
+    ];
+    commit(&*store, writes).await;
+    let retention = Retention { before: at(30), most: MANY };
+    store.retain(retention).await.unwrap();
+    assert_eq!(store.revisions(&"shop".into(), 10).await.unwrap(), []);
+    assert!(store.newest_plan_of(&"shop".into(), &"web".into()).await.unwrap().is_some());
+    commit(&*store, [Write::RemoveConfig(Versioned { version: 1, value: config_key("dev", "web") })]).await;
+    store.retain(retention).await.unwrap();
+    assert!(store.newest_plan_of(&"shop".into(), &"web".into()).await.unwrap().is_none());
+}

@@ -62,6 +62,19 @@ const DELETIONS: [(&str, &str); 12] = [
            LIMIT :rows)",
     ),
     (
+        "slots",
+        "DELETE FROM slots WHERE (project, stage, service) IN (
+           SELECT project, stage, service FROM slots
+           WHERE NOT is_open
+           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.project = slots.project AND runs.stage = slots.stage
+             AND runs.service = slots.service)
+           AND NOT EXISTS (SELECT 1 FROM configs WHERE configs.project = slots.project AND configs.stage = slots.stage
+             AND configs.service = slots.service)
+           AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.project = slots.project AND objects.stage = slots.stage
+             AND objects.service = slots.service)
+           LIMIT :rows)",
+    ),
+    (
         "events",
         "DELETE FROM events WHERE number IN (
            SELECT number FROM events WHERE at < :before
@@ -74,8 +87,9 @@ const DELETIONS: [(&str, &str); 12] = [
            SELECT number FROM plan_parts AS part
            WHERE NOT EXISTS (SELECT 1 FROM revisions WHERE revisions.plan = part.plan)
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.plan = part.plan AND runs.is_open)
-           AND EXISTS (SELECT 1 FROM plan_parts AS newer
-             WHERE newer.project = part.project AND newer.service = part.service AND newer.number > part.number)
+           AND (EXISTS (SELECT 1 FROM plan_parts AS newer
+               WHERE newer.project = part.project AND newer.service = part.service AND newer.number > part.number)
+             OR (project, service) NOT IN (SELECT project, service FROM slots))
            LIMIT :rows)",
     ),
     (
@@ -97,19 +111,6 @@ const DELETIONS: [(&str, &str); 12] = [
            WHERE (at < :before OR place > :most)
            AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.project = it.project AND slots.stage = it.stage
              AND slots.service = it.service AND slots.content = it.content)
-           LIMIT :rows)",
-    ),
-    (
-        "slots",
-        "DELETE FROM slots WHERE (project, stage, service) IN (
-           SELECT project, stage, service FROM slots
-           WHERE NOT is_open
-           AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.project = slots.project AND runs.stage = slots.stage
-             AND runs.service = slots.service)
-           AND NOT EXISTS (SELECT 1 FROM configs WHERE configs.project = slots.project AND configs.stage = slots.stage
-             AND configs.service = slots.service)
-           AND NOT EXISTS (SELECT 1 FROM objects WHERE objects.project = slots.project AND objects.stage = slots.stage
-             AND objects.service = slots.service)
            LIMIT :rows)",
     ),
     // What was given up; reports that nobody took, once their revision is gone.

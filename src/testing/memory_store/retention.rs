@@ -19,10 +19,10 @@ pub(super) fn retain(tables: &mut Tables, retention: Retention) -> Retained {
         ("revisions", revisions as fn(&mut Tables, Retention) -> u64),
         ("runs", deployments),
         ("runs", sequences),
+        ("slots", slots),
         ("events", events),
         ("plans", plans),
         ("passed", passed),
-        ("slots", slots),
         ("actions", actions),
         ("statuses", statuses),
         ("deliveries", deliveries),
@@ -110,9 +110,11 @@ fn revisions(tables: &mut Tables, Retention { before, most }: Retention) -> u64 
     delete(&mut tables.revisions, |key, _| goes.contains(key))
 }
 
-/// A plan that is the newest of a service stays whole, for the tables keep no parts.
+/// A plan that is the newest of a service that is still there stays whole, for the tables keep no parts.
 fn plans(tables: &mut Tables, _: Retention) -> u64 {
-    let mut needed: BTreeSet<PlanId> = tables.newest_plans.values().cloned().collect();
+    let there: BTreeSet<_> = tables.slots.keys().map(|key| (key.project.clone(), key.service.clone())).collect();
+    let newest = tables.newest_plans.iter().filter(|(key, _)| there.contains(*key));
+    let mut needed: BTreeSet<PlanId> = newest.map(|(_, id)| id.clone()).collect();
     for (_, revision) in tables.revisions.values() {
         if let RevisionResult::Planned(plan) = &revision.result {
             needed.insert(plan.id.clone());
