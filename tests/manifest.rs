@@ -98,7 +98,7 @@ fn the_seeds_stream_of_json_objects_with_tabs_is_read() {
     let snapshot = Tree::of([("rails.json", text.as_str()), ("rails/bin/launch", "run")]).snapshot();
     let rails = object(&snapshot, Kind::DeploymentConfig, "rails");
     assert_eq!(rails.service.as_str(), "rails");
-    let unknown = rails.content.pointer("/spec/template/spec/containers/0/capabilities");
+    let unknown = rails.content.at("/spec/template/spec/containers/0/capabilities");
     assert!(unknown.is_some(), "what this program does not know is for a runtime that does");
 }
 
@@ -139,7 +139,7 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
     let changed = vec![("deploy/s7.yaml".to_owned(), Some(tree.entry("deploy/s7.yaml")))];
     let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
     assert_eq!(counted(&tree), (0, 1, 1), "a file: it is read, and its folder listed");
-    assert_eq!(object(&snapshot, Kind::DeploymentConfig, "s7").content["spec"]["replicas"], 12);
+    assert_eq!(object(&snapshot, Kind::DeploymentConfig, "s7").content.value()["spec"]["replicas"], 12);
 }
 
 /// The examples of the documentation, by the path that their first line names.

@@ -1,7 +1,5 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 
-use std::sync::Arc;
-
 use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down, service_of};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
@@ -29,13 +27,14 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     };
     let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
     let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
-    let template = earlier.object.content.pointer("/spec/template").cloned().ok_or_else(gone)?;
+    let template = earlier.object.template().ok_or_else(gone)?;
     let mut object = Object::clone(&state.object);
-    let content = Arc::make_mut(&mut object.content);
+    let mut content = object.content.value();
     if let Some(spec) = content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
-    object.digest = digest::of(&object.content);
+    object.digest = digest::of(&content);
+    object.content = content.into();
     let cause = format!("rollback to version {target} by {by}");
     give_way(transition, &service_of(&state), &format!("superseded by {cause}"))?;
     // What it deploys is the earlier revision's, and so is its result.

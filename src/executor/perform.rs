@@ -124,7 +124,7 @@ async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<Objects> {
     let mut found = Objects::new();
     for key in wanted {
         if let Some(object) = store.object(&project, &stage, &key).await? {
-            found.insert(key, (*object.value.object.content).clone());
+            found.insert(key, object.value.object.content.value());
         }
     }
     Ok(found)

@@ -17,6 +17,13 @@ use crate::model::transaction::ObjectPlace;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::ReadStore;
 
+/// A declared `Service`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct WithSpec {
+    spec: DeclaredService,
+}
+
 /// The part of `ServiceSpec` of `core/v1` that a runtime gets.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -176,8 +183,7 @@ fn home(object: &ObjectState) -> (&ProjectName, &StageName, &str) {
 
 /// What a runtime gets of a declared service.
 fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> ServiceSpec {
-    let spec = service.object.content.get("spec").cloned().unwrap_or_default();
-    let declared: DeclaredService = serde_json::from_value(spec).unwrap_or_default();
+    let declared = service.object.content.read::<WithSpec>().unwrap_or_default().spec;
     let port = |port: DeclaredPort| ServicePort {
         target_port: port.target_port.unwrap_or(Scalar::Number(port.port.into())),
         name: port.name,
@@ -197,7 +203,7 @@ fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> Servi
 }
 
 fn external_endpoints(endpoints: &ObjectState) -> Vec<ExternalEndpoint> {
-    let declared: DeclaredEndpoints = DeclaredEndpoints::deserialize(&*endpoints.object.content).unwrap_or_default();
+    let declared: DeclaredEndpoints = endpoints.object.content.read().unwrap_or_default();
     let of_subset = |subset: Subset| -> Vec<ExternalEndpoint> {
         let port = subset.ports.first().map(|port| port.port);
         subset.addresses.into_iter().map(|address| ExternalEndpoint { host: address.ip, port }).collect()

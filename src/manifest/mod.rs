@@ -13,7 +13,6 @@ pub mod service;
 pub mod task;
 pub mod yaml;
 
-mod compact;
 mod core;
 mod deployment_config;
 mod discover;

@@ -1,11 +1,9 @@
 //! From a document to declared objects, before it is known which stage they are for.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::compact::compact;
 use super::findings::Findings;
 use super::image::{self, Image};
 use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
@@ -62,7 +60,7 @@ pub(crate) struct DeclaredTask {
 pub(crate) struct Declarations {
     pub(crate) objects: Vec<Declared>,
     /// What is in each of them, with images as they are written.
-    pub(crate) contents: Vec<Arc<Value>>,
+    pub(crate) contents: Vec<Value>,
     pub(crate) tasks: Vec<DeclaredTask>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -128,7 +126,7 @@ impl Declarations {
             let links = links(&content, &kind, &name);
             let location = findings.location("");
             self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, links });
-            self.contents.push(Arc::new(compact(content)));
+            self.contents.push(content);
         }
     }
 

@@ -16,8 +16,8 @@ use serde_json::{Map, Value};
 
 /// No file is larger; the caller usually stops earlier.
 pub const MAX_BYTES: usize = 16 << 20;
-/// Collections inside collections.
-const MAX_DEPTH: usize = 128;
+/// Collections inside collections: less than what a reader of JSON takes, as which it is stored.
+const MAX_DEPTH: usize = 100;
 /// Values in a document, aliases expanded.
 const MAX_NODES: usize = 250_000;
 /// Characters of a document's scalars in bytes, aliases expanded.

@@ -10,6 +10,7 @@ pub mod deployment_config;
 pub mod event;
 pub mod hold;
 pub mod ids;
+pub mod json;
 pub mod object;
 pub mod outcome;
 pub mod plan;

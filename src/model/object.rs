@@ -1,12 +1,12 @@
 //! Declared objects: what a file of the repository says should exist in a stage.
 
 use std::fmt;
-use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::{Digest, ServiceName};
+use super::json::Json;
 
 /// What an object is; two API versions of the same thing are one kind.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -97,7 +97,14 @@ pub struct Object {
     pub location: Location,
     /// `metadata` and `spec` (or `data` and the like) with every default, without `status`.
     #[serde(skip)]
-    pub content: Arc<Value>,
+    pub content: Json,
     /// Of `content` in canonical form, which holds no commit id.
     pub digest: Digest,
+}
+
+impl Object {
+    /// A deployment config's template of its pods, as it was declared, with the fields that launchway does not know.
+    pub fn template(&self) -> Option<Value> {
+        self.content.at("/spec/template")
+    }
 }

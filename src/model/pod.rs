@@ -507,8 +507,8 @@ impl ReplicaSet {
     }
 
     /// The template as it was declared, with the fields that launchway does not know.
-    pub fn whole_template(&self) -> Option<&Value> {
-        self.object.as_ref()?.content.pointer("/spec/template")
+    pub fn whole_template(&self) -> Option<Value> {
+        self.object.as_ref()?.template()
     }
 
     /// The name of pod number `number`: `<config>-<version>-<number>`.

@@ -417,5 +417,9 @@ impl ConfigState {
 /// # Errors
 /// If the content is not a deployment config's.
 pub fn spec_of(object: &Object) -> Result<DeploymentConfigSpec, serde_json::Error> {
-    DeploymentConfigSpec::deserialize(object.content.get("spec").unwrap_or(&serde_json::Value::Null))
+    #[derive(Deserialize)]
+    struct Declared {
+        spec: DeploymentConfigSpec,
+    }
+    object.content.read::<Declared>().map(|declared| declared.spec)
 }

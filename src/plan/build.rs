@@ -305,7 +305,7 @@ pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> C
         let cause = "new".to_owned();
         return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None };
     };
-    let reasons = masked(&key.kind, diff(&applied.object.content, &declared.content));
+    let reasons = masked(&key.kind, diff(&applied.object.content.value(), &declared.content.value()));
     let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
     let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
     Change { key, decision, reasons, cause, object, retry: None }

@@ -28,7 +28,7 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     if let Some(cause) = attempted_before(declared, applied) {
         return change(declared, Decision::None, Vec::new(), cause);
     }
-    let reasons = diff(&baseline(applied), &declared.content);
+    let reasons = diff(&baseline(applied), &declared.content.value());
     let (decision, cause) = judge(&spec, applied, &reasons);
     change(declared, decision, reasons, cause)
 }
@@ -60,8 +60,8 @@ fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> 
 
 /// What a new declaration is compared with: what was last declared, but with the template that serves.
 fn baseline(applied: &ConfigState) -> Value {
-    let mut content = Value::clone(&applied.object.content);
-    let serving = applied.serving.as_ref().and_then(|serving| serving.object.content.pointer(TEMPLATE)).cloned();
+    let mut content = applied.object.content.value();
+    let serving = applied.serving.as_ref().and_then(|serving| serving.object.template());
     if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
         match serving {
             Some(template) => spec.insert("template".into(), template),
@@ -171,7 +171,7 @@ mod tests {
             (object("b", 1, json!({"paused": true})), Decision::Wait),
             (object(" ", 1, json!({})), Decision::Wait),
         ] {
-            assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{}", declared.content);
+            assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{:?}", declared.content);
         }
         assert_eq!(decide(&old, None).decision, Decision::Create);
     }

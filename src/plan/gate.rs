@@ -40,10 +40,11 @@ pub fn lift(project: &Arc<Project>, lifted: &[Lifted]) -> (Arc<Project>, Vec<Lif
 /// The same without `paused`; nothing, if its file does not say it.
 fn unpaused(object: &Object) -> Option<Object> {
     let mut object = object.clone();
-    let content = Arc::make_mut(&mut object.content);
+    let mut content = object.content.value();
     let paused = content.pointer_mut("/spec/paused").filter(|paused| **paused == Value::Bool(true))?;
     *paused = Value::Bool(false);
-    object.digest = digest::of(&object.content);
+    object.digest = digest::of(&content);
+    object.content = content.into();
     Some(object)
 }
 

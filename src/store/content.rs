@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
 
 use crate::error::{Context, Result};
 use crate::model::by_digest::ByDigest;
 use crate::model::ids::Digest;
+use crate::model::json::Json;
 use crate::model::object::Object;
 use crate::model::plan::{Change, Plan};
 use crate::model::run::Run;
@@ -28,7 +28,7 @@ pub(super) trait Content {
     ///
     /// # Errors
     /// If it is damaged.
-    fn fill(&mut self, stored: &Arc<Value>) -> Result<()>;
+    fn fill(&mut self, stored: &Json) -> Result<()>;
 }
 
 impl Content for Arc<Object> {
@@ -37,11 +37,11 @@ impl Content for Arc<Object> {
     }
 
     fn text(&self) -> Result<String> {
-        written(&*self.content, &self.digest)
+        Ok(self.content.text().to_owned())
     }
 
-    fn fill(&mut self, stored: &Arc<Value>) -> Result<()> {
-        Arc::make_mut(self).content = Arc::clone(stored);
+    fn fill(&mut self, stored: &Json) -> Result<()> {
+        Arc::make_mut(self).content = stored.clone();
         Ok(())
     }
 }
@@ -52,18 +52,14 @@ impl<T: Serialize + DeserializeOwned> Content for ByDigest<T> {
     }
 
     fn text(&self) -> Result<String> {
-        written(&*self.value, &self.digest)
+        serde_json::to_string(&*self.value).or_stalled(|| format!("cannot write the content `{}`", self.digest))
     }
 
-    fn fill(&mut self, stored: &Arc<Value>) -> Result<()> {
-        let value = T::deserialize(&**stored).or_stalled(|| format!("the stored content `{}` is damaged", self.digest));
+    fn fill(&mut self, stored: &Json) -> Result<()> {
+        let value = stored.read().or_stalled(|| format!("the stored content `{}` is damaged", self.digest));
         self.value = Arc::new(value?);
         Ok(())
     }
-}
-
-fn written(value: &impl Serialize, digest: &Digest) -> Result<String> {
-    serde_json::to_string(value).or_stalled(|| format!("cannot write the content `{digest}`"))
 }
 
 /// A record that refers to contents.

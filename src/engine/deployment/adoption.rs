@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use serde_json::Value;
-
 use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::{self, Serving};
 use crate::manifest::digest;
@@ -18,7 +16,7 @@ use crate::model::time::Timestamp;
 
 /// The identity of what the pods of a deployment config run: the template as it was declared.
 pub fn template_digest(object: &Object) -> Digest {
-    digest::of(object.content.pointer("/spec/template").unwrap_or(&Value::Null))
+    digest::of(&object.template().unwrap_or_default())
 }
 
 /// What is done about strangers.

@@ -5,7 +5,6 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::error::{Class, Result};
-use crate::manifest::compact::compact;
 use crate::manifest::digest;
 use crate::manifest::files::{FileEntry, FileKind, Files};
 use crate::manifest::object::{Declarations, ImageUse};
@@ -30,7 +29,7 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 impl Parsed {
     /// Reads and parses; hands back beside it what is in each object.
-    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<(Arc<Self>, Vec<Arc<Value>>)> {
+    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<(Arc<Self>, Vec<Value>)> {
         let mut declarations = Declarations::default();
         match content(entry, files)? {
             Ok(bytes) => declare(&entry.path, &bytes, &mut declarations),
@@ -130,13 +129,8 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    /// `contents` are those of the objects, with any ids or none: there is one copy of each, which is changed where its
-    /// images have other ids by now.
-    pub(super) fn new<'a>(
-        parsed: Arc<Parsed>,
-        contents: Vec<Arc<Value>>,
-        ids: &impl Fn(&str) -> Option<&'a str>,
-    ) -> Self {
+    /// `contents` are those of the objects, with any ids or none.
+    pub(super) fn new<'a>(parsed: Arc<Parsed>, contents: Vec<Value>, ids: &impl Fn(&str) -> Option<&'a str>) -> Self {
         let mut missing = Vec::new();
         let mut resolve = |image: &ImageUse| {
             let Some(id) = ids(&image.folder) else {
@@ -148,8 +142,8 @@ impl Resolved {
         let mut objects = Vec::with_capacity(parsed.declarations.objects.len());
         for (declared, mut content) in parsed.declarations.objects.iter().zip(contents) {
             for image in &declared.images {
-                if let Some(name) = resolve(image) {
-                    content = with(content, &image.pointer, name);
+                if let (Some(name), Some(place)) = (resolve(image), content.pointer_mut(&image.pointer)) {
+                    *place = name;
                 }
             }
             objects.push(Arc::new(Object {
@@ -157,7 +151,7 @@ impl Resolved {
                 service: declared.links.service.clone().unwrap_or_else(|| ServiceName::new(SHARED)),
                 location: declared.location.clone(),
                 digest: digest::of(&content),
-                content,
+                content: content.into(),
             }));
         }
         let mut tasks = Vec::with_capacity(parsed.declarations.tasks.len());
@@ -172,25 +166,13 @@ impl Resolved {
     }
 
     /// What is in each object.
-    pub(super) fn contents(&self) -> Vec<Arc<Value>> {
-        self.objects.iter().map(|object| Arc::clone(&object.content)).collect()
+    pub(super) fn contents(&self) -> Vec<Value> {
+        self.objects.iter().map(|object| object.content.value()).collect()
     }
 
     pub(super) fn problems(&self) -> impl Iterator<Item = &Problem> {
         self.parsed.declarations.problems.iter().chain(&self.missing)
     }
-}
-
-/// A content with another value in one place; copied only if somebody else has it, too.
-fn with(content: Arc<Value>, pointer: &str, value: Value) -> Arc<Value> {
-    if content.pointer(pointer) == Some(&value) {
-        return content;
-    }
-    let mut content = Arc::try_unwrap(content).unwrap_or_else(|shared| compact(Value::clone(&shared)));
-    if let Some(place) = content.pointer_mut(pointer) {
-        *place = value;
-    }
-    Arc::new(content)
 }
 
 fn no_folder(image: &ImageUse) -> Problem {

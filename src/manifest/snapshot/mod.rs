@@ -154,7 +154,7 @@ impl Next {
         self.touched.insert(path);
     }
 
-    fn put(&mut self, path: &str, parsed: Arc<Parsed>, contents: Vec<Arc<Value>>, files: &dyn Files) -> Result<()> {
+    fn put(&mut self, path: &str, parsed: Arc<Parsed>, contents: Vec<Value>, files: &dyn Files) -> Result<()> {
         if parsed.is_empty() {
             return Ok(());
         }
@@ -172,7 +172,7 @@ impl Next {
         Ok(())
     }
 
-    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Arc<Value>>) {
+    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Value>) {
         let ids = |folder: &str| self.folders.get(folder)?.id.as_deref();
         let resolved = Resolved::new(parsed, contents, &ids);
         self.touched.insert(Arc::clone(&path));

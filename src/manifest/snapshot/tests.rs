@@ -124,7 +124,7 @@ fn a_folders_id_becomes_part_of_the_image_and_of_the_digest() {
     let before = project(&tree);
     let of =
         |project: &Project| Arc::clone(project.stages[0].objects.get(&key(Kind::DeploymentConfig, "web")).unwrap());
-    let image = of(&before).content["spec"]["template"]["spec"]["containers"][0]["image"].clone();
+    let image = of(&before).content.at("/spec/template/spec/containers/0/image").unwrap();
     let expected = tree.tree_id("web").expect("readable").expect("there");
     assert_eq!(image, format!("git:web@{expected}"));
     tree.set("README.md", Some("new"));

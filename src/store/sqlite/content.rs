@@ -1,16 +1,15 @@
 //! Contents: each is stored once, by its digest, for as long as a record refers to it.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension as _, params};
-use serde_json::Value;
 
 use super::failure::Error;
 use super::read::many;
 use super::write::execute;
 use crate::error::Failure;
 use crate::model::ids::Digest;
+use crate::model::json::Json;
 use crate::store::content::{Content, Refers};
 
 /// A row that refers to content.
@@ -60,7 +59,7 @@ fn number_of(connection: &Connection, content: &dyn Content) -> Result<i64, Erro
 /// Reads content, each once, and shares it between those who refer to it.
 pub(super) struct Contents<'a> {
     connection: &'a Connection,
-    read: BTreeMap<Digest, Arc<Value>>,
+    read: BTreeMap<Digest, Json>,
 }
 
 impl<'a> Contents<'a> {
@@ -82,17 +81,16 @@ impl<'a> Contents<'a> {
         Ok(record)
     }
 
-    fn content(&mut self, digest: &Digest) -> Result<Arc<Value>, Error> {
+    fn content(&mut self, digest: &Digest) -> Result<Json, Error> {
         if let Some(content) = self.read.get(digest) {
-            return Ok(Arc::clone(content));
+            return Ok(content.clone());
         }
         let mut statement = self.connection.prepare_cached("SELECT content FROM contents WHERE digest = ?")?;
         let mut rows = statement.query([digest.as_str()])?;
         let row = rows.next()?.ok_or_else(|| damaged(digest, "is missing"))?;
         let text = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
-        let content: Value = serde_json::from_str(text).map_err(|error| damaged(digest, error))?;
-        let content = Arc::new(content);
-        self.read.insert(digest.clone(), Arc::clone(&content));
+        let content = Json::parse(text).map_err(|error| damaged(digest, error))?;
+        self.read.insert(digest.clone(), content.clone());
         Ok(content)
     }
 }

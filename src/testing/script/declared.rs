@@ -209,9 +209,10 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
     let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
     if let Some(map) = text("needs") {
-        Arc::make_mut(&mut object.content)["spec"]["template"]["spec"]["containers"][0]["envFrom"] =
-            json!([{"configMapRef": {"name": map}}]);
-        object.digest = digest::of(&object.content);
+        let mut content = object.content.value();
+        content["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": map}}]);
+        object.digest = digest::of(&content);
+        object.content = content.into();
     }
     Ok(object)
 }

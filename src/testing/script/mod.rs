@@ -37,7 +37,7 @@ use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
-use crate::model::object::{Kind, Object};
+use crate::model::object::Kind;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::state::{Attempt, RevisionResult, spec_of};
@@ -167,8 +167,7 @@ impl Play<'_> {
                 continue;
             }
             let state = self.world.config(stage.name.as_str(), &declared.key.name).await?;
-            let template = |object: &Object| object.content.pointer("/spec/template").cloned();
-            let serves = state.serving.as_ref().is_some_and(|it| template(&it.object) == template(declared));
+            let serves = state.serving.as_ref().is_some_and(|it| it.object.template() == declared.template());
             let failed =
                 |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
             let ready = self.world.runtime.pods().into_iter().filter(|pod| {

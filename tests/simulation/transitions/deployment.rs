@@ -1,7 +1,6 @@
 //! The deployment's machine.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Effect};
@@ -221,8 +220,9 @@ proptest! {
 fn a_runtime_is_told_the_whole_template() {
     let mut run = deployment("Rolling", &json!({}));
     let mut object = (*run.object).clone();
-    Arc::make_mut(&mut object.content)["spec"]["template"]["spec"]["containers"][0]["capabilities"] =
-        json!({"drop": ["ALL"]});
+    let mut content = object.content.value();
+    content["spec"]["template"]["spec"]["containers"][0]["capabilities"] = json!({"drop": ["ALL"]});
+    object.content = content.into();
     run.object = object.into();
     let set = launchway::engine::deployment::machine::replica_set(&run, 2);
     let template = set.whole_template().unwrap();

@@ -27,7 +27,7 @@ fn version(number: u32, image: &str) -> Version {
 
 fn recreate(version: &mut Version) {
     let mut object = Object::clone(&version.object);
-    let mut content = Value::clone(&object.content);
+    let mut content = object.content.value();
     content["spec"]["strategy"] = json!({"type": "Recreate"});
     object.content = content.into();
     version.object = object.into();

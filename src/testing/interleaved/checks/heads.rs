@@ -102,11 +102,10 @@ impl Heads<'_> {
                 continue;
             }
             let state = now(self.driver.store.config(&key))?.map(|state| state.value);
-            let template = |object: &Object| object.content.pointer("/spec/template").cloned();
             let is_right = state.is_some_and(|state| {
                 let failed =
                     |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
-                let serves = |object: &Object| template(object) == template(declared);
+                let serves = |object: &Object| object.template() == declared.template();
                 state.serving.as_ref().is_some_and(|it| serves(&it.object))
                     || state.attempted.as_ref().is_some_and(failed)
             });

@@ -143,8 +143,8 @@ fn is_alive(pod: &ObservedPod) -> bool {
     !matches!(pod.phase, PodPhase::Ended { .. })
 }
 
-fn template(object: &Object) -> Option<&serde_json::Value> {
-    object.content.pointer("/spec/template")
+fn template(object: &Object) -> Option<serde_json::Value> {
+    object.template()
 }
 
 /// The run-once pods of a run, when each was asked for, and how it ended.
