@@ -75,9 +75,9 @@ impl Daemon {
         let reporter = StatusReporter::new(daemon.driver.clone());
         let performer = Performer { driver: daemon.driver.clone(), runtime: daemon.runtime.clone() };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
-        let repositories = daemon.hosting.repositories();
-        for repository in repositories {
-            let writer = HostingWriter { hosting: daemon.hosting.clone(), repository: repository.clone() };
+        for repository in daemon.hosting.repositories() {
+            let (hosting, disk, fence) = (daemon.hosting.clone(), around.disk.clone(), around.disk.fence());
+            let writer = HostingWriter { hosting, repository: repository.clone(), disk, fence };
             reporter.write_to(&repository, vec![Arc::new(writer)]);
             spawner.spawn(group, daemon.clone().syncs(repository));
         }

@@ -14,6 +14,7 @@ use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, Writer
 use crate::model::object::{Kind, Object};
 use crate::model::project::Project;
 use crate::testing::interleaved::scheduler::turn;
+use crate::testing::memory_store::MemoryDisk;
 
 /// A commit and what its files declare.
 #[derive(Clone, Debug)]
@@ -123,11 +124,14 @@ impl Declarations for Hosting {
     }
 }
 
-/// Writes statuses of one repository.
+/// Writes statuses of one repository, until the process that it belongs to is shut out: the state folder's lock sees to
+/// it that this has ended by then.
 #[derive(Debug)]
 pub(super) struct HostingWriter {
     pub(super) hosting: Hosting,
     pub(super) repository: RepositoryName,
+    pub(super) disk: MemoryDisk,
+    pub(super) fence: u64,
 }
 
 #[async_trait]
@@ -138,6 +142,9 @@ impl StatusWriter for HostingWriter {
 
     async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
         turn().await;
+        if self.disk.fence() != self.fence {
+            return Err(Refusal::Busy(Failure::transient("the process has ended")));
+        }
         let mut all = self.hosting.all();
         let repository = all.entry(self.repository.clone()).or_default();
         match repository.refuses {

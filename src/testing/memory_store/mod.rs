@@ -67,6 +67,11 @@ impl MemoryDisk {
         self.content().commits
     }
 
+    /// Which process has it, counted from the first.
+    pub fn fence(&self) -> u64 {
+        self.content().fence
+    }
+
     /// Puts a copy that [`Store::backup`] wrote in the place of what is there; no process may be using it.
     ///
     /// # Errors

@@ -121,6 +121,7 @@ impl Checks {
     /// The store was lost or replaced by an earlier copy of it.
     pub(super) fn store_changed_hands(&mut self) {
         self.another_store = true;
+        self.commits = u64::MAX; // a copy may have as many commits as what it replaces
         self.slots = Slots::default();
     }
 

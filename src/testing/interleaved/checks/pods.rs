@@ -13,6 +13,9 @@ use crate::testing::interleaved::hosting::Hosting;
 use crate::testing::interleaved::people::now;
 use crate::testing::runtime::{Deed, PretendedRuntime};
 
+/// How many changes of a promise people make faster than anybody acts on the first: they scale twice in a row.
+const PROMISES: usize = 3;
+
 /// What was seen of pods so far.
 #[derive(Debug, Default)]
 pub(super) struct Pods {
@@ -20,9 +23,9 @@ pub(super) struct Pods {
     deeds: usize,
     /// The ready pods at the last look.
     ready: BTreeMap<PodId, ConfigKey>,
-    /// The last two different promises of each deployment config, newest last: until everything came to rest, an act may
-    /// have been decided on the one before.
-    promised: BTreeMap<ConfigKey, [u32; 2]>,
+    /// The last different promises of each deployment config, newest last: until everything came to rest, an act may have
+    /// been decided on the ones before.
+    promised: BTreeMap<ConfigKey, [u32; PROMISES]>,
     /// The deployment configs of which the store knows what serves, or that nothing should.
     taken_up: BTreeSet<ConfigKey>,
 }
@@ -34,15 +37,16 @@ impl Pods {
         let configs: Vec<ConfigState> = now(store.configs(None, None))?.into_iter().map(|it| it.value).collect();
         for (key, promised) in &mut self.promised {
             if configs.iter().all(|config| &config.key != key) && !hosting.declares(key) {
-                *promised = [0; 2];
+                *promised = [0; PROMISES];
             }
         }
         self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
         for config in &configs {
             let promise = promise(config);
-            let known = self.promised.entry(config.key.clone()).or_insert([promise; 2]);
-            if known[1] != promise && self.taken_up.contains(&config.key) {
-                *known = [known[1], promise];
+            let known = self.promised.entry(config.key.clone()).or_insert([promise; PROMISES]);
+            if known[PROMISES - 1] != promise && self.taken_up.contains(&config.key) {
+                known.rotate_left(1);
+                known[PROMISES - 1] = promise;
             }
         }
         self.promise_what_answers();
@@ -60,7 +64,7 @@ impl Pods {
 
     /// Nobody is about to act on an earlier promise any more.
     pub(super) fn rested(&mut self) {
-        self.promised.values_mut().for_each(|promised| promised[0] = promised[1]);
+        self.promised.values_mut().for_each(|promised| *promised = [promised[PROMISES - 1]; PROMISES]);
     }
 
     /// Looks at what was done to pods since the last time.
@@ -72,7 +76,7 @@ impl Pods {
             let Deed::Stopped(pod) = deed else { continue };
             let Some(config) = before.get(pod) else { continue };
             let left = self.ready.values().filter(|ready| *ready == config).count();
-            let promised = self.promised.get(config).map_or(0, |promised| promised[0].min(promised[1]));
+            let promised = self.promised.get(config).and_then(|promised| promised.iter().min().copied()).unwrap_or(0);
             if left < promised as usize {
                 let what =
                     format!("{pod} was told to end: {left} ready ones of {config} are left, {promised} promised");

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::control::reporter;
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::ids::CommitId;
 use crate::model::state::RevisionState;
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
@@ -39,11 +39,15 @@ pub(super) fn fresh(store: &dyn Store, around: &Surroundings, another_store: boo
     Ok(Ok(()))
 }
 
-/// Nothing that this life of the store wrote on a commit that is not the newest says that something is still to come.
+/// Nothing that this life of the store wrote on a commit that a newer one replaced says that something is still to come.
+/// One that is applied although a newer one was refused may wait on.
 pub(super) fn ended(store: &dyn Store, around: &Surroundings) -> Held {
     for revision in revisions(store, around)? {
         let RevisionState { repository, commit, .. } = &revision;
-        if around.hosting.head(repository).is_some_and(|head| &head.id == commit) || waits(store, repository)? {
+        let state = now(store.repository(repository))?.map(|state| state.value);
+        let stands = state.is_some_and(|state| state.down || state.applied.as_ref() == Some(commit));
+        let is_head = around.hosting.head(repository).is_some_and(|head| &head.id == commit);
+        if is_head || stands || !now(store.holds())?.is_empty() {
             continue;
         }
         let shown = around.hosting.statuses(repository, commit);
@@ -57,12 +61,6 @@ pub(super) fn ended(store: &dyn Store, around: &Surroundings) -> Held {
         }
     }
     Ok(Ok(()))
-}
-
-/// Whether something of a repository waits for a person.
-fn waits(store: &dyn Store, repository: &RepositoryName) -> Result<bool> {
-    let is_down = now(store.repository(repository))?.is_some_and(|state| state.value.down);
-    Ok(is_down || !now(store.holds())?.is_empty())
 }
 
 fn revisions(store: &dyn Store, around: &Surroundings) -> Result<Vec<RevisionState>> {
