@@ -305,7 +305,12 @@ impl Records {
         );
         self.repositories.drain(&mut reads, &mut writes, |it| Write::Repository(Box::new(it)), |_| None);
         self.slots.drain(&mut reads, &mut writes, |it| Write::Slot(Box::new(it)), |_| None);
-        self.passed.drain(&mut reads, &mut writes, |it| Write::Passed(Box::new(it)), |_| None);
+        self.passed.drain(
+            &mut reads,
+            &mut writes,
+            |it| Write::Passed(Box::new(it)),
+            |key| Some(Write::RemovePassed(key)),
+        );
         self.holds.drain(&mut reads, &mut writes, |it| Write::Holds(Box::new(it)), |_| None);
         self.names.drain(&mut reads, &mut writes, |it| Write::Name(Box::new(it)), |key| Some(Write::FreeName(key)));
         (reads, writes)

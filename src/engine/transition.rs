@@ -334,6 +334,12 @@ impl<'a> Transition<'a> {
                     .passed
                     .put(&key, Some(PassedState { key: key.clone(), commit, at: self.now, procedure }))?;
             }
+            Effect::NotPassed { service, content } => {
+                let key = PassedKey { service, content };
+                if self.records.passed.get(&key)?.is_some() {
+                    self.records.passed.put(&key, None)?;
+                }
+            }
             Effect::Finished { run, outcome } => promotion::promote(self, &run, outcome)?,
         }
         Ok(())

@@ -16,6 +16,7 @@ use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
+use crate::plan::config_change::foresee;
 use crate::plan::{gate, passed_procedure, procedure};
 use crate::store::ReadStore;
 
@@ -59,7 +60,10 @@ pub async fn surroundings(
 /// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
 /// become part of what is decided on it.
 async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
-    let mut stages = under_way(store, &project.name, records).await?;
+    let deliveries = open_deliveries(store, &project.name, records).await?;
+    let (ending, open): (Vec<SequenceRun>, Vec<SequenceRun>) =
+        deliveries.into_iter().partition(|run| matches!(run.state, SequenceState::Ending { .. }));
+    let mut stages = under_way(store, &project.name, &open).await?;
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {
         stages.entry(name).or_default();
@@ -69,6 +73,9 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
         let declared = project.stages.iter().find(|stage| &stage.name == name);
         for key in differing(declared, &seen.digests) {
             read_record(store, &project.name, name, key, seen, records).await?;
+        }
+        for config in seen.configs.values_mut() {
+            foresee(config, |attempt| ending.iter().find(|run| run.id == attempt.run));
         }
     }
     for (stage, sequence) in delivery_sequences(project) {
@@ -137,17 +144,18 @@ async fn read_record(
     Ok(())
 }
 
-/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
-/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand is none of
-/// a revision's business.
-async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut Records) -> Result<Stages> {
+/// The deliveries that are open, newest first.
+async fn open_deliveries(
+    store: &dyn ReadStore,
+    project: &ProjectName,
+    records: &mut Records,
+) -> Result<Vec<SequenceRun>> {
     let mut deliveries: Vec<SequenceRun> = Vec::new();
     for slot in store.open_slots(Some(project)).await? {
         for id in slot.value.open() {
             let run = store.run(id).await?;
             if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
                 && run.delivery.is_some()
-                && !matches!(run.state, SequenceState::Ending { .. })
             {
                 deliveries.push((**run).clone());
             }
@@ -156,15 +164,22 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, records: &mut R
         records.slots.read(slot.value.service.clone(), Some(slot));
     }
     deliveries.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
+    Ok(deliveries)
+}
+
+/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
+/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand is none of
+/// a revision's business.
+async fn under_way(store: &dyn ReadStore, project: &ProjectName, deliveries: &[SequenceRun]) -> Result<Stages> {
     let mut stages = Stages::new();
     for run in deliveries {
         let Some(id) = &run.plan else { continue };
         let service = &run.service.service;
         match store.newest_plan_of(project, service).await? {
-            Some(plan) if &plan.id == id => note(&mut stages, &run, &plan, None),
+            Some(plan) if &plan.id == id => note(&mut stages, run, &plan, None),
             newest => {
                 let plan = store.plan_of(id, service).await?;
-                plan.into_iter().for_each(|plan| note(&mut stages, &run, &plan, newest.as_ref()));
+                plan.into_iter().for_each(|plan| note(&mut stages, run, &plan, newest.as_ref()));
             }
         }
     }

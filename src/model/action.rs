@@ -91,6 +91,14 @@ pub enum Effect {
         /// By which sequence.
         procedure: super::ids::Digest,
     },
+    /// A stage has judged a service's content once more, and it did not pass: whatever it said before, no later stage takes
+    /// it now.
+    NotPassed {
+        /// Which service in which stage.
+        service: ServiceKey,
+        /// The content.
+        content: super::ids::Digest,
+    },
     /// A sequence ended: stages whose turn it is are started.
     Finished {
         /// Which.

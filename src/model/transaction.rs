@@ -168,6 +168,8 @@ pub enum Write {
     Revision(Box<RevisionState>),
     /// Who has a slot and who waits for it.
     Slot(Box<Versioned<SlotState>>),
+    /// A stage has judged a service's content otherwise since it passed.
+    RemovePassed(Versioned<PassedKey>),
     /// A stage has passed a service's content.
     Passed(Box<Versioned<PassedState>>),
     /// The holds of a project; without any, the record goes.

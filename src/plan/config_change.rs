@@ -11,13 +11,23 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::Object;
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED};
-use crate::model::state::{ConfigState, spec_of};
+use crate::model::run::{SequenceRun, SequenceState};
+use crate::model::state::{Attempt, ConfigState, spec_of};
 use crate::plan::diff::diff;
 
 /// Below this pointer a difference is one of the template.
 const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
+
+/// An attempt that is being ended counts as ended, because nobody plans again once it has. `run_of` knows the run that
+/// makes an attempt.
+pub fn foresee<'a>(applied: &mut ConfigState, run_of: impl FnOnce(&Attempt) -> Option<&'a SequenceRun>) {
+    let Some(attempt) = applied.attempted.as_mut().filter(|attempt| attempt.outcome.is_none()) else { return };
+    if let Some(SequenceState::Ending { outcome, .. }) = run_of(attempt).map(|run| &run.state) {
+        attempt.outcome = Some(*outcome);
+    }
+}
 
 /// What to do about a declared deployment config, given what is applied.
 pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
@@ -110,7 +120,7 @@ mod tests {
     use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RepositoryName, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::outcome::Outcome;
-    use crate::model::state::{Attempt, Version, Wanted};
+    use crate::model::state::{Version, Wanted};
 
     fn object(image: &str, replicas: u32, patch: Value) -> Arc<Object> {
         let mut content = json!({

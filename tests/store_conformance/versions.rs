@@ -74,9 +74,13 @@ pub(crate) async fn a_write_from_an_old_version_is_a_conflict(backend: &dyn Back
 pub(crate) async fn a_record_is_removed_only_at_the_version_that_was_read(backend: &dyn Backend) {
     let store = backend.open().await;
     commit(&*store, versioned_writes(0)).await;
+    let passed = PassedKey { service: service("dev", "web"), content: "sha256:web".into() };
+    let value = PassedState { key: passed.clone(), commit: commit_id('1'), at: at(0), procedure: "sha256:p".into() };
+    commit(&*store, [Write::Passed(Box::new(Versioned { version: 0, value }))]).await;
     let removals = |version| {
         let key = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
         [
+            Write::RemovePassed(Versioned { version, value: passed.clone() }),
             Write::RemoveConfig(Versioned { version, value: config_key("dev", "web") }),
             Write::RemoveObject(Versioned {
                 version,
@@ -91,6 +95,7 @@ pub(crate) async fn a_record_is_removed_only_at_the_version_that_was_read(backen
     }
     commit(&*store, removals(1)).await;
     assert_eq!(versions(&*store).await, [Some(1), None, None, Some(1)]);
+    assert_eq!(store.passed(&passed).await.unwrap(), None);
     for removal in removals(1) {
         conflict(&*store, vec![removal]).await;
     }

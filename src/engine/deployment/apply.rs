@@ -31,9 +31,23 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
         return Ok(if change.is_held() { deletion(&change.key) } else { change.clone() });
     };
     if change.key.kind == Kind::DeploymentConfig {
-        return Ok(config_change::decide(object, records.configs.get(&service.config(&change.key.name))?));
+        let mut applied = records.configs.get(&service.config(&change.key.name))?.cloned();
+        if let Some(state) = &mut applied {
+            let run = open_attempt(records, state)?;
+            config_change::foresee(state, |_| run);
+        }
+        return Ok(config_change::decide(object, applied.as_ref()));
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
+}
+
+/// The run that makes the attempt which has not ended, if there is one.
+fn open_attempt<'a>(records: &'a Records, state: &ConfigState) -> Result<Option<&'a SequenceRun>, Undecided> {
+    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()) else { return Ok(None) };
+    Ok(match records.runs.get(&attempt.run)? {
+        Some(Run::Sequence(run)) => Some(run),
+        Some(Run::Deployment(_)) | None => None,
+    })
 }
 
 /// Applies a change that needs no deployment.

@@ -297,13 +297,14 @@ impl Step {
         run.ended_at = Some(self.now);
         run.outcome = Some(outcome);
         run.message = message;
-        if let Some(delivery) = run.delivery.as_ref().filter(|_| outcome.passes()) {
-            self.decided.effects.push(Effect::Passed {
-                service: run.service.clone(),
-                content: delivery.content.clone(),
-                commit: run.commit.clone(),
-                procedure: passed_procedure(&run.procedure),
-            });
+        if let Some(delivery) = &run.delivery {
+            let (service, content) = (run.service.clone(), delivery.content.clone());
+            if outcome.passes() {
+                let procedure = passed_procedure(&run.procedure);
+                self.decided.effects.push(Effect::Passed { service, content, commit: run.commit.clone(), procedure });
+            } else if outcome != Outcome::SUPERSEDED {
+                self.decided.effects.push(Effect::NotPassed { service, content });
+            }
         }
         self.decided.effects.push(Effect::Finished { run: run.id.clone(), outcome });
         for timer in [Timer::Delay, Timer::Retry] {

@@ -46,7 +46,8 @@ pub fn taken_down(by: &str) -> Event {
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
 ///
-/// Of queued deliveries the newest counts, the others are superseded; a rollback comes before everything else.
+/// Of queued deliveries the newest counts, and those that it replaces are superseded; a rollback comes before everything
+/// else.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
@@ -55,11 +56,14 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (mut rollbacks, mut deliveries): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         queued.into_iter().partition(|run| run.is_rollback);
     let (rollback, delivery) = (rollbacks.pop(), deliveries.pop());
-    // What only runs tasks has its turn in the order in which it came.
-    let first = others.first().copied().into_iter().chain(delivery).min_by_key(|run| (run.created_at, &run.id));
+    let (older, kept): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
+        deliveries.into_iter().partition(|run| delivery.is_some_and(|newest| replaces(newest, run)));
+    // What is not replaced has its turn in the order in which it came.
+    let others: Vec<&SequenceRun> = others.into_iter().chain(kept).collect();
+    let first = others.iter().copied().chain(delivery).min_by_key(|run| (run.created_at, &run.id));
     let Some(next) = rollback.or(first) else { return Vec::new() };
     let mut told = Vec::new();
-    for (older, newest) in [(rollbacks, rollback), (deliveries, delivery)] {
+    for (older, newest) in [(rollbacks, rollback), (older, delivery)] {
         let superseded =
             |newest: &SequenceRun| older.iter().map(|run| (run.id.clone(), superseded_by(newest))).collect();
         told.extend(newest.map_or_else(Vec::new, superseded));
@@ -87,16 +91,25 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     told
 }
 
-/// Whether a run, which was not told to end yet, ends for the next one. A newer revision takes the place of what is being
-/// deployed; in any other task a run goes on to its end, so that what it has deployed is also tested. A rollback waits
-/// for nothing.
+/// Whether a run, which was not told to end yet, ends for the next one. What replaces all that is being deployed takes its
+/// place; in any other task a run goes on to its end, so that what it has deployed is also tested. A rollback waits for
+/// nothing.
 fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
     match run.state {
         SequenceState::Running { task } => {
-            next.is_rollback || run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK)
+            let deploys = run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK);
+            next.is_rollback || (deploys && replaces(next, run))
         }
         SequenceState::Queued | SequenceState::Ending { .. } | SequenceState::Ended => false,
     }
+}
+
+/// Whether nothing of a run is left undone if the next one takes its place. A newer revision has the last word on those
+/// before; what only runs tasks brings nothing, and what a person asks for perhaps only one deployment config of several.
+fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
+    let revisions_alone = next.by.is_none() && run.by.is_none();
+    let brings = |key| next.changes().iter().any(|change| &change.key == key);
+    next.delivery.is_some() && (revisions_alone || run.changes().iter().all(|change| brings(&change.key)))
 }
 
 fn superseded_by(newer: &SequenceRun) -> Event {

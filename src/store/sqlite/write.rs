@@ -67,6 +67,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Revision(revision) => put_revision(connection, revision),
         Write::Slot(slot) => put_slot(connection, slot),
         Write::Passed(passed) => put_passed(connection, passed),
+        Write::RemovePassed(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Holds(it) => put_plain(connection, it.value.project.clone().into(), &it.value, it.version),
         Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &it.value, it.version),
         Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),

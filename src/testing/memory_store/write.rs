@@ -62,6 +62,7 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
         Write::Revision(revision) => put_revision(tables, *revision),
         Write::Slot(slot) => return put(&mut tables.slots, slot.value.service.clone(), *slot),
         Write::Passed(passed) => return put(&mut tables.passed, passed.value.key.clone(), *passed),
+        Write::RemovePassed(key) => return remove(&mut tables.passed, key.value, key.version),
         Write::Holds(holds) => return put(&mut tables.holds, holds.value.project.clone(), *holds),
         Write::Name(owner) => return put(&mut tables.names, owner.value.name.clone(), *owner),
         Write::FreeName(key) => return remove(&mut tables.names, key.value, key.version),

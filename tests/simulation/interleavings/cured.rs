@@ -570,4 +570,87 @@ pub(crate) const CURED: &[Cured] = &[
             push
             turns 24",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a person asks for one deployment config ends what is being deployed of another, and brings it not",
+        story: "
+            order 45141
+            shipyard dev:deployment,test
+            @two shipyard dev:deployment,test
+            @two declare web image=a replicas=1
+            @three shipyard dev:deployment,test
+            declare many4 image=a
+            declare many5 image=a
+            declare many6 image=a
+            declare many7 image=a
+            declare many8 image=a
+            declare many9 image=a
+            declare many10 image=a
+            declare many11 image=a
+            declare web 
+            push
+            @three push
+            @two declare back service=web image=c
+            turns 6
+            @two push
+            turns 41
+            latest dev/web
+            hang shop-dev/back-
+            settle",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a revision ends what a person asked for, and brings it not",
+        story: "
+            order 4
+            shipyard dev
+            declare web post=Abort
+            push
+            release
+            pass 1s
+            declare back service=web image=e
+            push
+            latest dev/web",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "content that failed a stage counts as passed, because it did once",
+        story: "
+            order 55454
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web post=Abort
+            push
+            settle
+            declare web image=b
+            push
+            pass 1s
+            fail shop-dev/web-
+            declare web image=a
+            push
+            pass 1s",
+    },
+    Cured {
+        invariant: Invariant::HeadRuns,
+        because: "a head is planned while an attempt at it is being ended, and takes that for one that is under way",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a replicas=2
+            declare back image=a service=web pre=Abort
+            declare web pre=Retry
+            push
+            @two push
+            @three push
+            pass 1m
+            @two push
+            declare web image=d
+            push
+            turns 68
+            undo dev/web
+            release
+            release
+            turns 1
+            cancel dev/web",
+    },
 ];

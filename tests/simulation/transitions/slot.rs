@@ -78,3 +78,39 @@ proptest! {
         prop_assert_eq!(decide(&open, &holds), Vec::new());
     }
 }
+
+/// What a person asks for of one deployment config.
+fn by_hand(number: usize, config: &str, state: SequenceState) -> SequenceRun {
+    let mut asked = run(number, state, false);
+    asked.by = Some("ann".into());
+    asked.plan = None;
+    asked.delivery.as_mut().unwrap().changes.retain(|change| change.key.name.as_str() == config);
+    asked
+}
+
+fn superseded(runs: &[SequenceRun]) -> Vec<String> {
+    let told = decide(&runs.iter().collect::<Vec<_>>(), &[]);
+    let ends = |event: &Event| matches!(event, Event::Cancel { outcome: Outcome::SUPERSEDED, .. });
+    told.into_iter().filter(|(_, event)| ends(event)).map(|(id, _)| id.to_string()).collect()
+}
+
+#[test]
+fn nothing_is_left_undone_by_what_takes_its_place() {
+    const DEPLOYS: SequenceState = SequenceState::Running { task: 0 };
+    const WAITS: SequenceState = SequenceState::Queued;
+    let tests = SequenceRun { delivery: None, ..run(2, WAITS, false) };
+    let whole = |number, state| run(number, state, false);
+    let first: &[&str] = &["00000001"];
+    let table: [(&str, [SequenceRun; 2], &[&str]); 7] = [
+        ("a newer revision replaces what deploys", [whole(1, DEPLOYS), whole(2, WAITS)], first),
+        ("one config waits for what deploys two", [whole(1, DEPLOYS), by_hand(2, "web", WAITS)], &[]),
+        ("a revision replaces one config that deploys", [by_hand(1, "web", DEPLOYS), whole(2, WAITS)], first),
+        ("one config waits for another", [by_hand(1, "web", DEPLOYS), by_hand(2, "api", WAITS)], &[]),
+        ("one config replaces itself", [by_hand(1, "web", WAITS), by_hand(2, "web", WAITS)], first),
+        ("one config waits beside another", [by_hand(1, "web", WAITS), by_hand(2, "api", WAITS)], &[]),
+        ("what only tests ends no deployment", [whole(1, DEPLOYS), tests], &[]),
+    ];
+    for (name, runs, expected) in table {
+        assert_eq!(superseded(&runs), expected, "{name}");
+    }
+}

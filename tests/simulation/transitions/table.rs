@@ -59,6 +59,7 @@ fn effect(effect: &Effect) -> String {
         }
         Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Effect::Passed { .. } => "passes".into(),
+        Effect::NotPassed { .. } => "does not pass".into(),
         Effect::Finished { outcome, .. } => format!("finishes {}", outcome.word()),
     }
 }
