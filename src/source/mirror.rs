@@ -25,13 +25,21 @@ pub struct Mirror {
     path: PathBuf,
     limits: Limits,
     readers: Arc<Mutex<Arc<()>>>,
+    /// Whoever moves a reference: a second one at the same time would be refused by Git's lock on it.
+    writer: Arc<Mutex<()>>,
+}
+
+/// What a remote has, now that its objects are here.
+struct Fetched {
+    head: Oid,
+    notes: Option<Oid>,
 }
 
 impl Mirror {
     /// Opens the mirror at `path`, or makes an empty one.
     pub fn open_or_create(path: &Path, limits: Limits) -> Result<Self> {
         git::open_or_create_bare(path)?;
-        Ok(Self { path: path.to_owned(), limits, readers: Arc::default() })
+        Ok(Self { path: path.to_owned(), limits, readers: Arc::default(), writer: Arc::default() })
     }
 
     /// A handle to read from. It keeps packs from being consolidated: hold it for one task, not for ever.
@@ -51,13 +59,31 @@ impl Mirror {
     fn fetch_head(&self, mirror: &git2::Repository, remote: &Remote, expected: Oid) -> Result<Oid> {
         let branch = remote.branch_ref()?;
         let describe = || format!("cannot record the head of `{}`", remote.branch);
-        let head = match remote.url.local_path() {
-            _ if is_reached(mirror, expected).map_err(failed(describe))? => expected,
+        if is_reached(mirror, expected).map_err(failed(describe))? {
+            self.point(mirror, &branch, Some(expected)).map_err(failed(describe))?;
+            return Ok(expected);
+        }
+        let Fetched { head, notes } = match remote.url.local_path() {
             Some(path) => fetch_local(mirror, path, &branch)?,
             None => fetch_remote(mirror, remote, &branch)?,
         };
-        mirror.reference(&branch, head, true, "fetch").map_err(failed(describe))?;
+        self.record_notes(mirror, notes)?;
+        self.point(mirror, &branch, Some(head)).map_err(failed(describe))?;
         Ok(head)
+    }
+
+    /// Keeps what the remote's notes are now. The mirror's own reference is never anything else.
+    pub(super) fn record_notes(&self, mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
+        self.point(mirror, NOTES_REF, notes).map_err(failed(|| "cannot record the remote's notes".to_owned()))
+    }
+
+    /// Has a reference of the mirror point at a commit, or removes it.
+    pub(super) fn point(&self, mirror: &git2::Repository, name: &str, at: Option<Oid>) -> Result<(), git2::Error> {
+        let _one = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        match at {
+            Some(id) => mirror.reference(name, id, true, "launchway").map(drop),
+            None => existing(mirror.find_reference(name))?.map_or(Ok(()), |mut reference| reference.delete()),
+        }
     }
 
     /// Consolidates packs unless someone reads; then the next fetch or write does.
@@ -87,7 +113,7 @@ fn is_reached(mirror: &git2::Repository, commit: Oid) -> Result<bool, git2::Erro
     Ok(false)
 }
 
-fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Oid> {
+fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Fetched> {
     let source = git::open_local(path)?;
     let describe = || format!("cannot read the references of `{}`", path.display());
     let head = existing(source.refname_to_id(branch)).map_err(failed(describe))?;
@@ -97,20 +123,7 @@ fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<O
     if let Some(notes) = notes {
         local::import(&source, mirror, notes)?;
     }
-    record_notes(mirror, notes)?;
-    Ok(head)
-}
-
-/// Keeps what the remote's notes are now. The mirror's own reference is never anything else.
-pub(super) fn record_notes(mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
-    let describe = || "cannot record the remote's notes".to_owned();
-    match notes {
-        Some(id) => mirror.reference(NOTES_REF, id, true, "fetch").map(drop).map_err(failed(describe)),
-        None => match existing(mirror.find_reference(NOTES_REF)).map_err(failed(describe))? {
-            Some(mut reference) => reference.delete().map_err(failed(describe)),
-            None => Ok(()),
-        },
-    }
+    Ok(Fetched { head, notes })
 }
 
 fn vanished(branch: &str, repository: &str) -> Failure {
@@ -118,23 +131,15 @@ fn vanished(branch: &str, repository: &str) -> Failure {
     Failure::waiting(format!("`{repository}` has no branch `{branch}` any more"))
 }
 
-fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Result<Oid> {
-    let incoming = "refs/launchway/incoming";
-    let refspecs = [format!("+{branch}:{incoming}"), format!("+{NOTES_REF}:{NOTES_REF}")];
-    let heads = fetch_refs(mirror, remote, &refspecs)?;
+fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Result<Fetched> {
+    let heads = download(mirror, remote, &[branch, NOTES_REF])?;
     let find = |name: &str| heads.iter().find(|(found, _)| found == name).map(|(_, id)| *id);
-    if find(NOTES_REF).is_none() {
-        record_notes(mirror, None)?;
-    }
-    find(branch).ok_or_else(|| vanished(branch, &remote.url.to_string()))
+    let head = find(branch).ok_or_else(|| vanished(branch, &remote.url.to_string()))?;
+    Ok(Fetched { head, notes: find(NOTES_REF) })
 }
 
-/// Fetches references over a network and gives all that the remote has.
-pub(super) fn fetch_refs(
-    mirror: &git2::Repository,
-    remote: &Remote,
-    refspecs: &[String],
-) -> Result<Vec<(String, Oid)>> {
+/// Fetches what references lead to over a network, and gives all references that the remote has. None is moved here.
+pub(super) fn download(mirror: &git2::Repository, remote: &Remote, names: &[&str]) -> Result<Vec<(String, Oid)>> {
     let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
     let lent = Lent::new(remote, deadline);
     let explain = |error| lent.explain("fetching from", error);
@@ -142,8 +147,8 @@ pub(super) fn fetch_refs(
     let mut callbacks = RemoteCallbacks::new();
     callbacks.transfer_progress(|progress| !deadline.has_passed() && progress.received_bytes() < MAX_FETCH_BYTES);
     let mut options = FetchOptions::new();
-    options.remote_callbacks(callbacks).download_tags(AutotagOption::None).update_fetchhead(false);
-    connection.fetch(refspecs, Some(&mut options), None).map_err(explain)?;
+    options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
+    connection.download(names, Some(&mut options)).map_err(explain)?;
     let heads = connection.list().map_err(explain)?;
     Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect())
 }

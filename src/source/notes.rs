@@ -94,7 +94,7 @@ impl Mirror {
         if let Some(new) = new {
             local::import(&source, &mirror.git, new)?;
         }
-        mirror::record_notes(&mirror.git, new)?;
+        self.record_notes(&mirror.git, new)?;
         Ok(Attempt::Written)
     }
 
@@ -102,18 +102,29 @@ impl Mirror {
         let opened = self.open()?;
         let mirror = &opened.git;
         if attempt > 0 {
-            fetch_notes(mirror, remote)?;
+            let heads = mirror::download(mirror, remote, &[NOTES_REF])?;
+            let notes = heads.iter().find(|(name, _)| name == NOTES_REF).map(|(_, id)| *id);
+            self.record_notes(mirror, notes)?;
         }
         let describe = || "cannot read the notes in the mirror".to_owned();
         let old = existing(mirror.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
         let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
-        let outcome = push(mirror, remote, new)?;
+        let outcome = self.push_notes(mirror, remote, new)?;
         if matches!(outcome, Attempt::Written) {
-            mirror::record_notes(mirror, Some(new))?;
+            self.record_notes(mirror, Some(new))?;
         }
         Ok(outcome)
+    }
+
+    fn push_notes(&self, mirror: &git2::Repository, remote: &Remote, new: Oid) -> Result<Attempt> {
+        let outgoing = format!("refs/launchway/outgoing-{new}");
+        let describe = || "cannot prepare the notes for pushing".to_owned();
+        self.point(mirror, &outgoing, Some(new)).map_err(failed(describe))?;
+        let outcome = push_ref(mirror, remote, &outgoing);
+        self.point(mirror, &outgoing, None).map_err(failed(describe))?;
+        outcome
     }
 }
 
@@ -125,14 +136,6 @@ fn remove_abandoned_lock(git_dir: &Path) {
     if abandoned && let Err(error) = std::fs::remove_file(&lock) {
         tracing::warn!(%error, lock = %lock.display(), "cannot remove an abandoned lock");
     }
-}
-
-fn fetch_notes(mirror: &git2::Repository, remote: &Remote) -> Result<()> {
-    let heads = mirror::fetch_refs(mirror, remote, &[format!("+{NOTES_REF}:{NOTES_REF}")])?;
-    if heads.iter().all(|(name, _)| name != NOTES_REF) {
-        mirror::record_notes(mirror, None)?;
-    }
-    Ok(())
 }
 
 /// Moves the reference of a repository here from `old` to `new`; false if it was not at `old` any more.
@@ -148,15 +151,6 @@ fn advance(repository: &git2::Repository, old: Option<Oid>, new: Option<Oid>) ->
         Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
         Err(error) => Err(error),
     }
-}
-
-fn push(mirror: &git2::Repository, remote: &Remote, new: Oid) -> Result<Attempt> {
-    let outgoing = format!("refs/launchway/outgoing-{new}");
-    let describe = || "cannot prepare the notes for pushing".to_owned();
-    let mut reference = mirror.reference(&outgoing, new, true, "notes").map_err(failed(describe))?;
-    let outcome = push_ref(mirror, remote, &outgoing);
-    reference.delete().map_err(failed(describe))?;
-    outcome
 }
 
 fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Result<Attempt> {

@@ -145,6 +145,29 @@ fn racing_writers_lose_nothing_on_a_path() {
     race(&fixture, &fixture.bare().display().to_string());
 }
 
+#[test]
+fn a_mirror_is_fetched_into_while_notes_are_written_from_it() {
+    const ROUNDS: usize = 200;
+    let fixture = GitFixture::new();
+    let commit = commits(&fixture, 1).remove(0);
+    let server = GitHttp::start(fixture.root());
+    for (name, url) in [("path", fixture.bare().display().to_string()), ("http", server.url("origin.git"))] {
+        let (remote, mirror) = (remote(&url), mirror(&fixture, name));
+        mirror.fetch(&remote, &commit).expect("the first fetch");
+        let rounds = if name == "http" { ROUNDS / 10 } else { ROUNDS };
+        // A head that is not here yet has everything fetched, each time.
+        let unseen = CommitId::new("1".repeat(40));
+        thread::scope(|scope| {
+            scope.spawn(|| (0..rounds).for_each(|_| drop(mirror.fetch(&remote, &unseen).expect("fetched"))));
+            for round in 0..rounds {
+                let lines = [line(&commit, &format!("{name}/{round}"), "success")];
+                mirror.write_notes(&remote, &lines, &author()).expect("written");
+            }
+        });
+    }
+    assert_eq!(shown(&fixture, &commit).len(), ROUNDS + ROUNDS / 10);
+}
+
 /// Two mirrors and a person with `git notes` write at the same time to the same commits.
 fn race(fixture: &GitFixture, url: &str) {
     const ROUNDS: usize = 8;
