@@ -1,4 +1,5 @@
 //! Addresses and ports of pods: derived from the pod, so that they rarely collide, and checked, so that they never do.
+//! The number that they, and the addresses of services, follow from.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -9,7 +10,8 @@ const PODS: u32 = 0x7f40_0000;
 /// How many addresses that is.
 const ADDRESSES: u32 = 1 << 22;
 
-/// A number that is the same for the same text wherever it is computed (FNV-1a).
+/// A number that is the same for the same text wherever and whenever it is computed (FNV-1a): the standard library's
+/// hasher promises no such thing.
 pub(crate) fn number_of(text: &str) -> u32 {
     let mix = |hash: u32, byte: u8| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
     text.bytes().fold(0x811c_9dc5, mix)

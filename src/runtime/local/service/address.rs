@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 
+use crate::runtime::local::host::address::number_of;
+
 /// How many addresses are tried before the first one is taken whatever speaks against it.
 const CANDIDATES: u32 = 32;
 
@@ -10,7 +12,7 @@ const CANDIDATES: u32 = 32;
 ///
 /// All lie in 127.128.0.0/9, so that they never meet 127.0.0.1 or the pods' own addresses, and none ends in 0 or 255.
 fn candidates(namespace: &str, name: &str) -> impl Iterator<Item = Ipv4Addr> {
-    let start = fnv1a(format!("{namespace}/{name}").as_bytes());
+    let start = number_of(&format!("{namespace}/{name}"));
     (0..CANDIDATES).map(move |step| spread(start.wrapping_add(step.wrapping_mul(0x9E37_79B1))))
 }
 
@@ -31,11 +33,6 @@ fn spread(number: u32) -> Ipv4Addr {
     let host = number % (128 * 256 * 254);
     let octet = |value: u32| u8::try_from(value).unwrap_or(u8::MAX);
     Ipv4Addr::new(127, octet(128 + host / (256 * 254)), octet(host / 254 % 256), octet(1 + host % 254))
-}
-
-/// The 32-bit Fowler–Noll–Vo hash: stable for ever, which the standard library's hasher is not.
-fn fnv1a(bytes: &[u8]) -> u32 {
-    bytes.iter().fold(0x811C_9DC5, |hash, byte| (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193))
 }
 
 #[cfg(test)]
