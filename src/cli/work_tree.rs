@@ -4,7 +4,7 @@ use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
-use crate::manifest::{FileEntry, FileKind, Files};
+use crate::manifest::{FileEntry, FileKind, Files, too_large};
 
 /// The most files of a folder.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -96,7 +96,7 @@ impl Files for WorkTree {
         let unreadable = || format!("cannot read `{}`", path.display());
         let size = fs::symlink_metadata(&path).or_stalled(unreadable)?.len();
         if size > LARGEST_FILE {
-            return Err(Failure::stalled(format!("it has {size} bytes, more than the {LARGEST_FILE} that are read")));
+            return Err(too_large(size, LARGEST_FILE));
         }
         fs::read(&path).or_stalled(unreadable)
     }

@@ -20,7 +20,7 @@ use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
-use crate::source::{self, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
+use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 
 /// A repository that is watched.
 pub struct Watched {
@@ -397,7 +397,10 @@ impl Files for TreeFiles<'_> {
     }
 
     fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
-        self.tree.read_blob(ObjectId::parse(&entry.id)?, self.limit)
+        match self.tree.read_blob(ObjectId::parse(&entry.id)?, &entry.path, self.limit)? {
+            Blob::Content(content) => Ok(content),
+            Blob::TooLarge(size) => Err(manifest::too_large(size, self.limit)),
+        }
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {

@@ -1,6 +1,6 @@
 //! The tree of a revision, as the caller hands it in.
 
-use crate::error::Result;
+use crate::error::{Failure, Result};
 
 /// A tree at a revision. Nothing here follows symlinks.
 pub trait Files {
@@ -23,6 +23,12 @@ pub trait Files {
     /// # Errors
     /// If the tree cannot be read.
     fn tree_id(&self, path: &str) -> Result<Option<String>>;
+}
+
+/// Why a file is not read that is larger than the limit.
+pub fn too_large(size: u64, limit: u64) -> Failure {
+    Failure::stalled(format!("the file has {size} bytes, more than the limit of {limit}"))
+        .hint("split it, or raise `limits: {manifest: …}` of its repository in the daemon's configuration, up to 16MiB")
 }
 
 /// An entry of a tree that is no folder.

@@ -40,7 +40,7 @@ pub use history::{CommitInfo, Repository};
 pub use ls_refs::{default_branch, remote_head};
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
-pub use tree::{Entry, EntryKind, Tree};
+pub use tree::{Blob, Entry, EntryKind, Tree};
 pub use url::{RemoteUrl, Slug};
 
 /// A branch of a repository somewhere, and how to get at it.

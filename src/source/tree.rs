@@ -114,9 +114,9 @@ impl<'r> Tree<'r> {
         read_file(self.repository, entry, limit)
     }
 
-    /// The content of a blob of at most `limit` bytes.
-    pub fn read_blob(&self, id: ObjectId, limit: u64) -> Result<Vec<u8>> {
-        read_blob(self.repository, id, limit, &id.to_string())
+    /// A blob, the content if it has at most `limit` bytes; `path` is for messages.
+    pub fn read_blob(&self, id: ObjectId, path: &str, limit: u64) -> Result<Blob> {
+        blob(self.repository, id, limit, path)
     }
 
     fn find(&self, path: &str) -> Result<Option<Child>> {
@@ -137,6 +137,15 @@ impl<'r> Tree<'r> {
         }
         Ok(None)
     }
+}
+
+/// What is read of a blob.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Blob {
+    /// All of it.
+    Content(Vec<u8>),
+    /// Nothing: it has so many bytes.
+    TooLarge(u64),
 }
 
 struct Listing {
@@ -266,8 +275,18 @@ pub(super) fn read_file(repository: &Repository, entry: &Entry, limit: u64) -> R
     Ok(content)
 }
 
-/// Looks at the size first: what is too large is never unpacked.
+/// The content of a blob that must not have more than `limit` bytes.
 pub(super) fn read_blob(repository: &Repository, id: ObjectId, limit: u64, path: &str) -> Result<Vec<u8>> {
+    match blob(repository, id, limit, path)? {
+        Blob::Content(content) => Ok(content),
+        Blob::TooLarge(size) => {
+            Err(Failure::stalled(format!("`{path}` has {size} bytes, more than the limit of {limit}")))
+        }
+    }
+}
+
+/// Looks at the size first: what is too large is never unpacked.
+fn blob(repository: &Repository, id: ObjectId, limit: u64, path: &str) -> Result<Blob> {
     let id = id.oid()?;
     let missing = |error: git2::Error| {
         let absent = error.code() == ErrorCode::NotFound;
@@ -279,10 +298,11 @@ pub(super) fn read_blob(repository: &Repository, id: ObjectId, limit: u64, path:
     if kind != ObjectType::Blob {
         return Err(Failure::stalled(format!("`{path}` is not a file")));
     }
-    if u64::try_from(length).unwrap_or(u64::MAX) > limit {
-        return Err(Failure::stalled(format!("`{path}` has {length} bytes, more than the limit of {limit}")));
+    let size = u64::try_from(length).unwrap_or(u64::MAX);
+    if size > limit {
+        return Ok(Blob::TooLarge(size));
     }
-    Ok(database.read(id).map_err(missing)?.data().to_vec())
+    Ok(Blob::Content(database.read(id).map_err(missing)?.data().to_vec()))
 }
 
 pub(super) fn size(content: &[u8]) -> u64 {

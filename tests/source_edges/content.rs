@@ -6,7 +6,7 @@ use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
 
 use launchway::model::ids::CommitId;
-use launchway::source::{EntryKind, Exported, Limits, ObjectId, PathChange, Repository};
+use launchway::source::{Blob, EntryKind, Exported, Limits, ObjectId, PathChange, Repository};
 
 use crate::support::git::GitFixture;
 
@@ -61,7 +61,8 @@ fn a_tree_lists_files_as_what_they_are() {
         [("web/conf/a.yaml", EntryKind::File), ("web/link", EntryKind::Symlink), ("web/run", EntryKind::Executable)]
     );
     assert_eq!(tree.read(&entries[0], MANIFEST).expect("content"), b"a: 1\n");
-    assert_eq!(tree.read_blob(entries[0].id, MANIFEST).expect("content"), b"a: 1\n");
+    assert_eq!(tree.read_blob(entries[0].id, "a", MANIFEST).expect("content"), Blob::Content(b"a: 1\n".to_vec()));
+    assert_eq!(tree.read_blob(entries[0].id, "a", 4).expect("its size"), Blob::TooLarge(5));
     let refused = tree.read(&entries[1], MANIFEST).expect_err("a link").one_line();
     assert!(refused.contains("`web/link` is a symbolic link"), "{refused}");
     let large = tree.read(&entries[0], 4).expect_err("too large").one_line();
