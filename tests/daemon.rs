@@ -17,6 +17,7 @@ mod daemon_edges {
     mod full_disk;
     mod many;
     mod orders;
+    mod pushed;
     mod rules;
     mod sequences;
     mod survival;

@@ -11,6 +11,7 @@ mod events;
 mod exec;
 mod follow;
 mod get;
+mod here;
 mod history;
 mod hold;
 mod logs;

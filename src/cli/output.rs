@@ -1,6 +1,6 @@
 //! What a verb prints: tables that line up, objects as JSON or YAML, colour on a terminal only.
 
-use std::io::{self, Write};
+use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
 use anstream::{AutoStream, ColorChoice};
@@ -139,12 +139,28 @@ impl Output {
     }
 }
 
-/// Writes a complaint to standard error, with what the reader can do.
+/// Writes a complaint to standard error, with what the reader can do; not that nobody reads any more.
 pub fn complain(complaint: &Complaint, color: bool) {
+    if complaint.exit == Exit::Good {
+        return;
+    }
     let stream = if color { AutoStream::auto(io::stderr()) } else { AutoStream::never(io::stderr()) };
     let told = write_complaint(stream, &complaint.failure);
     // Without a standard error nobody is there to read; the exit code still says it.
     drop(told);
+}
+
+/// Says on standard error what a reader of the output should know.
+pub fn remark(text: impl std::fmt::Display) {
+    // Without a standard error nobody is there to read.
+    drop(writeln!(io::stderr(), "note: {text}"));
+}
+
+/// Says how far something is, to whoever watches.
+pub fn progress(text: &str) {
+    if io::stderr().is_terminal() {
+        drop(writeln!(io::stderr(), "{text}"));
+    }
 }
 
 fn write_complaint(mut stream: impl Write, failure: &Failure) -> io::Result<()> {
@@ -155,8 +171,12 @@ fn write_complaint(mut stream: impl Write, failure: &Failure) -> io::Result<()> 
     }
 }
 
+/// Whoever closes a pipe has read enough, as `head` does: that is a good end, and nothing to complain about.
 fn written(result: io::Result<()>) -> Outcome<()> {
-    result.map_err(|error| Failure::stalled("cannot write the output").because(error).into())
+    result.map_err(|error| {
+        let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::Good } else { Exit::Environment };
+        Complaint { exit, failure: Failure::stalled("cannot write the output").because(error) }
+    })
 }
 
 fn unprintable(error: impl std::error::Error + Send + Sync + 'static) -> Complaint {

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::{Client, STORE_FILE};
+use super::here;
 use super::output::{Exit, Outcome, Output, heading};
 use crate::clock::{Clock, SystemClock};
 use crate::control::sync::TreeFiles;
@@ -93,10 +94,7 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
 async fn watched_name(repository: &Repository, global: &Global) -> Outcome<Option<String>> {
     let client = Client::to_read(global).await?;
     let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
-    let here = [Some(repository.git_dir().to_string_lossy().into_owned()), repository.origin()];
-    let urls = here.into_iter().flatten().filter_map(|location| RemoteUrl::parse(&location, true).ok());
-    let urls: Vec<String> = urls.map(|url| url.to_string()).collect();
-    Ok(watched.items.into_iter().find(|watched| urls.contains(&watched.url)).map(|watched| watched.name))
+    Ok(watched.items.into_iter().find(|watched| here::belongs_to(repository, watched)).map(|watched| watched.name))
 }
 
 /// The plan of a revision whose files are broken: nothing but what refuses it.

@@ -1,6 +1,5 @@
 //! `launchway status [REV]`.
 
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use clap::Args;
@@ -8,22 +7,27 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::get::short;
-use super::output::{Complaint, Exit, Outcome, Output, Table, heading};
+use super::here;
+use super::output::{Complaint, Exit, Outcome, Output, Table, heading, progress, remark};
 use super::target;
+use crate::control::commands::Done;
 use crate::error::Failure;
+use crate::server::api::act::SyncRequest;
 use crate::server::view::{RepositoryView, RevisionView};
-use crate::source::{Limits, Repository};
 
 /// How often `--wait` asks.
 const PERIOD: Duration = Duration::from_millis(300);
+/// How long the sync may take that finds the newest head, where nobody waits for an end.
+const SYNC: Duration = Duration::from_secs(10);
 
 /// Show what is written on a commit
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed."
+    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  git push && launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed or was cancelled."
 )]
 pub(super) struct Arguments {
-    /// The commit: its first digits, or any name that Git has for it here [default: the head that was last synced]
+    /// The commit: its first digits, or any name that Git has for it here [default: HEAD of the work tree here if it was
+    /// pushed, else the remote's head]
     #[arg(value_name = "REV")]
     revision: Option<String>,
     /// Wait until nothing more will happen
@@ -37,10 +41,9 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_read(global).await?;
     let repository = target::repository(&client, global.repository.as_deref()).await?;
-    let named = arguments.revision.as_deref().map(resolved);
-    let Some(commit) = named.or_else(|| repository.seen.clone()) else {
-        let failure = Failure::transient(format!("`{}` was not synced yet", repository.name));
-        return Err(Complaint::failed(failure));
+    let commit = match &arguments.revision {
+        Some(revision) => resolved(revision),
+        None => newest(&client, &repository, arguments).await?,
     };
     let path = format!("revisions/{}/{commit}", repository.name);
     let revision: RevisionView = match arguments.wait {
@@ -49,6 +52,51 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     output.show(&revision, |revision| human(revision, &repository))?;
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
+}
+
+/// The commit that somebody means who names none: the head of the work tree here, if it was pushed; else the head that
+/// the remote has now. The one that was last synced may be the one before.
+async fn newest(client: &Client, repository: &RepositoryView, arguments: &Arguments) -> Outcome<String> {
+    let here = here::repository();
+    let head = here.as_ref().and_then(|here| here.resolve("HEAD").ok()).map(|head| head.to_string());
+    if let Some(head) = pushed(client, repository, head.as_deref()).await? {
+        return Ok(head);
+    }
+    let patience = if arguments.wait { Duration::from_secs(arguments.timeout) } else { SYNC };
+    let synced = sync(client, repository, patience).await;
+    if let Some(head) = pushed(client, repository, head.as_deref()).await? {
+        return Ok(head);
+    }
+    let own = here.is_some_and(|here| here::belongs_to(&here, repository));
+    match (synced, head.filter(|_| own)) {
+        (Err(_), Some(head)) if arguments.wait => return Ok(head), // it may still come
+        (Err(complaint), _) => remark(format!("this is the head that was last synced: {:#}", complaint.failure)),
+        (Ok(()), Some(head)) => {
+            remark(format!("{} is not known as a head of `{}`: this is its head", short(&head), repository.branch));
+        }
+        (Ok(()), None) => {}
+    }
+    let repository: RepositoryView = client.get(&format!("repositories/{}", repository.name), &[]).await?;
+    let unseen = || Complaint::failed(Failure::transient(format!("`{}` was not synced yet", repository.name)));
+    repository.seen.clone().ok_or_else(unseen)
+}
+
+/// The commit, if the repository had it as its head.
+async fn pushed(client: &Client, repository: &RepositoryView, commit: Option<&str>) -> Outcome<Option<String>> {
+    let Some(commit) = commit else { return Ok(None) };
+    let found: Option<RevisionView> = client.find(&format!("revisions/{}/{commit}", repository.name)).await?;
+    Ok(found.map(|revision| revision.commit))
+}
+
+/// Has the daemon read the remote's head.
+async fn sync(client: &Client, repository: &RepositoryView, patience: Duration) -> Outcome<()> {
+    if matches!(client, Client::Store { .. }) {
+        return Err(Failure::transient("no daemon runs").into());
+    }
+    let request = SyncRequest { repository: Some(repository.name.clone()), ..SyncRequest::default() };
+    let synced = tokio::time::timeout(patience, client.post::<Done>("sync", &request)).await;
+    let late = || Complaint::from(Failure::waiting(format!("it is not synced after {} s", patience.as_secs())));
+    synced.map_err(|_elapsed| late())?.map(drop)
 }
 
 /// The revision once nothing more will happen to it. It may be so new that it was not synced yet.
@@ -60,10 +108,15 @@ async fn settled(
     output: &mut Output,
 ) -> Outcome<RevisionView> {
     let started = Instant::now();
+    let mut told = String::new();
     loop {
         let found: Option<RevisionView> = client.find(path).await?;
         match found {
             Some(revision) if revision.is_settled() => return Ok(revision),
+            _ if matches!(client, Client::Store { .. }) => {
+                let failure = Failure::transient("no daemon runs that would bring it to its end");
+                return Err(failure.hint("start it with `launchway up` or `launchway serve`").into());
+            }
             found if started.elapsed() > Duration::from_secs(timeout) => {
                 let revision = found.ok_or_else(|| {
                     let failure = Failure::waiting(format!("this commit was not synced within {timeout} s"));
@@ -72,16 +125,30 @@ async fn settled(
                 output.show(&revision, |revision| human(revision, repository))?;
                 return Err(Complaint::failed(Failure::waiting(format!("not at its end after {timeout} s"))));
             }
-            _ => tokio::time::sleep(PERIOD).await,
+            found => {
+                let now = under_way(found.as_ref(), repository);
+                if told != now {
+                    progress(&now);
+                    told = now;
+                }
+                tokio::time::sleep(PERIOD).await;
+            }
         }
     }
 }
 
+/// What is waited for.
+fn under_way(revision: Option<&RevisionView>, repository: &RepositoryView) -> String {
+    let Some(revision) = revision else { return format!("waiting until {} is synced", repository.name) };
+    let open = revision.statuses.iter().find(|status| status.is_open());
+    let told = open.map(|status| format!(": {} {} {}", status.state, status.context, status.description));
+    format!("waiting for {}{}", short(&revision.commit), told.unwrap_or_default())
+}
+
 /// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.
 fn resolved(revision: &str) -> String {
-    let here = Repository::discover(Path::new(".")).and_then(|path| Repository::open_local(&path, Limits::default()));
-    let commit = here.and_then(|repository| repository.resolve(revision));
-    commit.map_or_else(|_no_such_name| revision.to_owned(), |commit| commit.to_string())
+    let commit = here::repository().and_then(|here| here.resolve(revision).ok());
+    commit.map_or_else(|| revision.to_owned(), |commit| commit.to_string())
 }
 
 fn human(revision: &RevisionView, repository: &RepositoryView) -> String {

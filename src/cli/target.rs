@@ -2,6 +2,7 @@
 
 use super::arguments::Global;
 use super::client::Client;
+use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
 use crate::server::view::{ConfigView, List, RepositoryView};
@@ -74,15 +75,17 @@ pub(super) fn config_path(config: &ConfigView) -> String {
     format!("deployments/{}/{}/{}", config.project, config.stage, config.name)
 }
 
-/// The repository that the user names, or the only one.
+/// The repository that the user names, or the only one, or the only one that the work tree here belongs to.
 pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<RepositoryView> {
-    match name {
-        Some(name) => client.get(&format!("repositories/{name}"), &[]).await,
-        None => {
-            let found: List<RepositoryView> = client.get("repositories", &[]).await?;
-            only(found.items, "repository", |repository| format!("-r {}", repository.name))
-        }
+    if let Some(name) = name {
+        return client.get(&format!("repositories/{name}"), &[]).await;
     }
+    let found: List<RepositoryView> = client.get("repositories", &[]).await?;
+    let (own, others): (Vec<_>, Vec<_>) = match here::repository().filter(|_| found.items.len() > 1) {
+        Some(here) => found.items.into_iter().partition(|watched| here::belongs_to(&here, watched)),
+        None => (Vec::new(), found.items),
+    };
+    only(if own.is_empty() { others } else { own }, "repository", |repository| format!("-r {}", repository.name))
 }
 
 /// The only one; where there are several, the user is told how to choose.

@@ -90,10 +90,13 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     }
     let drift: Vec<Reason> = facts.configs.iter().filter_map(drift_reason).collect();
     if drift.is_empty() && facts.slot.is_empty() {
-        reasons.extend(facts.last_delivery.iter().filter_map(delivery_reason));
+        reasons.extend(facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())));
     }
     reasons.extend(drift);
     reasons.extend(facts.pods.iter().filter_map(pod_reason));
+    if reasons.is_empty() {
+        reasons.extend(undelivered_reason(service, facts));
+    }
     Explanation { service: service.to_string(), waiting: !reasons.is_empty(), reasons }
 }
 
@@ -221,29 +224,40 @@ fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
     !serving.filter_map(|config| config.serving.as_ref()).any(|version| version.object.digest == object.digest)
 }
 
-/// How something ended that somebody has to put right; nothing, if it did well or a newer revision took its place.
-fn ended_badly(outcome: Outcome) -> Option<&'static str> {
+/// How something ended that somebody has to put right; nothing, if it did well or something newer took its place.
+fn ended_badly(outcome: Outcome, is_newest: bool) -> Option<&'static str> {
     match outcome.status {
         _ if outcome.passes() => None,
-        Status::Superseded => None,
-        Status::Aborted => Some("was cancelled"),
+        Status::Superseded if !is_newest => None,
+        Status::Superseded | Status::Aborted => Some("was cancelled"),
         Status::Succeeded | Status::Errored | Status::TimedOut | Status::Unknown => Some("failed"),
     }
 }
 
-/// A delivery that failed although every deployment of it went well, as by a test.
-fn delivery_reason(run: &Run) -> Option<Reason> {
+/// A delivery that failed although every deployment of it went well, as by a test, or that ended before any began.
+fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
     let Run::Sequence(run) = run else { return None };
-    let word = ended_badly(run.outcome?)?;
+    let word = ended_badly(run.outcome?, head.is_some_and(|head| head.commit == run.commit))?;
     let message = format!("{} of {} {word}: {}", run.sequence(), run.commit.short(), run.message);
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = format!("push a fix, or run it again with `launchway trigger delivery {service} -s {stage}`");
     Some(Reason::new("drift", message).hint(hint))
 }
 
+/// What the last revision declares and nobody brings, as where its delivery was ended before it began.
+fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
+    let (plan, _) = facts.planned.as_ref()?;
+    let deploys = |change: &&Change| matches!(change.decision, Decision::Create | Decision::Deploy);
+    let change = plan.changes.iter().filter(deploys).find(|change| is_to_come(change, &facts.configs))?;
+    let message = format!("what was pushed of {} does not serve, and nothing brings it", change.key);
+    let ServiceKey { stage, service, .. } = service;
+    let hint = format!("`launchway trigger delivery {service} -s {stage}` deploys it");
+    Some(Reason::new("drift", message).hint(hint))
+}
+
 fn drift_reason(config: &ConfigState) -> Option<Reason> {
     let attempt = config.attempted.as_ref()?;
-    let word = ended_badly(attempt.outcome?)?;
+    let word = ended_badly(attempt.outcome?, attempt.version.object.digest == config.object.digest)?;
     let serving = match &config.serving {
         Some(version) => format!("version {} serves", version.number),
         None => "nothing serves".to_owned(),
@@ -327,7 +341,7 @@ mod tests {
         let broken = RevisionResult::Broken { problems: vec!["web.yaml:3: no name".into(), "web.yaml:9: no".into()] };
         let refused = RevisionResult::Refused { reason: "history was rewritten".into() };
         let after = || StageStart::After(vec![]);
-        let table: [(&str, Facts, &str, &str); 7] = [
+        let table: [(&str, Facts, &str, &str); 8] = [
             ("down", Facts { repository: Some(down), ..Facts::default() }, "was taken down", "sync shop --up"),
             (
                 "broken",
@@ -366,6 +380,16 @@ mod tests {
                 },
                 "started by hand",
                 "launchway trigger delivery -s dev",
+            ),
+            (
+                "ended before it began",
+                Facts {
+                    planned: Some(planned(change(Decision::Create, "first deployment"), StageStart::Push)),
+                    passed: true,
+                    ..Facts::default()
+                },
+                "what was pushed of DeploymentConfig/web does not serve",
+                "launchway trigger delivery web -s dev",
             ),
         ];
         for (case, facts, message, hint) in table {

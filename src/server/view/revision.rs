@@ -70,13 +70,19 @@ impl RevisionView {
 impl RevisionView {
     /// Whether nothing more will happen to it by itself.
     pub fn is_settled(&self) -> bool {
-        let going_on = |state: &str| matches!(state, "pending" | "running");
-        !self.statuses.is_empty() && !self.statuses.iter().any(|status| going_on(&status.state))
+        !self.statuses.is_empty() && !self.statuses.iter().any(StatusView::is_open)
     }
 
-    /// Whether anything on it failed.
+    /// Whether anything on it failed, or was ended before it could.
     pub fn has_failed(&self) -> bool {
-        self.statuses.iter().any(|status| matches!(status.state.as_str(), "failure" | "error"))
+        self.statuses.iter().any(|status| matches!(status.state.as_str(), "failure" | "error" | "cancelled"))
+    }
+}
+
+impl StatusView {
+    /// Whether something follows within the attempt.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state.as_str(), "pending" | "running")
     }
 }
 

@@ -1,0 +1,28 @@
+//! The Git repository that a command is typed in.
+
+use std::path::Path;
+
+use crate::server::view::RepositoryView;
+use crate::source::{Limits, RemoteUrl, Repository};
+
+/// The repository around the folder that the command was started in, if there is one.
+pub(super) fn repository() -> Option<Repository> {
+    let path = Repository::discover(Path::new(".")).ok()?;
+    Repository::open_local(&path, Limits::default()).ok()
+}
+
+/// Whether a repository on this machine is the one that is watched, or a clone of it: its `origin` is.
+pub(super) fn belongs_to(repository: &Repository, watched: &RepositoryView) -> bool {
+    let Ok(url) = RemoteUrl::parse(&watched.url, true) else { return false };
+    let is_origin = |origin: String| RemoteUrl::parse(&origin, true).is_ok_and(|origin| origin == url);
+    let is_itself =
+        |path: &Path| [path.join(".git").as_path(), path].iter().any(|it| is_same(it, &repository.git_dir()));
+    url.local_path().is_some_and(is_itself) || repository.origin().is_some_and(is_origin)
+}
+
+fn is_same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => false,
+    }
+}
