@@ -12,6 +12,7 @@ mod support {
 
 mod daemon_edges {
     mod another_life;
+    mod answers;
     mod at_once;
     mod bad_input;
     mod full_disk;

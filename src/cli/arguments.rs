@@ -33,11 +33,12 @@ Exit codes:
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Options of every verb")]
 pub struct Global {
-    /// The state folder [default: launchway in the user's folder for state]
-    #[arg(long, value_name = "DIR", env = "LAUNCHWAY_STATE", global = true, hide_env_values = true)]
+    // Read from the environment here and not by clap, whose usage would show them as required.
+    /// The state folder [env: LAUNCHWAY_STATE] [default: launchway in the user's folder for state]
+    #[arg(long, value_name = "DIR", global = true)]
     pub(super) state: Option<PathBuf>,
-    /// The daemon's address [default: the one that the state folder names]
-    #[arg(long, value_name = "URL", env = "LAUNCHWAY_SERVER", global = true, hide_env_values = true)]
+    /// The daemon's address [env: LAUNCHWAY_SERVER] [default: the one that the state folder names]
+    #[arg(long, value_name = "URL", global = true)]
     pub(super) server: Option<String>,
     /// Which repository, where there are several
     #[arg(short, long, value_name = "NAME", global = true)]
@@ -64,10 +65,20 @@ impl Global {
             None => default_state(|name| std::env::var_os(name).map(PathBuf::from)),
         }
     }
+
+    /// The daemon's address, if the user names one.
+    pub(super) fn server(&self) -> Option<String> {
+        let set = || std::env::var("LAUNCHWAY_SERVER").ok().filter(|server| !server.is_empty());
+        self.server.clone().or_else(set)
+    }
 }
 
-/// The state folder of somebody who names none, by the XDG base directory specification: relative paths do not count.
+/// The state folder of somebody who names none among the arguments: the environment's, else by the XDG base directory
+/// specification, in which relative paths do not count.
 fn default_state(variable: impl Fn(&str) -> Option<PathBuf>) -> Result<PathBuf, Failure> {
+    if let Some(folder) = variable("LAUNCHWAY_STATE").filter(|folder| !folder.as_os_str().is_empty()) {
+        return Ok(folder);
+    }
     let folder = |name: &str| variable(name).filter(|path| path.is_absolute());
     let base = folder("XDG_STATE_HOME").or_else(|| folder("HOME").map(|home| home.join(Path::new(".local/state"))));
     base.map(|base| base.join("launchway")).ok_or_else(|| {
@@ -119,7 +130,9 @@ mod tests {
 
     #[test]
     fn the_state_folder_follows_the_environment() {
-        let cases: [(&[_], Option<&str>); 4] = [
+        let cases: [(&[_], Option<&str>); 6] = [
+            (&[("LAUNCHWAY_STATE", "s"), ("XDG_STATE_HOME", "/x")], Some("s")),
+            (&[("LAUNCHWAY_STATE", ""), ("HOME", "/h")], Some("/h/.local/state/launchway")),
             (&[("XDG_STATE_HOME", "/x"), ("HOME", "/h")], Some("/x/launchway")),
             (&[("XDG_STATE_HOME", "relative"), ("HOME", "/h")], Some("/h/.local/state/launchway")),
             (&[("HOME", "/h")], Some("/h/.local/state/launchway")),

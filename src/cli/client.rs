@@ -67,8 +67,8 @@ impl Client {
     /// The daemon that the user names, which must answer, or the one that the state folder names, if it does.
     async fn daemon(global: &Global) -> Result<Option<Self>> {
         let state = global.state_folder();
-        if let Some(server) = &global.server {
-            let base = Url::parse(server).or_stalled(|| format!("`{server}` is no address of a server"))?;
+        if let Some(server) = global.server() {
+            let base = Url::parse(&server).or_stalled(|| format!("`{server}` is no address of a server"))?;
             let token = token_for(&base, state.ok().as_deref())?;
             return Self::over_http(base, token).map(Some);
         }

@@ -10,6 +10,9 @@ use crate::control::commands::by_hand;
 use crate::error::{Context, Result};
 use crate::model::ids::RepositoryName;
 
+/// Who asks for something where no daemon is asked.
+pub(super) const THIS_MACHINE: &str = "this machine";
+
 /// Ends with Ctrl-C or SIGTERM.
 ///
 /// # Errors
@@ -32,7 +35,7 @@ pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
 pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Result<String> {
     let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::of([]) };
     let app = App::start(&settings, state).await?;
-    let stopped = by_hand::down(&app.driver, repository, "this machine").await?;
+    let stopped = by_hand::down(&app.driver, repository, THIS_MACHINE).await?;
     app.wait_until_gone(repository).await?;
     app.stop().await;
     Ok(format!("{repository} is down: {stopped} deployment configs stopped; `launchway up` brings it back"))

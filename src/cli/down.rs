@@ -7,11 +7,11 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::daemon;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Complaint, Exit, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
 use crate::error::Failure;
-use crate::server::view::{List, PodView, ServiceView};
+use crate::server::view::{List, PodView, RepositoryView, ServiceView};
 
 /// How often is looked whether everything has ended.
 const PERIOD: Duration = Duration::from_millis(100);
@@ -47,11 +47,18 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     Ok(Exit::Good)
 }
 
-/// Waits until no pod of the repository runs and no service of it answers.
+/// Waits until no pod of the repository runs and no service of it answers, unless somebody wants them back.
 async fn wait_until_gone(client: &Client, repository: &str) -> Outcome<()> {
     let started = Instant::now();
     let parameters = [("repository", Some(repository))];
     loop {
+        let state: RepositoryView = client.get(&format!("repositories/{repository}"), &[]).await?;
+        if state.status != "Down" {
+            let by = state.up_by.map_or_else(String::new, |by| format!(" by {by}"));
+            return Err(Complaint::failed(Failure::stalled(format!(
+                "{repository} was brought up again{by} meanwhile"
+            ))));
+        }
         let pods: List<PodView> = client.get("pods", &parameters).await?;
         let services: List<ServiceView> = client.get("services", &parameters).await?;
         let alive = |pod: &&PodView| matches!(pod.status.as_str(), "Starting" | "Ready" | "Stopping");

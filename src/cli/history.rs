@@ -5,10 +5,10 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::get::short;
-use super::moment::{age, between};
+use super::moment::{age, between, instant};
 use super::output::{Exit, Outcome, Output, Table};
 use super::target::{ConfigName, config_path};
-use crate::server::view::{HistoryRow, List, RunView};
+use crate::server::view::{HistoryRow, List, RunView, ScalingView};
 
 /// Show the versions of a deployment config, or the last deployments of all
 #[derive(Debug, Args)]
@@ -44,32 +44,34 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     Ok(Exit::Good)
 }
 
+/// Versions and what people did to their number of pods, in the order in which it happened.
 fn versions(rows: &List<HistoryRow>) -> String {
-    let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "TOOK", "MESSAGE"]);
+    let mut happened: Vec<(&str, [String; 7])> = Vec::new();
     for row in &rows.items {
-        table.row([
-            row.version.to_string(),
-            row.status.clone(),
-            row.cause.clone(),
-            short(&row.commit),
-            age(&row.created_at),
-            row.ended_at.as_deref().map(|ended| between(&row.created_at, ended)).unwrap_or_default(),
-            row.message.clone(),
-        ]);
-        for scaling in &row.scalings {
-            let (version, what) = (row.version.to_string(), scaling.message());
-            table.row([
-                version,
-                "Scaled".to_owned(),
-                what,
-                String::new(),
-                age(&scaling.at),
-                String::new(),
-                String::new(),
-            ]);
-        }
+        happened.push((&row.created_at, version(row)));
+        happened.extend(row.scalings.iter().map(|scaling| (scaling.at.as_str(), scaled(row, scaling))));
     }
+    happened.sort_by_key(|(at, _)| instant(at));
+    let mut table = Table::new(["REVISION", "STATUS", "CAUSE", "COMMIT", "AGE", "TOOK", "MESSAGE"]);
+    happened.into_iter().for_each(|(_, cells)| table.row(cells));
     table.render("No rollout history found.")
+}
+
+fn version(row: &HistoryRow) -> [String; 7] {
+    [
+        row.version.to_string(),
+        row.status.clone(),
+        row.cause.clone(),
+        short(&row.commit),
+        age(&row.created_at),
+        row.ended_at.as_deref().map(|ended| between(&row.created_at, ended)).unwrap_or_default(),
+        row.message.clone(),
+    ]
+}
+
+fn scaled(row: &HistoryRow, scaling: &ScalingView) -> [String; 7] {
+    let (version, what) = (row.version.to_string(), scaling.message());
+    [version, "Scaled".to_owned(), what, String::new(), age(&scaling.at), String::new(), String::new()]
 }
 
 fn deployments(runs: &List<RunView>) -> String {
@@ -86,4 +88,37 @@ fn deployments(runs: &List<RunView>) -> String {
         ]);
     }
     table.render("No rollout history found.")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_happened_to_an_older_version_later_stands_later() {
+        let scaling = |minute: u32| ScalingView {
+            from: 1,
+            to: 2,
+            by: "ann".into(),
+            at: format!("2026-11-21T08:{minute:02}:00Z"),
+        };
+        let row = |version: u32, minute: u32, scalings: &[u32]| HistoryRow {
+            version,
+            status: "Complete".into(),
+            cause: "config change".into(),
+            commit: "1a2b3c4d".into(),
+            run: String::new(),
+            created_at: format!("2026-11-21T08:{minute:02}:00Z"),
+            ended_at: None,
+            message: String::new(),
+            scalings: scalings.iter().map(|minute| scaling(*minute)).collect(),
+        };
+        let rows = List { items: vec![row(1, 0, &[10, 30]), row(2, 20, &[])] };
+        let mut printed = Vec::new();
+        std::io::Write::write_all(&mut anstream::StripStream::new(&mut printed), versions(&rows).as_bytes())
+            .expect("written");
+        let printed = String::from_utf8(printed).expect("text");
+        let order = printed.lines().skip(1).map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "));
+        assert_eq!(order.collect::<Vec<_>>(), ["1 Complete", "1 Scaled", "2 Complete", "1 Scaled"], "{printed}");
+    }
 }

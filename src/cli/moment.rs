@@ -4,16 +4,21 @@ use std::time::Duration;
 
 use crate::clock::{Clock, SystemClock};
 
+/// An RFC 3339 time, if it is one.
+pub(super) fn instant(time: &str) -> Option<jiff::Timestamp> {
+    time.parse().ok()
+}
+
 /// How long ago an RFC 3339 time was: `12s`, `5m`, `3h20m`, `9d`; empty if it is none.
 pub(super) fn age(time: &str) -> String {
-    let Ok(then) = time.parse::<jiff::Timestamp>() else { return String::new() };
+    let Some(then) = instant(time) else { return String::new() };
     let milliseconds = SystemClock.now().0.saturating_sub(then.as_millisecond());
     short(Duration::from_millis(u64::try_from(milliseconds).unwrap_or(0)))
 }
 
 /// From one RFC 3339 time to another; empty if one of them is none.
 pub(super) fn between(from: &str, to: &str) -> String {
-    let time = |text: &str| text.parse::<jiff::Timestamp>().ok().map(jiff::Timestamp::as_millisecond);
+    let time = |text: &str| instant(text).map(jiff::Timestamp::as_millisecond);
     let (Some(from), Some(to)) = (time(from), time(to)) else { return String::new() };
     short(Duration::from_millis(u64::try_from(to.saturating_sub(from)).unwrap_or(0)))
 }

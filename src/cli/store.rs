@@ -6,10 +6,13 @@ use clap::{Args, Subcommand};
 
 use super::arguments::Global;
 use super::client::STORE_FILE;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Complaint, Exit, Outcome, Output};
 use crate::error::{Context, Failure};
 use crate::server::presence::Presence;
-use crate::store::sqlite::{SqliteReader, restore};
+use crate::store::sqlite::{SqliteReader, is_store, restore};
+
+/// What can be restored.
+const COPY: &str = "name a file that `launchway store backup` wrote";
 
 /// Keep copies of the state
 #[derive(Debug, Args)]
@@ -47,6 +50,10 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             if let Some(daemon) = Presence::read(&state)?.filter(Presence::is_running) {
                 let failure = Failure::stalled(format!("the daemon (process {}) uses this state", daemon.pid));
                 return Err(failure.hint("stop it first; pods go on without it").into());
+            }
+            if !is_store(file).map_err(|failure| Complaint::usage(failure.hint(COPY)))? {
+                let failure = Failure::stalled(format!("`{}` is no copy of a store", file.display()));
+                return Err(Complaint::usage(failure.hint(COPY)));
             }
             std::fs::create_dir_all(&state).or_stalled(|| format!("cannot make `{}`", state.display()))?;
             restore(file, &store)?;

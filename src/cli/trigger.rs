@@ -5,9 +5,8 @@ use clap::{Args, Subcommand};
 use super::arguments::Global;
 use super::client::Client;
 use super::hold::project;
-use super::output::{Complaint, Exit, Outcome, Output};
+use super::output::{Exit, Outcome, Output};
 use crate::control::commands::Done;
-use crate::error::Failure;
 use crate::server::api::act::DeliveryRequest;
 
 /// Start a sequence by hand
@@ -34,12 +33,10 @@ enum What {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let What::Delivery { service, force } = &arguments.what;
-    let Some(stage) = global.stage.clone() else {
-        return Err(Complaint::usage(Failure::stalled("no stage is named").hint("name one with `--stage`")));
-    };
     let client = Client::to_act(global).await?;
     let project = project(&client, global).await?;
-    let request = DeliveryRequest { project, stage, service: service.clone(), force: force.clone() };
+    let request =
+        DeliveryRequest { project, stage: global.stage.clone(), service: service.clone(), force: force.clone() };
     let done: Done = client.post("deliveries", &request).await?;
     output.show(&done, |done| format!("{}\n", done.message))?;
     Ok(Exit::Good)

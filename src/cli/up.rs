@@ -7,7 +7,7 @@ use std::time::Duration;
 use clap::Args;
 
 use super::arguments::Global;
-use super::daemon;
+use super::daemon::{self, THIS_MACHINE};
 use super::output::{Complaint, Exit, Outcome, Output, colored};
 use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
@@ -55,7 +55,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = RepositoryName::new(remote.short_name());
     let settings = settings(arguments, &url, name.clone());
     let app = App::start(&settings, &global.state_folder()?).await?;
-    if by_hand::up(&app.driver, &name).await? {
+    if by_hand::up(&app.driver, &name, THIS_MACHINE).await? {
         output.line(format!("{name} was down, and is up again"))?;
     }
     output.line(format!("watching {remote}, serving {}", app.url))?;

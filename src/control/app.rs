@@ -12,7 +12,7 @@ use tokio::sync::broadcast;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::clock::{Clock, Ids, SystemClock, Ulids};
+use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
 use crate::config::{AccessToken, RepositorySettings, Settings};
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
@@ -74,6 +74,13 @@ impl std::fmt::Debug for App {
     }
 }
 
+/// The daemon that uses a state folder, as it announced itself; nothing while it starts.
+fn owner_of(state: &Path) -> Option<String> {
+    let Presence { url, pid, since } = Presence::read(state).ok().flatten().filter(Presence::is_running)?;
+    let since = since.map_or_else(String::new, |since| format!(" since {}", rfc3339(since)));
+    Some(format!("process {pid} serves {url}{since}"))
+}
+
 /// What every part of a daemon shares.
 pub(super) struct Parts {
     pub(super) driver: Driver,
@@ -103,7 +110,7 @@ impl App {
         wrap: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
     ) -> Result<Self> {
         let folder = StateFolder::new(state);
-        let ownership = folder.take()?;
+        let ownership = folder.take(|| owner_of(state))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(Ulids::default());
         let listener = bind(settings.listen).await?;
@@ -118,7 +125,8 @@ impl App {
         let query = Query { store: parts.driver.store.clone(), runtime: Some(parts.runtime.clone()), renderings };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&parts, &watchers, &stop, &tasks);
-        Presence { url: url.clone(), pid: std::process::id() }.announce(state)?;
+        Presence { url: url.clone(), pid: std::process::id(), since: Some(parts.driver.clock.now()) }
+            .announce(state)?;
         let state = state.to_owned();
         Ok(Self { driver: parts.driver, watchers, query, url, stop, tasks, state, _ownership: ownership })
     }

@@ -50,8 +50,8 @@ impl StateFolder {
     /// Makes the folder, for its owner's eyes only, and takes it.
     ///
     /// # Errors
-    /// If it cannot be made or written, or another daemon has it.
-    pub fn take(&self) -> Result<Ownership> {
+    /// If it cannot be made or written, or another daemon has it; `other` says which, if that is known.
+    pub fn take(&self, other: impl FnOnce() -> Option<String>) -> Result<Ownership> {
         let unusable = || format!("cannot use state folder `{}`", self.root.display());
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).or_stalled(unusable)?;
         let path = self.root.join("daemon.lock");
@@ -62,8 +62,9 @@ impl StateFolder {
         // A record lock, because that is the process's own. What `flock` takes, every child has too until it runs its own
         // program: a daemon that is killed while it starts a pod would keep the next one out.
         rustix::fs::fcntl_lock(&lock, FlockOperation::NonBlockingLockExclusive).map_err(|error| {
-            let message = format!("another daemon uses state folder `{}`", self.root.display());
-            Failure::stalled(message).because(error).hint("stop it, or choose another folder with --state")
+            let which = other().unwrap_or_else(|| format!("it is just starting or ending ({error})"));
+            let message = format!("another daemon uses state folder `{}`: {which}", self.root.display());
+            Failure::stalled(message).hint("stop it, or choose another folder with --state")
         })?;
         Ok(Ownership { lock })
     }
@@ -79,11 +80,12 @@ mod tests {
     fn a_child_of_a_daemon_that_ended_keeps_nobody_out() {
         let folder = tempfile::tempdir().expect("a folder");
         let state = StateFolder::new(folder.path().join("state"));
-        let first = state.take().expect("the folder is free");
+        let nobody = || None;
+        let first = state.take(nobody).expect("the folder is free");
         let inherited = first.lock.try_clone().expect("as a child has it that was just forked");
         let mut child = Command::new("sleep").arg("1000").stdin(inherited).spawn().expect("a child");
         drop(first);
-        let next = state.take();
+        let next = state.take(nobody);
         child.kill().and_then(|()| child.wait()).expect("the child's end");
         next.expect("the folder is free again");
     }

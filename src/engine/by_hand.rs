@@ -243,11 +243,13 @@ pub fn bring_up(
     transition: &mut Transition<'_>,
     repository: &RepositoryName,
     configs: &BTreeSet<ConfigKey>,
+    by: &str,
 ) -> Result<bool, Undecided> {
     let Some(state) = transition.records.repositories.get_mut(repository)?.filter(|state| state.down) else {
         return Ok(false);
     };
     state.down = false;
+    by.clone_into(&mut state.up_by);
     state.seen = None;
     transition.switch();
     each(configs, |config| apply::resume(transition.records, config))?;

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 
 use super::pod::{EnvVar, PodTemplate, Scalar};
 
+/// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
+pub const MOST_REPLICAS: u32 = 1000;
+
 /// `DeploymentConfigSpec`, read from content whose defaults are applied.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]

@@ -57,6 +57,9 @@ pub struct RepositoryState {
     /// Who took it down, the last time.
     #[serde(default)]
     pub down_by: String,
+    /// Who brought it up again, the last time.
+    #[serde(default)]
+    pub up_by: String,
 }
 
 impl RepositoryState {
@@ -77,6 +80,7 @@ impl RepositoryState {
             allowed_prune: None,
             down: false,
             down_by: String::new(),
+            up_by: String::new(),
         }
     }
 }

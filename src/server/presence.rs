@@ -11,6 +11,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Failure, Result};
+use crate::model::time::Timestamp;
 
 /// The daemon that runs on a state folder, as `daemon.json` there names it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -19,6 +20,9 @@ pub struct Presence {
     pub url: String,
     /// Its process.
     pub pid: u32,
+    /// When it started.
+    #[serde(default)]
+    pub since: Option<Timestamp>,
 }
 
 impl Presence {
@@ -132,7 +136,7 @@ mod tests {
     fn a_daemon_is_found_until_it_withdraws() {
         let state = tempfile::tempdir().expect("a folder");
         assert_eq!(Presence::read(state.path()).expect("readable"), None);
-        let presence = Presence { url: "http://127.0.0.1:8787".into(), pid: 7 };
+        let presence = Presence { url: "http://127.0.0.1:8787".into(), pid: 7, since: Some(Timestamp(1)) };
         presence.announce(state.path()).expect("written");
         assert_eq!(Presence::read(state.path()).expect("readable"), Some(presence.clone()));
         presence.withdraw(state.path()).expect("deleted");

@@ -1,5 +1,7 @@
 //! Reads from the store and the runtime what a view is made from.
 
+mod selection;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -20,6 +22,8 @@ use crate::model::state::{ConfigState, RevisionResult};
 use crate::runtime::Runtime;
 use crate::store::{ReadStore, RunFilter};
 
+pub use self::selection::Selection;
+
 /// The most rows of one answer.
 pub const MOST: u32 = 1000;
 /// The most bytes that are shown of what one try of a hook or task printed: the end of it.
@@ -39,67 +43,6 @@ pub struct Query {
 impl std::fmt::Debug for Query {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Query").field("runtime", &self.runtime.is_some()).finish_non_exhaustive()
-    }
-}
-
-/// Which of several are meant; absent parts match everything.
-#[derive(Clone, Debug, Default, serde::Deserialize)]
-#[serde(default, rename_all = "camelCase")]
-pub struct Selection {
-    /// Of this repository.
-    pub repository: Option<String>,
-    /// Of this project.
-    pub project: Option<String>,
-    /// In this stage.
-    pub stage: Option<String>,
-    /// Of this service.
-    pub service: Option<String>,
-    /// Of this name.
-    pub name: Option<String>,
-    /// On this revision.
-    pub commit: Option<String>,
-    /// `sequence` or `deployment`.
-    pub kind: Option<String>,
-    /// Only open (true) or only ended (false) ones.
-    pub open: Option<bool>,
-    /// Of this run.
-    pub run: Option<String>,
-    /// Only what came after this number.
-    pub after: Option<i64>,
-    /// Only what was created before this run; for paging.
-    pub before: Option<String>,
-    /// At most so many.
-    pub limit: Option<u32>,
-}
-
-impl Selection {
-    fn limit(&self) -> u32 {
-        self.limit.unwrap_or(100).clamp(1, MOST)
-    }
-
-    fn takes(&self, wanted: Option<&String>, value: &str) -> bool {
-        wanted.is_none_or(|wanted| wanted == value)
-    }
-
-    fn takes_config(&self, config: &ConfigState) -> bool {
-        self.takes(self.repository.as_ref(), config.repository.as_str())
-            && self.takes(self.service.as_ref(), config.service.as_str())
-            && self.takes(self.name.as_ref(), &config.key.name)
-    }
-
-    fn runs(&self) -> RunFilter {
-        RunFilter {
-            repository: self.repository.as_deref().map(Into::into),
-            project: self.project.as_deref().map(Into::into),
-            stage: self.stage.as_deref().map(Into::into),
-            service: self.service.clone(),
-            config: self.name.clone(),
-            commit: self.commit.as_deref().map(Into::into),
-            sequences: self.kind.as_deref().map(|kind| kind == "sequence"),
-            open: self.open,
-            before: self.before.as_deref().map(Into::into),
-            limit: self.limit(),
-        }
     }
 }
 
@@ -189,7 +132,7 @@ impl Query {
     /// One run with its steps.
     pub async fn run(&self, id: &str) -> Answer<RunDetail> {
         let run = self.store.run(&RunId::from(id)).await?;
-        let run = run.ok_or_else(|| Problem::not_found(format!("there is no run `{id}`")))?;
+        let run = run.ok_or_else(|| no_run(id))?;
         let (namespace, parent) = match &run.value {
             Run::Sequence(run) => (&run.destination.namespace, None),
             Run::Deployment(run) => (&run.destination.namespace, self.store.run(&run.parent).await?),
@@ -327,13 +270,20 @@ impl Query {
         Ok(states.into_iter().map(|state| state.value).filter(|state| selection.takes_config(state)).collect())
     }
 
-    /// Configs with the number of their pods.
+    /// Configs with what became of their repositories, and with the number of their pods.
     async fn config_views(&self, states: &[ConfigState]) -> Answer<List<ConfigView>> {
-        let Some(runtime) = &self.runtime else { return Ok(states.iter().map(ConfigView::from).collect()) };
+        let repositories = self.store.repositories().await?.into_iter().map(|state| state.value);
+        let down: BTreeSet<_> = repositories.filter(|state| state.down).map(|state| state.name).collect();
         let mut items = Vec::new();
         for state in states {
-            let pods = runtime.observe_config(&state.destination.namespace, &state.key).await?;
-            items.push(ConfigView::from(state).with_pods(&pods, state));
+            let view = ConfigView::from(state).with_repository(down.contains(&state.repository));
+            items.push(match &self.runtime {
+                Some(runtime) => {
+                    let pods = runtime.observe_config(&state.destination.namespace, &state.key).await?;
+                    view.with_pods(&pods, state)
+                }
+                None => view,
+            });
         }
         Ok(List { items })
     }
@@ -463,6 +413,11 @@ impl Query {
         }
         Ok(pods)
     }
+}
+
+fn no_run(id: &str) -> Problem {
+    let hint = "`launchway get runs` lists them by their whole names, such as run/shop/dev/web-3";
+    Problem::not_found(format!("there is no run `{id}`")).hint(hint)
 }
 
 /// A commit id that is none, or could be several, is the asker's mistake.

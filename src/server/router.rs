@@ -4,8 +4,9 @@ use std::time::Duration;
 
 use axum::Router;
 use axum::extract::State;
-use axum::http::{HeaderName, HeaderValue, Method, StatusCode, Uri, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
+use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -113,8 +114,14 @@ async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
     Ok("ready\n")
 }
 
-async fn nowhere(uri: Uri) -> Problem {
-    Problem::not_found(format!("there is nothing at `{}`", uri.path()))
+/// A browser is shown a page, a program a problem.
+async fn nowhere(uri: Uri, headers: HeaderMap) -> Response {
+    let problem = Problem::not_found(format!("there is nothing at `{}`", uri.path()));
+    let accepted = headers.get(header::ACCEPT).and_then(|accepted| accepted.to_str().ok()).unwrap_or_default();
+    match accepted.contains("text/html") && !uri.path().starts_with("/api/") {
+        true => page::Sorry::from(problem).into_response(),
+        false => problem.into_response(),
+    }
 }
 
 async fn wrong_method(method: Method, uri: Uri) -> Problem {

@@ -22,7 +22,7 @@ fn text(output: &Output) -> String {
 
 /// Makes the server the daemon of its state folder.
 fn announce(server: &Server) {
-    let presence = Presence { url: server.url.clone(), pid: std::process::id() };
+    let presence = Presence { url: server.url.clone(), pid: std::process::id(), since: None };
     presence.announce(server.folder.path()).unwrap();
     let token = server.folder.path().join("operator-token");
     std::fs::write(&token, OPERATOR).unwrap();

@@ -95,9 +95,9 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
 ///
 /// # Errors
 /// If the store fails.
-pub async fn up(driver: &Driver, repository: &RepositoryName) -> Result<bool> {
+pub async fn up(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<bool> {
     let configs = configs_of(driver, repository).await?;
-    driver.decide(|transition| by_hand::bring_up(transition, repository, &configs)).await
+    driver.decide(|transition| by_hand::bring_up(transition, repository, &configs, by)).await
 }
 
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<BTreeSet<ConfigKey>> {

@@ -90,8 +90,9 @@ pub enum Command {
     TriggerDelivery {
         /// Of which project.
         project: ProjectName,
-        /// In which stage.
-        stage: StageName,
+        /// In which stage; may be absent if there is one.
+        #[serde(default)]
+        stage: Option<StageName>,
         /// For one service, also if nothing differs, or for all that differ.
         #[serde(default)]
         service: Option<ServiceName>,

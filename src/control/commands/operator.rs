@@ -13,7 +13,8 @@ use crate::control::watcher::Watcher;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName};
+use crate::model::deployment_config::MOST_REPLICAS;
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
 
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
@@ -34,7 +35,7 @@ impl Commands for Operator {
             Command::Sync { repository, allow_prune, accept_rewrite, up } => {
                 let allow =
                     Allowance { rewrite: accept_rewrite.map(CommitId::new), prune: allow_prune.map(CommitId::new) };
-                self.sync(&repository, &allow, up).await
+                self.sync(&repository, &allow, up.then_some(by)).await
             }
             Command::Latest { config } => {
                 self.known(&config).await?;
@@ -61,6 +62,7 @@ impl Commands for Operator {
             }
             Command::Scale { config, replicas } => {
                 self.known(&config).await?;
+                refuse_many(replicas)?;
                 by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
@@ -70,8 +72,13 @@ impl Commands for Operator {
             }
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
+                let watcher = self.watcher(&self.declaring(&project).await?.ok_or_else(|| undeclared(&project))?)?;
+                let stage = match stage {
+                    Some(stage) => stage,
+                    None => self.only_stage(watcher).await?,
+                };
                 let (service, force) = (service.as_ref(), force.as_deref());
-                self.trigger(&project, Trigger { stage: &stage, service, force, by }).await
+                self.trigger(watcher, Trigger { stage: &stage, service, force, by }).await
             }
             Command::Down { repository } => self.down(&repository, by).await,
             Command::Prune { dry_run } => {
@@ -106,12 +113,16 @@ impl Operator {
         found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
     }
 
-    async fn sync(&self, repository: &RepositoryName, allow: &Allowance, up: bool) -> Result<Done, Refusal> {
+    /// `up` is who brings it up again.
+    async fn sync(&self, repository: &RepositoryName, allow: &Allowance, up: Option<&str>) -> Result<Done, Refusal> {
         let watcher = self.watcher(repository)?;
         if *allow != Allowance::default() || watcher.watched.is_refused(&self.driver).await? {
             watcher.watched.allow(&self.driver, allow).await.map_err(conflict)?;
         }
-        let came_up = up && by_hand::up(&self.driver, repository).await?;
+        let came_up = match up {
+            Some(by) => by_hand::up(&self.driver, repository, by).await?,
+            None => false,
+        };
         watcher.requests.request_and_wait().await;
         let state = self.driver.store.repository(repository).await?.map(|state| state.value);
         let Some(state) = state else { return Ok(said("synced".into())) };
@@ -129,9 +140,26 @@ impl Operator {
         }))
     }
 
-    async fn trigger(&self, project: &ProjectName, asked: Trigger<'_>) -> Result<Done, Refusal> {
-        let unknown = || Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")));
-        let watcher = self.watcher(&self.declaring(project).await?.ok_or_else(unknown)?)?;
+    /// The stage that somebody means who names none.
+    async fn only_stage(&self, watcher: &Watcher) -> Result<StageName, Refusal> {
+        let state = self.driver.store.repository(&watcher.watched.name).await?;
+        let project = match state.and_then(|state| state.value.applied) {
+            Some(applied) => watcher.watched.project_at(&applied).await?,
+            None => None,
+        };
+        let stages: Vec<StageName> =
+            project.iter().flat_map(|project| &project.stages).map(|it| it.name.clone()).collect();
+        match stages.as_slice() {
+            [stage] => Ok(stage.clone()),
+            _ => {
+                let choices: Vec<String> = stages.iter().map(|stage| format!("--stage {stage}")).collect();
+                let failure = Failure::stalled("the stage must be named");
+                Err(Refusal::Invalid(failure.hint(format!("one of: {}", choices.join(", ")))))
+            }
+        }
+    }
+
+    async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
         let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage".to_owned(),
@@ -160,6 +188,18 @@ fn conflict(failure: Failure) -> Refusal {
         Class::Stalled => Refusal::Conflict(failure),
         Class::Transient | Class::Waiting => Refusal::Failed(failure),
     }
+}
+
+fn undeclared(project: &ProjectName) -> Refusal {
+    Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")))
+}
+
+fn refuse_many(replicas: u32) -> Result<(), Refusal> {
+    if replicas <= MOST_REPLICAS {
+        return Ok(());
+    }
+    let message = format!("{replicas} replicas are more than the {MOST_REPLICAS} that a deployment config may have");
+    Err(Refusal::Invalid(Failure::stalled(message).hint("several deployment configs may share a service")))
 }
 
 fn rollout(config: &ConfigKey, version: u32, what: &str) -> Done {

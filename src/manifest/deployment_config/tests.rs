@@ -73,6 +73,7 @@ refused! {
     a_spec_is_required: ["/spec" = null] => "required" at "spec";
     a_template_is_required: ["/spec/template" = null, "/spec/selector" = {"a": "b"}] => "required" at "spec.template";
     replicas_are_not_negative: ["/spec/replicas" = (-1)] => "invalid" at "spec.replicas";
+    replicas_are_bounded: ["/spec/replicas" = 1001] => "invalid" at "spec.replicas";
     replicas_are_a_number: ["/spec/replicas" = "2"] => "type" at "spec.replicas";
     the_history_limit_is_not_negative: ["/spec/revisionHistoryLimit" = (-1)] => "invalid" at "spec.revisionHistoryLimit";
     the_ready_time_is_not_negative: ["/spec/minReadySeconds" = (-1)] => "invalid" at "spec.minReadySeconds";

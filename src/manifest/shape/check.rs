@@ -174,12 +174,21 @@ impl Walk<'_, '_> {
         let hint = match (written, value) {
             (Some(written), _) if wants_text => Some(format!("put it in quotes: \"{written}\"")),
             (None, Value::Bool(_) | Value::Number(_)) if wants_text => Some("put it in quotes".to_owned()),
-            (_, Value::String(_)) if matches!(kind, Type::Integer(..) | Type::Flag) => {
-                Some("remove the quotes".to_owned())
-            }
+            (_, Value::String(text)) => without_quotes(kind, text),
             _ => None,
         };
         self.findings.error(&self.pointer, "type", message).hint = hint;
+    }
+}
+
+/// What text in the place of a number or a flag should be.
+fn without_quotes(kind: Type, text: &str) -> Option<String> {
+    match kind {
+        Type::Integer(..) if text.parse::<i64>().is_ok() => Some(format!("remove the quotes: {text}")),
+        Type::Integer(..) => Some("write it in digits, without quotes, such as 2".to_owned()),
+        Type::Flag if matches!(text, "true" | "false") => Some(format!("remove the quotes: {text}")),
+        Type::Flag => Some("write true or false, without quotes".to_owned()),
+        _ => None,
     }
 }
 
@@ -191,5 +200,24 @@ fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::Array(items) => items.is_empty(),
         Value::Object(map) => map.is_empty(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn whoever_wrote_text_is_told_what_to_write() {
+        let integer = Type::Integer(0, 9);
+        for (kind, text, hint) in [
+            (integer, "2", Some("remove the quotes: 2")),
+            (integer, "two", Some("write it in digits, without quotes, such as 2")),
+            (Type::Flag, "true", Some("remove the quotes: true")),
+            (Type::Flag, "ja", Some("write true or false, without quotes")),
+            (Type::List(&Type::Text), "a", None),
+        ] {
+            assert_eq!(without_quotes(kind, text).as_deref(), hint, "{text}");
+        }
     }
 }

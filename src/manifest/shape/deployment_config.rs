@@ -3,13 +3,14 @@
 use super::core::{API_VERSION, KIND, METADATA, STATUS};
 use super::pod::{ENV_VAR, POD_TEMPLATE, RESOURCES};
 use super::{Field, Shape, Type, any, flag, list, object, positive, small_count, text, text_map, texts, word};
+use crate::model::deployment_config::MOST_REPLICAS;
 
 pub(crate) const DEPLOYMENT_CONFIG: Shape =
     Shape { fields: &[API_VERSION, KIND, METADATA, object("spec", &SPEC).required(), STATUS] };
 
 const SPEC: Shape = Shape {
     fields: &[
-        small_count("replicas").doc("How many pods serve; 0 unless given."),
+        Field::new("replicas", Type::Integer(0, MOST_REPLICAS as i64)).doc("How many pods serve; 0 unless given."),
         text_map("selector").doc("Which pods belong to it; the template's labels unless given."),
         object("strategy", &STRATEGY).doc("How a new version replaces the old one; Rolling unless given."),
         list("triggers", &Type::Object(&TRIGGER))

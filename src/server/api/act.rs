@@ -92,8 +92,9 @@ pub struct PausedConfig {
 pub struct DeliveryRequest {
     /// Of which project.
     pub project: String,
-    /// In which stage.
-    pub stage: String,
+    /// In which stage; may be left out if there is one.
+    #[serde(default)]
+    pub stage: Option<String>,
     /// For one service, also if nothing differs, or for all that differ.
     #[serde(default)]
     pub service: Option<String>,
@@ -231,7 +232,7 @@ pub(in crate::server) async fn deliver(
 ) -> Acted {
     let command = Command::TriggerDelivery {
         project: request.project.as_str().into(),
-        stage: request.stage.as_str().into(),
+        stage: request.stage.as_deref().map(Into::into),
         service: request.service.as_deref().map(Into::into),
         force: request.force,
     };

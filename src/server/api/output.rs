@@ -64,7 +64,7 @@ pub(in crate::server) async fn logs(
     let mut pods = state.query.observed(&selection).await?;
     pods.retain(|pod| which.pod.as_deref().is_none_or(|name| pod.id.name.as_str() == name));
     if pods.is_empty() {
-        return Err(Problem::not_found("there is no such pod"));
+        return Err(no_pod(&selection, &which));
     }
     if which.follow && pods.len() > MOST_FOLLOWED {
         let detail =
@@ -93,6 +93,24 @@ pub(in crate::server) async fn logs(
         false => Body::from_stream(iter(outputs).flatten()),
     };
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body))
+}
+
+fn no_pod(selection: &Selection, which: &LogParameters) -> Problem {
+    let (detail, hint) = match (&which.pod, &selection.name, &selection.run) {
+        (Some(pod), ..) => (format!("there is no pod `{pod}`"), "`launchway get pods` lists them".to_owned()),
+        (None, Some(name), _) => (
+            format!("no pod of a deployment config `{name}` is there"),
+            format!(
+                "`launchway logs pod/{name}` shows the output of a pod of that name; `launchway get pods` lists them"
+            ),
+        ),
+        (None, None, Some(run)) => (
+            format!("no pod of a run `{run}` is there"),
+            "`launchway get runs` lists runs, `launchway get pods` the pods that are kept".to_owned(),
+        ),
+        (None, None, None) => ("there is no pod".to_owned(), "`launchway why dc/NAME` says why".to_owned()),
+    };
+    Problem::not_found(detail).hint(hint)
 }
 
 /// One pod whose output cannot be read any more does not end that of others.

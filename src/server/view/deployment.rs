@@ -44,7 +44,8 @@ pub struct ConfigView {
     pub scaled_by: Option<String>,
     /// What starts a deployment, as `oc get dc` names it.
     pub triggers: String,
-    /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt.
+    /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt. `Down`, if its repository
+    /// was taken down.
     pub status: String,
 }
 
@@ -88,6 +89,13 @@ impl From<&ConfigState> for ConfigView {
 }
 
 impl ConfigView {
+    /// With what became of its repository.
+    #[must_use]
+    pub fn with_repository(self, is_down: bool) -> Self {
+        let status = if is_down { "Down".to_owned() } else { self.status };
+        Self { status, ..self }
+    }
+
     /// With the number of pods of the wanted version among `pods`.
     #[must_use]
     pub fn with_pods(self, pods: &[ObservedPod], state: &ConfigState) -> Self {

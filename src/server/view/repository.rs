@@ -34,6 +34,9 @@ pub struct RepositoryView {
     /// Why statuses do not reach its commits; deployments go on.
     #[serde(default)]
     pub status_problem: Option<String>,
+    /// Who brought it up again, the last time that it was taken down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub up_by: Option<String>,
 }
 
 impl From<&RepositoryState> for RepositoryView {
@@ -49,6 +52,7 @@ impl From<&RepositoryState> for RepositoryView {
             synced_at: state.synced_at.map(time),
             problem: state.problem.clone(),
             status_problem: state.status_problem(),
+            up_by: Some(state.up_by.clone()).filter(|by| !by.is_empty()),
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Whole copies of the file: backup and restore, and what it was before an upgrade.
 
 use std::fs::{self, File, OpenOptions};
-use std::io;
+use std::io::{self, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
@@ -11,6 +11,9 @@ use super::connection::{beside, open_for_reading};
 use super::failure::failed;
 use super::schema;
 use crate::error::{Context, Failure, Result};
+
+/// How SQLite begins its files.
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
 /// Writes a consistent copy of the store at `from`, also while a daemon writes to it. `to` appears when it is whole.
 ///
@@ -24,6 +27,20 @@ pub(super) fn backup(from: &Path, to: &Path) -> Result<()> {
     schema::check(&source, from)?;
     let copy = copy_beside(&source, to)?;
     put_in_place(&copy, to)
+}
+
+/// Whether a file is a store, by its first bytes.
+///
+/// # Errors
+/// If it is no file that can be read.
+pub fn is_store(file: &Path) -> Result<bool> {
+    let unreadable = || format!("cannot read `{}`", file.display());
+    let mut start = [0; MAGIC.len()];
+    match File::open(file).and_then(|mut file| file.read_exact(&mut start)) {
+        Ok(()) => Ok(&start == MAGIC),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(error) => Err(error).or_stalled(unreadable),
+    }
 }
 
 /// Puts a backup in the place of the store at `path`. No daemon may be running on it.

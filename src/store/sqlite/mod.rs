@@ -25,7 +25,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use rusqlite::Connection;
 
-pub use self::copy::restore;
+pub use self::copy::{is_store, restore};
 
 use self::failure::{Error, failed};
 use self::readers::Readers;

@@ -81,7 +81,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         }
         ["down"] => by_hand::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
-            by_hand::up(driver, repository).await?;
+            by_hand::up(driver, repository, WHO).await?;
             hosting.request_sync(repository);
             Ok(())
         }

@@ -251,7 +251,7 @@ impl Play<'_> {
             }
             ["down"] => format!("takes {} down", by_hand::down(&driver, &repository, WHO).await?),
             ["up"] => {
-                by_hand::up(&driver, &repository).await?;
+                by_hand::up(&driver, &repository, WHO).await?;
                 "comes up".to_owned()
             }
             _ => return Err(Failure::stalled("this is no command")),

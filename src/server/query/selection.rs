@@ -1,0 +1,66 @@
+//! What a question names.
+
+use super::MOST;
+use crate::model::state::ConfigState;
+use crate::store::RunFilter;
+
+/// Which of several are meant; absent parts match everything.
+#[derive(Clone, Debug, Default, serde::Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Selection {
+    /// Of this repository.
+    pub repository: Option<String>,
+    /// Of this project.
+    pub project: Option<String>,
+    /// In this stage.
+    pub stage: Option<String>,
+    /// Of this service.
+    pub service: Option<String>,
+    /// Of this name.
+    pub name: Option<String>,
+    /// On this revision.
+    pub commit: Option<String>,
+    /// `sequence` or `deployment`.
+    pub kind: Option<String>,
+    /// Only open (true) or only ended (false) ones.
+    pub open: Option<bool>,
+    /// Of this run.
+    pub run: Option<String>,
+    /// Only what came after this number.
+    pub after: Option<i64>,
+    /// Only what was created before this run; for paging.
+    pub before: Option<String>,
+    /// At most so many.
+    pub limit: Option<u32>,
+}
+
+impl Selection {
+    pub(super) fn limit(&self) -> u32 {
+        self.limit.unwrap_or(100).clamp(1, MOST)
+    }
+
+    pub(super) fn takes(&self, wanted: Option<&String>, value: &str) -> bool {
+        wanted.is_none_or(|wanted| wanted == value)
+    }
+
+    pub(super) fn takes_config(&self, config: &ConfigState) -> bool {
+        self.takes(self.repository.as_ref(), config.repository.as_str())
+            && self.takes(self.service.as_ref(), config.service.as_str())
+            && self.takes(self.name.as_ref(), &config.key.name)
+    }
+
+    pub(super) fn runs(&self) -> RunFilter {
+        RunFilter {
+            repository: self.repository.as_deref().map(Into::into),
+            project: self.project.as_deref().map(Into::into),
+            stage: self.stage.as_deref().map(Into::into),
+            service: self.service.clone(),
+            config: self.name.clone(),
+            commit: self.commit.as_deref().map(Into::into),
+            sequences: self.kind.as_deref().map(|kind| kind == "sequence"),
+            open: self.open,
+            before: self.before.as_deref().map(Into::into),
+            limit: self.limit(),
+        }
+    }
+}
