@@ -69,7 +69,10 @@ async fn newest(client: &Client, repository: &RepositoryView, arguments: &Argume
     }
     let own = here.is_some_and(|here| here::belongs_to(&here, repository));
     match (synced, head.filter(|_| own)) {
-        (Err(_), Some(head)) if arguments.wait => return Ok(head), // it may still come
+        (Err(complaint), Some(head)) if arguments.wait => {
+            remark(format!("{} is not known yet, and may still come: {:#}", short(&head), complaint.failure));
+            return Ok(head);
+        }
         (Err(complaint), _) => remark(format!("this is the head that was last synced: {:#}", complaint.failure)),
         (Ok(()), Some(head)) => {
             remark(format!("{} is not known as a head of `{}`: this is its head", short(&head), repository.branch));

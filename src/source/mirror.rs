@@ -6,7 +6,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use git2::{AutotagOption, FetchOptions, Oid, RemoteCallbacks};
+use git2::{AutotagOption, ErrorCode, FetchOptions, Oid, RemoteCallbacks};
 
 use super::git::{self, commit_id, existing, failed, oid};
 use super::history::Repository;
@@ -80,9 +80,13 @@ impl Mirror {
     /// Has a reference of the mirror point at a commit, or removes it.
     pub(super) fn point(&self, mirror: &git2::Repository, name: &str, at: Option<Oid>) -> Result<(), git2::Error> {
         let _one = self.writer.lock().unwrap_or_else(PoisonError::into_inner);
-        match at {
-            Some(id) => mirror.reference(name, id, true, "launchway").map(drop),
-            None => existing(mirror.find_reference(name))?.map_or(Ok(()), |mut reference| reference.delete()),
+        match point(mirror, name, at) {
+            // Nobody else writes here: a daemon was killed while it held Git's lock, which nobody would ever remove.
+            Err(error) if error.code() == ErrorCode::Locked => {
+                drop(std::fs::remove_file(mirror.path().join(format!("{name}.lock")))); // then it stays refused
+                point(mirror, name, at)
+            }
+            done => done,
         }
     }
 
@@ -93,6 +97,13 @@ impl Mirror {
             return Ok(());
         }
         packs::consolidate(&git::open_or_create_bare(&self.path)?)
+    }
+}
+
+fn point(mirror: &git2::Repository, name: &str, at: Option<Oid>) -> Result<(), git2::Error> {
+    match at {
+        Some(id) => mirror.reference(name, id, true, "launchway").map(drop),
+        None => existing(mirror.find_reference(name))?.map_or(Ok(()), |mut reference| reference.delete()),
     }
 }
 

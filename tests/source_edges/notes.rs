@@ -56,6 +56,22 @@ fn the_lock_of_a_writer_that_was_killed_is_removed() {
 }
 
 #[test]
+fn the_locks_of_a_daemon_that_was_killed_keep_nothing_out_of_its_mirror() {
+    let fixture = GitFixture::new();
+    let first = commits(&fixture, 1).remove(0);
+    let (remote, mirror) = (remote(&fixture.bare().display().to_string()), mirror(&fixture, "mirror"));
+    mirror.fetch(&remote, &first).expect("a fetch");
+    mirror.write_notes(&remote, &[line(&first, "ci", "running")], &author()).expect("written");
+    for name in [NOTES_REF, "refs/heads/main"] {
+        std::fs::File::create(fixture.path("mirror").join(format!("{name}.lock"))).expect("a lock");
+    }
+    let second = CommitId::new(fixture.push_files(&[("a", "new")]));
+    assert_eq!(mirror.fetch(&remote, &second).expect("a fetch"), second);
+    mirror.write_notes(&remote, &[line(&first, "ci", "success")], &author()).expect("written");
+    assert_eq!(mirror.open().expect("open").read_notes(&first).expect("read"), ["success ci told"]);
+}
+
+#[test]
 fn notes_are_written_where_git_shows_them() {
     let fixture = GitFixture::new();
     let server = GitHttp::start(fixture.root());
