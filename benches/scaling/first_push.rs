@@ -31,7 +31,7 @@ pub(crate) fn measure(services: u32) -> f64 {
     importer.commit(files);
     let pushed = Instant::now();
     println!("made the push in {:.1?}", begin.elapsed());
-    let rate = watch(&daemon, services, pushed);
+    let rate = watch(&daemon, services, &head(&bare), pushed);
     std::thread::sleep(CALM);
     println!("memory {CALM:?} after: {}", mib(daemon.memory("VmRSS")));
     let before = daemon.processor_time();
@@ -51,11 +51,17 @@ pub(crate) fn measure(services: u32) -> f64 {
     rate
 }
 
+/// The commit that the branch of a bare repository is at.
+fn head(bare: &std::path::Path) -> String {
+    let output = git::git(bare).args(["rev-parse", "main"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap().trim().to_owned()
+}
+
 /// Watches a push until everything is deployed.
-fn watch(daemon: &Daemon, services: u32, pushed: Instant) -> f64 {
+fn watch(daemon: &Daemon, services: u32, commit: &str, pushed: Instant) -> f64 {
     let (all, over) = (u64::from(services), AtomicBool::new(false));
     std::thread::scope(|scope| {
-        let asked = scope.spawn(|| ask_for_status(daemon, &over));
+        let asked = scope.spawn(|| ask_for_status(daemon, commit, &over));
         wait_until("the runs are queued", || daemon.queued() >= all);
         println!("planned, and all runs queued: {:.2?} after the push", pushed.elapsed());
         daemon.wait_for_rest(all);
@@ -67,16 +73,17 @@ fn watch(daemon: &Daemon, services: u32, pushed: Instant) -> f64 {
             "all deployed: {took:.1?} after the push, {rate:.0} a second; {each:.2?} of the daemon's processor time each"
         );
         println!("peak memory of the daemon: {}", mib(daemon.memory("VmHWM")));
-        figures::tell("`launchway status` meanwhile", asked.join().unwrap());
+        figures::tell("`launchway status REV` meanwhile", asked.join().unwrap());
         rate
     })
 }
 
-fn ask_for_status(daemon: &Daemon, over: &AtomicBool) -> Vec<Duration> {
+/// Of the push by its name: without one, `status` first has the daemon sync.
+fn ask_for_status(daemon: &Daemon, commit: &str, over: &AtomicBool) -> Vec<Duration> {
     let mut times = Vec::new();
     while !over.load(Ordering::Relaxed) {
         let begin = Instant::now();
-        daemon.ask(&["status"]);
+        daemon.ask(&["status", commit]);
         times.push(begin.elapsed());
         std::thread::sleep(ASKED_EVERY);
     }

@@ -18,7 +18,7 @@ use crate::server::view::{RepositoryView, RevisionView};
 /// How often `--wait` asks.
 const PERIOD: Duration = Duration::from_millis(300);
 /// How long the sync may take that finds the newest head, where nobody waits for an end.
-const SYNC: Duration = Duration::from_secs(10);
+const SYNC: Duration = Duration::from_secs(3);
 
 /// Show what is written on a commit
 #[derive(Debug, Args)]
