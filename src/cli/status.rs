@@ -96,7 +96,7 @@ async fn sync(client: &Client, repository: &RepositoryView, patience: Duration) 
     if matches!(client, Client::Store { .. }) {
         return Err(Failure::transient("no daemon runs").into());
     }
-    let request = SyncRequest { repository: Some(repository.name.clone()), ..SyncRequest::default() };
+    let request = SyncRequest { repository: Some(repository.name.clone()), only_new: true, ..SyncRequest::default() };
     let synced = tokio::time::timeout(patience, client.post::<Done>("sync", &request)).await;
     let late = || Complaint::from(Failure::waiting(format!("it is not synced after {} s", patience.as_secs())));
     synced.map_err(|_elapsed| late())?.map(drop)

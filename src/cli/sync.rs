@@ -51,6 +51,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         allow_prune: allow_prune.clone(),
         accept_rewrite: accept_rewrite.clone(),
         up: arguments.up,
+        only_new: false,
     };
     let synced = client.post::<Done>("sync", &request);
     let Some(commit) = &arguments.follow else {

@@ -92,6 +92,19 @@ fn a_commit_whose_deployment_was_cancelled_is_not_good() {
 }
 
 #[test]
+fn a_refused_head_is_not_judged_anew_by_whoever_asks_about_it() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    world.git.git(&["commit", "--quiet", "--amend", "--message", "Another past"]);
+    world.git.git(&["push", "--quiet", "--force", "origin", "main"]);
+    world.status(&world.git.head(), "launchway/plan", "failure");
+    let told = world.json(&["status"]);
+    assert_eq!((&told["commit"], &told["result"]), (&world.git.head().into(), &"refused".into()), "{told:#}");
+    assert_eq!(world.json(&["status"]), told, "asking changes nothing");
+}
+
+#[test]
 fn nobody_waits_for_what_no_daemon_will_end() {
     let world = World::new(&[]);
     world.start();

@@ -36,6 +36,9 @@ pub enum Command {
         /// Bring back what was taken down.
         #[serde(default)]
         up: bool,
+        /// Leave a head alone that was seen before; else one that a rule refused is judged anew.
+        #[serde(default)]
+        only_new: bool,
     },
     /// Deploy a config as last declared, also if nothing changed.
     Latest {

@@ -32,10 +32,13 @@ impl Commands for Operator {
     async fn act(&self, command: Command, by: &str) -> Result<Done, Refusal> {
         tracing::info!(?command, by, "asked by hand");
         match command {
-            Command::Sync { repository, allow_prune, accept_rewrite, up } => {
+            Command::Sync { repository, allow_prune, accept_rewrite, up, only_new } => {
                 let allow =
                     Allowance { rewrite: accept_rewrite.map(CommitId::new), prune: allow_prune.map(CommitId::new) };
-                self.sync(&repository, &allow, up.then_some(by)).await
+                if !only_new {
+                    self.allow(&repository, &allow).await?;
+                }
+                self.sync(&repository, up.then_some(by)).await
             }
             Command::Latest { config } => {
                 self.known(&config).await?;
@@ -73,10 +76,7 @@ impl Commands for Operator {
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
                 let watcher = self.watcher(&self.declaring(&project).await?.ok_or_else(|| undeclared(&project))?)?;
-                let stage = match stage {
-                    Some(stage) => stage,
-                    None => self.only_stage(watcher).await?,
-                };
+                let stage = self.meant(watcher, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
                 self.trigger(watcher, Trigger { stage: &stage, service, force, by }).await
             }
@@ -113,12 +113,18 @@ impl Operator {
         found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
     }
 
-    /// `up` is who brings it up again.
-    async fn sync(&self, repository: &RepositoryName, allow: &Allowance, up: Option<&str>) -> Result<Done, Refusal> {
-        let watcher = self.watcher(repository)?;
-        if *allow != Allowance::default() || watcher.watched.is_refused(&self.driver).await? {
-            watcher.watched.allow(&self.driver, allow).await.map_err(conflict)?;
+    /// Has the next sync judge the head anew, if there is a reason to.
+    async fn allow(&self, repository: &RepositoryName, allow: &Allowance) -> Result<(), Refusal> {
+        let watched = &self.watcher(repository)?.watched;
+        if *allow != Allowance::default() || watched.is_refused(&self.driver).await? {
+            watched.allow(&self.driver, allow).await.map_err(conflict)?;
         }
+        Ok(())
+    }
+
+    /// `up` is who brings it up again.
+    async fn sync(&self, repository: &RepositoryName, up: Option<&str>) -> Result<Done, Refusal> {
+        let watcher = self.watcher(repository)?;
         let came_up = match up {
             Some(by) => by_hand::up(&self.driver, repository, by).await?,
             None => false,
@@ -140,21 +146,22 @@ impl Operator {
         }))
     }
 
-    /// The stage that somebody means who names none.
-    async fn only_stage(&self, watcher: &Watcher) -> Result<StageName, Refusal> {
-        let state = self.driver.store.repository(&watcher.watched.name).await?;
-        let project = match state.and_then(|state| state.value.applied) {
-            Some(applied) => watcher.watched.project_at(&applied).await?,
-            None => None,
-        };
-        let stages: Vec<StageName> =
-            project.iter().flat_map(|project| &project.stages).map(|it| it.name.clone()).collect();
-        match stages.as_slice() {
-            [stage] => Ok(stage.clone()),
-            _ => {
-                let choices: Vec<String> = stages.iter().map(|stage| format!("--stage {stage}")).collect();
-                let failure = Failure::stalled("the stage must be named");
-                Err(Refusal::Invalid(failure.hint(format!("one of: {}", choices.join(", ")))))
+    /// The stage that is named, or the only one.
+    async fn meant(&self, watcher: &Watcher, named: Option<StageName>) -> Result<StageName, Refusal> {
+        if let Some(stage) = named {
+            return Ok(stage);
+        }
+        let name = &watcher.watched.name;
+        let nothing = || Refusal::Conflict(Failure::stalled(format!("nothing of `{name}` was applied yet")));
+        let state = self.driver.store.repository(name).await?;
+        let applied = state.and_then(|state| state.value.applied).ok_or_else(nothing)?;
+        let project = watcher.watched.project_at(&applied).await?.ok_or_else(nothing)?;
+        match project.stages.as_slice() {
+            [stage] => Ok(stage.name.clone()),
+            stages => {
+                let choices: Vec<String> = stages.iter().map(|stage| format!("--stage {}", stage.name)).collect();
+                let failure = Failure::stalled("there is more than one stage");
+                Err(Refusal::Invalid(failure.hint(format!("choose one: {}", choices.join(", ")))))
             }
         }
     }

@@ -28,6 +28,8 @@ pub struct SyncRequest {
     pub accept_rewrite: Option<String>,
     /// Bring back what was taken down.
     pub up: bool,
+    /// Leave a head alone that was seen before; else one that a rule refused is judged anew.
+    pub only_new: bool,
 }
 
 /// To which version `undo` goes.
@@ -108,12 +110,12 @@ pub(in crate::server) async fn sync(
     Extension(actor): Extension<Actor>,
     Body(request): Body<SyncRequest>,
 ) -> Acted {
-    let SyncRequest { repository, allow_prune, accept_rewrite, up } = request;
+    let SyncRequest { repository, allow_prune, accept_rewrite, up, only_new } = request;
     let names = state.query.repository_names(repository.as_deref()).await?;
     let mut all = Done::default();
     for repository in names {
         let (allow_prune, accept_rewrite) = (allow_prune.clone(), accept_rewrite.clone());
-        let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite, up }, &actor).await?;
+        let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite, up, only_new }, &actor).await?;
         all.message =
             [all.message, done.message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");
         all.runs.extend(done.runs);
