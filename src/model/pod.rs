@@ -567,7 +567,24 @@ pub enum PodOwner {
         run: RunId,
         /// Which hook or task it is.
         step: String,
+        /// When the run was asked for: of a deployment config that comes back after all of it was forgotten, versions are
+        /// counted from 1 again. Pods that an earlier version of the program started do not say.
+        #[serde(default)]
+        since: Timestamp,
     },
+}
+
+impl PodOwner {
+    /// Whether a pod of this owner is an answer to what the other asks for.
+    pub fn answers(&self, other: &Self) -> bool {
+        let known = |since: &Timestamp| *since != Timestamp::default();
+        match (self, other) {
+            (Self::Run { run, step, since }, Self::Run { run: asked, step: which, since: at }) => {
+                (run, step) == (asked, which) && (since == at || !known(since) || !known(at))
+            }
+            _ => self == other,
+        }
+    }
 }
 
 /// Which life of the store a pod comes from.

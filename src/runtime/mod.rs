@@ -42,8 +42,8 @@ pub trait Runtime: Send + Sync {
 
     /// Starts a run-once pod, unless one of that name is or was there. `objects` holds the ConfigMaps, Secrets and claims
     /// that its template refers to and that exist; it fails as `Waiting` while one is missing that it needs. Run-once pods
-    /// that another life of the store has left in its namespace end first, and one of its name is forgotten: nothing
-    /// that they did is an answer to this life. It fails as `Waiting` until they have.
+    /// that another life of the store has left in its namespace end first, and one of its name that was another run's:
+    /// nothing that they did is an answer to this one. It fails as `Waiting` until they have.
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()>;
 
     /// Makes a stranger that serves one of the pods of a version; it runs on as it is.

@@ -104,7 +104,7 @@ mod tests {
     fn pod(spec: Value) -> Pod {
         Pod {
             id: PodId { namespace: Namespace::new("shop-dev"), name: PodName::new("web-1-0") },
-            owner: PodOwner::Run { run: RunId::new("run"), step: "pre".into() },
+            owner: PodOwner::Run { run: RunId::new("run"), step: "pre".into(), since: Default::default() },
             template: serde_json::from_value(json!({"spec": spec})).unwrap(),
             repository: RepositoryName::new("repo"),
             commit: CommitId::new("c"),

@@ -178,16 +178,20 @@ impl PretendedRuntime {
         state.pods.values().map(seen).collect()
     }
 
-    /// What another life of the store has left to run once makes room for one of this life.
-    async fn end_strange_runs(&self, pod: &PodId) -> Result<()> {
-        let strange = |seen: &ObservedPod| seen.is_stranger() && matches!(seen.owner, PodOwner::Run { .. });
-        let left: Vec<ObservedPod> = self.observe(&pod.namespace).await?.into_iter().filter(strange).collect();
-        for stranger in left.iter().filter(|stranger| stranger.runs()) {
-            self.stop_pod(&stranger.id).await?;
+    /// What nobody waits for makes room: what another life of the store has left to run once, and what has the name of
+    /// this one but was another run's.
+    async fn make_room(&self, pod: &Pod) -> Result<()> {
+        let is_other = |seen: &ObservedPod| {
+            let strange = seen.is_stranger() && matches!(seen.owner, PodOwner::Run { .. });
+            strange || seen.id == pod.id && !seen.owner.answers(&pod.owner)
+        };
+        let left: Vec<ObservedPod> = self.observe(&pod.id.namespace).await?.into_iter().filter(is_other).collect();
+        for other in left.iter().filter(|other| other.runs()) {
+            self.stop_pod(&other.id).await?;
         }
-        match left.iter().find(|stranger| stranger.runs()) {
-            Some(stranger) => Err(Failure::waiting(format!("`{}` is ending", stranger.id))),
-            None if left.iter().any(|stranger| &stranger.id == pod) => self.remove_pod(pod).await,
+        match left.iter().find(|other| other.runs()) {
+            Some(other) => Err(Failure::waiting(format!("`{}` is ending", other.id))),
+            None if left.iter().any(|other| other.id == pod.id) => self.remove_pod(&pod.id).await,
             None => Ok(()),
         }
     }
@@ -269,7 +273,7 @@ impl Runtime for PretendedRuntime {
 
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {
         if matches!(pod.owner, PodOwner::Run { .. }) {
-            self.end_strange_runs(&pod.id).await?;
+            self.make_room(pod).await?;
         }
         let now = self.clock.now();
         let mut state = self.state();

@@ -6,6 +6,7 @@ use launchway::error::Class;
 use launchway::model::ids::ConfigKey;
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::{Origin, Pod, PodOwner};
+use launchway::model::time::Timestamp;
 use launchway::runtime::Runtime;
 
 use crate::world::{World, once, read, serving};
@@ -66,4 +67,38 @@ async fn a_command_that_another_life_ran_or_runs_is_ended_and_run_again() {
     world.start(&pod).await;
     assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
     assert_eq!(read(&runs), "run\n".repeat(3), "what had ended well is no answer either");
+}
+
+/// A deployment config that comes back after all of it was forgotten counts its versions from 1 again.
+#[tokio::test]
+async fn a_command_of_an_earlier_run_with_the_same_name_is_no_answer() {
+    let mut world = World::new();
+    let (runs, go) = (world.file("runs"), world.file("go"));
+    let script = format!("echo run >> {}; until [ -e {} ]; do sleep 0.02; done", runs.display(), go.display());
+    let asked_at = |at: i64| {
+        let mut pod = once(&script);
+        if let PodOwner::Run { since, .. } = &mut pod.owner {
+            *since = Timestamp(at);
+        }
+        pod
+    };
+    world.start(&asked_at(0)).await; // by an earlier version of the program, which does not say when
+    crate::world::eventually("the first run", || read(&runs) == "run\n");
+    world.start(&asked_at(1)).await;
+    assert_eq!(read(&runs), "run\n", "it is the same, as far as anybody knows");
+    world.restart();
+    std::fs::write(&go, "").unwrap();
+    assert_eq!(world.ended(&asked_at(1)).await, PodOutcome::Succeeded);
+    world.start(&asked_at(1)).await;
+    std::fs::remove_file(&go).unwrap();
+    world.runtime().remove_pod(&asked_at(1).id).await.unwrap();
+    world.start(&asked_at(1)).await;
+    crate::world::eventually("the second run", || read(&runs) == "run\n".repeat(2));
+    let failure = world.runtime().start_pod(&asked_at(2), &BTreeMap::new()).await.unwrap_err();
+    assert_eq!(failure.class(), Class::Waiting, "{failure}");
+    assert!(matches!(world.ended(&asked_at(1)).await, PodOutcome::Failed { .. }), "it was ended");
+    std::fs::write(&go, "").unwrap();
+    world.start(&asked_at(2)).await;
+    assert_eq!(world.ended(&asked_at(2)).await, PodOutcome::Succeeded);
+    assert_eq!(read(&runs), "run\n".repeat(3));
 }

@@ -278,7 +278,11 @@ pub(crate) fn with(mut base: Value, more: Value) -> Value {
 pub(crate) fn pod(spec: Value) -> Pod {
     Pod {
         id: PodId { namespace: "shop-dev".into(), name: "web-1-a".into() },
-        owner: PodOwner::Run { run: launchway::model::ids::RunId::new("run"), step: "web".into() },
+        owner: PodOwner::Run {
+            run: launchway::model::ids::RunId::new("run"),
+            step: "web".into(),
+            since: launchway::model::time::Timestamp(1),
+        },
         template: serde_json::from_value(json!({"metadata": {"labels": {"app": "web"}}, "spec": spec})).unwrap(),
         repository: "shop".into(),
         commit: "0123456789012345678901234567890123456789".into(),

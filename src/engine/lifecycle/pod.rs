@@ -42,7 +42,7 @@ pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attemp
     };
     Pod {
         id: PodId { namespace: run.destination.namespace.clone(), name: pod_name(run, point, attempt) },
-        owner: PodOwner::Run { run: run.id.clone(), step: point.as_str().into() },
+        owner: PodOwner::Run { run: run.id.clone(), step: point.as_str().into(), since: run.created_at },
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),

@@ -24,7 +24,7 @@ pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinitio
     let spec = PodSpec { containers: vec![container], restart_policy: RestartPolicy::Never, ..Default::default() };
     Pod {
         id: PodId { namespace: run.destination.namespace.clone(), name: pod_name(run, task, attempt) },
-        owner: PodOwner::Run { run: run.id.clone(), step: task.step.clone() },
+        owner: PodOwner::Run { run: run.id.clone(), step: task.step.clone(), since: run.created_at },
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),

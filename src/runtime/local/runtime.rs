@@ -249,7 +249,7 @@ impl Inner {
     pub(super) fn start(&self, pod: &Pod, objects: &Objects, created_at: Timestamp) -> Result<()> {
         let dir = self.root.pod(&pod.id)?;
         if matches!(pod.owner, PodOwner::Run { .. }) {
-            self.end_strange_runs(&pod.id)?;
+            self.make_room(pod)?;
         }
         let one_at_a_time = self.starting.lock().unwrap_or_else(PoisonError::into_inner);
         if self.table().get(&pod.id).is_some() {

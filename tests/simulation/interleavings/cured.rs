@@ -653,4 +653,21 @@ pub(crate) const CURED: &[Cured] = &[
             turns 1
             cancel dev/web",
     },
+    Cured {
+        invariant: Invariant::EveryRunEnds,
+        because: "a config that comes back after all of it was forgotten takes its earlier hook for its own",
+        story: "
+            order 18
+            shipyard dev production
+            declare many11 image=a
+            declare web pre=Retry
+            push
+            pass 1s
+            remove web
+            push
+            settle
+            prune 0
+            declare web pre=Abort
+            push",
+    },
 ];

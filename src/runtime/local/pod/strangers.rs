@@ -1,21 +1,26 @@
-//! Pods that another life of the store has left.
+//! Pods that another life of the store has left, or another run.
 
 use crate::error::{Failure, Result};
-use crate::model::pod::{Origin, PodId};
+use crate::model::pod::{Origin, Pod, PodId};
 use crate::runtime::RuntimeChange;
 use crate::runtime::local::pod::adopted::{self, Adopted};
+use crate::runtime::local::pod::table::Entry;
 use crate::runtime::local::runtime::Inner;
 
 impl Inner {
-    /// What another life of the store has left to run once makes room for one of this life.
-    pub(crate) fn end_strange_runs(&self, pod: &PodId) -> Result<()> {
-        let strangers = self.table().strange_runs(&pod.namespace);
-        strangers.iter().try_for_each(|stranger| self.stop(stranger))?;
-        if let Some(stranger) = strangers.first() {
-            return Err(Failure::waiting(format!("`{stranger}`, started before the store was replaced, is ending")));
+    /// What nobody waits for makes room for a run-once pod: what another life of the store has left, and what has the name
+    /// of this one but was another run's.
+    pub(crate) fn make_room(&self, pod: &Pod) -> Result<()> {
+        let mut left = self.table().strange_runs(&pod.id.namespace);
+        let is_other = |entry: &&Entry| entry.origin == Origin::Stranger || !entry.owner.answers(&pod.owner);
+        let namesake = self.table().get(&pod.id).filter(is_other).map(Entry::ended);
+        left.extend((namesake == Some(false)).then(|| pod.id.clone()));
+        left.iter().try_for_each(|left| self.stop(left))?;
+        match left.first() {
+            Some(left) => Err(Failure::waiting(format!("`{left}`, for which nobody waits any more, is ending"))),
+            None if namesake.is_some() => self.remove(&pod.id),
+            None => Ok(()),
         }
-        let namesake = self.table().get(pod).is_some_and(|entry| entry.origin == Origin::Stranger);
-        if namesake { self.remove(pod) } else { Ok(()) }
     }
 
     /// Makes a stranger one of the pods of a version.

@@ -8,7 +8,7 @@ use crate::model::pod::{PodId, PodOwner};
 fn pod(spec: Value) -> Pod {
     Pod {
         id: PodId { namespace: "n".into(), name: "p".into() },
-        owner: PodOwner::Run { run: RunId::new("r"), step: "s".into() },
+        owner: PodOwner::Run { run: RunId::new("r"), step: "s".into(), since: Default::default() },
         template: serde_json::from_value(json!({"spec": spec})).unwrap(),
         repository: "r".into(),
         commit: "c".into(),
