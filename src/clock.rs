@@ -78,6 +78,13 @@ impl Ids for Ulids {
 #[derive(Debug, Default)]
 pub struct CountingIds(AtomicI64);
 
+impl CountingIds {
+    /// Begins after this number, apart from others that count.
+    pub fn after(number: i64) -> Self {
+        Self(AtomicI64::new(number))
+    }
+}
+
 impl Ids for CountingIds {
     fn next(&self, _now: Timestamp) -> String {
         format!("{:08}", self.0.fetch_add(1, Ordering::SeqCst) + 1)

@@ -63,7 +63,7 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
     let deliveries = open_deliveries(store, &project.name, records).await?;
     let (ending, open): (Vec<SequenceRun>, Vec<SequenceRun>) =
         deliveries.into_iter().partition(|run| matches!(run.state, SequenceState::Ending { .. }));
-    let mut stages = under_way(store, &project.name, &open).await?;
+    let mut stages = under_way(store, project, &open).await?;
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {
         stages.entry(name).or_default();
@@ -168,14 +168,19 @@ async fn open_deliveries(
 }
 
 /// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
-/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand is none of
-/// a revision's business.
-async fn under_way(store: &dyn ReadStore, project: &ProjectName, deliveries: &[SequenceRun]) -> Result<Stages> {
+/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand counts where
+/// it is not what is declared, such as an earlier version.
+async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[SequenceRun]) -> Result<Stages> {
     let mut stages = Stages::new();
     for run in deliveries {
-        let Some(id) = &run.plan else { continue };
         let service = &run.service.service;
-        match store.newest_plan_of(project, service).await? {
+        let Some(id) = &run.plan else {
+            if let Some(delivery) = run.delivery.as_ref().filter(|_| !is_declared(project, run)) {
+                note_one(&mut stages, &run.service, UnderWay::new(&delivery.content, true, &delivery.changes));
+            }
+            continue;
+        };
+        match store.newest_plan_of(&project.name, service).await? {
             Some(plan) if &plan.id == id => note(&mut stages, run, &plan, None),
             newest => {
                 let plan = store.plan_of(id, service).await?;
@@ -186,21 +191,30 @@ async fn under_way(store: &dyn ReadStore, project: &ProjectName, deliveries: &[S
     Ok(stages)
 }
 
-/// What a delivery brings where it is, and in the stages that follow. `newest` is the newest plan of its service: where
-/// that waits for the same content to pass, it has the last word, as when the delivery ends.
-fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
-    let service = &run.service.service;
-    let mut note = |stage: &StageName, brought: UnderWay| match stages
-        .entry(stage.clone())
-        .or_default()
-        .under_way
-        .entry(service.clone())
-    {
+/// Whether all that a run brings is what its stage declares.
+fn is_declared(project: &Project, run: &SequenceRun) -> bool {
+    let stage = project.stages.iter().find(|stage| stage.name == run.service.stage);
+    let declared = |key: &ObjectKey| stage.and_then(|stage| stage.objects.get(key)).map(|object| &object.digest);
+    run.changes().iter().all(|change| declared(&change.key) == change.object.as_ref().map(|object| &object.digest))
+}
+
+fn note_one(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
+    let seen = stages.entry(place.stage.clone()).or_default();
+    match seen.under_way.entry(place.service.clone()) {
         Entry::Vacant(free) => drop(free.insert(brought)),
         Entry::Occupied(mut newer) if newer.get().content != brought.content => {
             newer.get_mut().others.extend(brought.keys);
         }
         Entry::Occupied(_) => {}
+    }
+}
+
+/// What a delivery brings where it is, and in the stages that follow. `newest` is the newest plan of its service: where
+/// that waits for the same content to pass, it has the last word, as when the delivery ends.
+fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
+    let service = &run.service.service;
+    let mut note = |stage: &StageName, brought: UnderWay| {
+        note_one(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
     };
     let comes = |part: &ServicePlan| UnderWay::new(&part.content, false, &part.changes);
     if let Some(Delivery { content, changes }) = &run.delivery {

@@ -5,7 +5,7 @@ use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
-use crate::model::plan::{Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::PassedKey;
@@ -99,10 +99,22 @@ fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> 
     let Some(slot) = records.slots.get(&newer.service)? else { return Ok(false) };
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && run.planned_content().is_some_and(|content| Some(content) != newer.planned_content())
+            && brings_other(run, newer)
         {
             return Ok(true);
         }
     }
     Ok(false)
+}
+
+/// Whether what a delivery brings is not what a newer one does: what is done by hand is compared object by object.
+fn brings_other(run: &SequenceRun, newer: &SequenceRun) -> bool {
+    let differs = |one: &Change, other: &Change| {
+        let digest = |change: &Change| change.object.as_ref().map(|object| object.digest.clone());
+        one.key == other.key && digest(one) != digest(other)
+    };
+    match run.planned_content() {
+        Some(content) => Some(content) != newer.planned_content(),
+        None => run.changes().iter().any(|one| newer.changes().iter().any(|other| differs(one, other))),
+    }
 }

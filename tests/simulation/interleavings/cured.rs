@@ -670,4 +670,27 @@ pub(crate) const CURED: &[Cured] = &[
             declare web pre=Abort
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a head is planned while what was rolled back to before its hold was lifted is still on its way",
+        story: "
+            order 16
+            shipyard dev
+            declare web image=a replicas=2
+            declare back image=a service=web pre=Abort
+            declare web pre=Retry
+            push
+            @two push
+            @three push
+            pass 1m
+            @two push
+            declare web image=d
+            push
+            turns 68
+            undo dev/web
+            release
+            release
+            turns 1
+            cancel dev/web",
+    },
 ];

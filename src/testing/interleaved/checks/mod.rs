@@ -9,6 +9,7 @@ mod statuses;
 use std::fmt;
 use std::sync::Arc;
 
+use crate::clock::CountingIds;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::testing::interleaved::checks::pods::Pods;
@@ -80,6 +81,9 @@ impl Violation {
     }
 }
 
+/// More runs than any story has: what a check would start is none of them.
+const APART: i64 = 10_000_000;
+
 /// When it is looked whether everything has come to where it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
@@ -113,7 +117,8 @@ impl Checks {
     /// Nothing was seen yet; only one thing matters, or everything.
     pub(super) fn new(around: &Surroundings, only: Option<Invariant>) -> Self {
         let store = Arc::new(around.disk.read(around.clock.clone()));
-        let driver = Driver::new(store, around.clock.clone(), Arc::new(crate::clock::CountingIds::default()));
+        let ids = CountingIds::after(APART);
+        let driver = Driver::new(store, around.clock.clone(), Arc::new(ids));
         let (slots, pods) = (Slots::default(), Pods::default());
         Self { driver, commits: 0, announced: 0, slots, pods, another_store: false, pruned: false, only }
     }
