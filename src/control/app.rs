@@ -117,6 +117,9 @@ impl App {
         let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
         let parts = assemble(settings, folder, store, clock, ids)?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
+        for watcher in watchers.values() {
+            watcher.watched.register(&parts.driver).await?;
+        }
         // Whoever was shut out of the store stops too, as if told to.
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;

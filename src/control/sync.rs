@@ -246,6 +246,19 @@ impl Watched {
         Ok(transaction.writes.into_iter().filter_map(sync::starting).collect())
     }
 
+    /// Makes it known before anything was read of it: people ask about what they watch.
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn register(&self, driver: &Driver) -> Result<()> {
+        driver
+            .decide(|transition| match transition.records.repositories.get(&self.name)? {
+                Some(_) => Ok(()),
+                None => transition.records.repositories.put(&self.name, Some(self.unknown())),
+            })
+            .await
+    }
+
     /// Remembers what is wrong with the repository, or that nothing is. Writes nothing if that is known, unless it is
     /// the first sync since the daemon started: whoever waits for it reads its time.
     ///

@@ -65,9 +65,7 @@ fn in_a_work_tree_its_own_repository_is_meant() {
     world.configure(&both);
     let commit = world.git.push_files(&[("web.yaml", &web("1"))]);
     world.start();
-    eventually("both are known", || {
-        world.json(&["get", "repositories"])["items"].as_array().is_some_and(|known| known.len() == 2)
-    });
+    assert_eq!(world.json(&["get", "repositories"])["items"].as_array().map(Vec::len), Some(2), "from the beginning");
     let told = here(&world, &["status", "--wait"]);
     assert!(first_line(&told).starts_with(&commit[..7]), "{}", complaint(&told));
     let unclear = world.run(&["status"]);
