@@ -1,5 +1,6 @@
 //! Pods that serve: probes, readiness, restarts.
 
+use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
@@ -34,10 +35,10 @@ async fn a_server_becomes_ready_by_http_and_is_reached_at_its_port() {
     assert_eq!(marker["ports"]["http"], marker["ports"]["8080"]);
     assert!(get(marker["ports"]["8080"].as_u64().unwrap()).starts_with("HTTP/1.0 200"));
     assert_eq!(changes.recv().await.unwrap(), RuntimeChange::Pod(pod.id.clone(), pod.owner.clone()));
-    assert!(world.services.told.lock().unwrap().contains(&vec!["web-1-a".to_owned()]));
+    assert!(world.services.told.lock().unwrap().contains(&BTreeSet::from(["web-1-a".to_owned()])));
     world.stop(&pod).await;
     assert!(!world.dir(&pod).join("ready").exists());
-    assert_eq!(world.services.told.lock().unwrap().last(), Some(&Vec::new()));
+    assert_eq!(world.services.told.lock().unwrap().last(), Some(&BTreeSet::new()));
 }
 
 #[tokio::test]

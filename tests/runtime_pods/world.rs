@@ -47,7 +47,7 @@ impl Images for FolderImages {
 #[derive(Default)]
 pub(crate) struct Services {
     pub(crate) addresses: Mutex<Vec<ServiceAddress>>,
-    pub(crate) told: Mutex<Vec<Vec<String>>>,
+    pub(crate) told: Mutex<Vec<BTreeSet<String>>>,
 }
 
 impl ServiceTable for Services {
@@ -59,6 +59,10 @@ impl ServiceTable for Services {
         Ok(self.addresses.lock().unwrap().clone())
     }
 
+    fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        self.list(namespace)
+    }
+
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         Err(Failure::stalled(format!("no service {}", service.name)))
     }
@@ -67,9 +71,17 @@ impl ServiceTable for Services {
         Ok(())
     }
 
-    fn pods_changed(&self, _: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
-        let names = pods.iter().map(|pod| pod.name.clone()).collect();
-        self.told.lock().unwrap().push(names);
+    fn pods_changed(&self, _: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {
+        self.told.lock().unwrap().push(pods.into_iter().map(|pod| pod.name).collect());
+        Ok(())
+    }
+
+    fn pod_changed(&self, pod: &PodId, now: &dyn Fn() -> Option<PodEndpoint>) -> Result<()> {
+        let mut told = self.told.lock().unwrap();
+        let mut pods = told.last().cloned().unwrap_or_default();
+        pods.remove(pod.name.as_str());
+        pods.extend(now().map(|pod| pod.name));
+        told.push(pods);
         Ok(())
     }
 }

@@ -67,7 +67,7 @@ impl World {
 
     pub(crate) fn select(&self, pods: &[&Pod]) {
         let endpoints: Vec<PodEndpoint> = pods.iter().map(|pod| pod.endpoint()).collect();
-        self.services.pods_changed(&namespace(), &endpoints).unwrap();
+        self.services.pods_changed(&namespace(), endpoints).unwrap();
     }
 
     pub(crate) fn listed(&self, name: &str) -> ServiceAddress {

@@ -150,9 +150,7 @@ impl Inner {
             }
         }
         self.keep_shims();
-        let namespaces = self.table().namespaces();
-        namespaces.iter().for_each(|namespace| self.tell_services(namespace));
-        Ok(())
+        self.tell_all_services()
     }
 
     /// The time.
@@ -170,7 +168,7 @@ impl Inner {
         let Some(change) = self.table().set_status(id, status) else { return };
         self.announce(RuntimeChange::Pod(id.clone(), change.owner));
         if change.ended {
-            self.tell_services(&id.namespace);
+            self.tell_services(id);
         }
     }
 
@@ -222,13 +220,6 @@ impl Inner {
         Ok(())
     }
 
-    pub(super) fn tell_services(&self, namespace: &Namespace) {
-        let pods = self.table().endpoints(namespace);
-        if let Err(failure) = self.options.services.pods_changed(namespace, &pods) {
-            tracing::warn!(%namespace, failure = failure.one_line(), "services not told of their pods");
-        }
-    }
-
     fn check(&self, pod: &Pod) -> Result<Allow> {
         let allow = self.allow.read().unwrap_or_else(PoisonError::into_inner);
         let allow = allow.get(&pod.repository).cloned().unwrap_or_default();
@@ -266,7 +257,7 @@ impl Inner {
         let record = start::write_record(pod, objects, &dir, self.surroundings(pod, created_at)?, &in_use)?;
         self.table().insert(pod.id.clone(), Entry::new(&record, dir, None, (pod.owner.clone(), Origin::Own)));
         drop(one_at_a_time);
-        self.tell_services(&pod.id.namespace);
+        self.tell_services(&pod.id);
         self.keep_shim(&pod.id)
     }
 
@@ -277,7 +268,7 @@ impl Inner {
             created_at,
             incarnation: options.incarnation.clone(),
             images: self.images(pod)?,
-            services: options.services.list(namespace)?,
+            services: options.services.addresses(namespace)?,
             search_path: options.search_path.clone(),
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
@@ -321,7 +312,7 @@ impl Inner {
         // A rename, so that nobody ever sees half a pod.
         std::fs::rename(dir.path(), &trash).or_transient(wrong)?;
         self.table().remove(id);
-        self.tell_services(&id.namespace);
+        self.tell_services(id);
         files::remove_if_there(&self.root.change(id)).or_transient(wrong)?;
         if let Err(error) = files::remove_folder_if_there(&trash) {
             tracing::warn!(pod = %id, %error, "a part of the pod's folder cannot be removed");

@@ -3,6 +3,7 @@
 pub(crate) mod adopted;
 pub(crate) mod container;
 pub(crate) mod data;
+mod endpoints;
 pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod expand;

@@ -36,7 +36,7 @@ impl Inner {
             (entry.owner, entry.origin) = (owner.clone(), origin);
         }
         self.announce(RuntimeChange::Pod(id.clone(), owner));
-        self.tell_services(&id.namespace);
+        self.tell_services(id);
         Ok(())
     }
 }

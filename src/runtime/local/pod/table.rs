@@ -113,6 +113,17 @@ impl Entry {
         self.origin == Origin::Stranger && matches!(self.owner, PodOwner::Run { .. })
     }
 
+    /// It as services see it; nothing of it answers once it has ended.
+    fn endpoint(&self, id: &PodId) -> Option<PodEndpoint> {
+        let version = match &self.owner {
+            PodOwner::Version { config, .. } if self.origin == Origin::Stranger => Some((config.clone(), STRANGER)),
+            PodOwner::Version { config, version, .. } => Some((config.clone(), *version)),
+            PodOwner::Run { .. } => None,
+        };
+        let (name, dir) = (id.name.to_string(), self.dir.path().to_owned());
+        (!self.ended()).then(|| PodEndpoint { name, labels: self.labels.clone(), dir, version })
+    }
+
     fn observed(&self, id: &PodId) -> ObservedPod {
         let status = self.status.as_ref();
         let stopping = self.stop_requested && !self.ended();
@@ -218,20 +229,12 @@ impl Table {
 
     /// The pods of a namespace that services may lead to.
     pub(crate) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
-        let living = self.of(namespace).filter(|(_, entry)| !entry.ended());
-        let endpoint = |(id, entry): (&PodId, &Entry)| PodEndpoint {
-            name: id.name.to_string(),
-            labels: entry.labels.clone(),
-            dir: entry.dir.path().to_owned(),
-            version: match &entry.owner {
-                PodOwner::Version { config, .. } if entry.origin == Origin::Stranger => {
-                    Some((config.clone(), STRANGER))
-                }
-                PodOwner::Version { config, version, .. } => Some((config.clone(), *version)),
-                PodOwner::Run { .. } => None,
-            },
-        };
-        living.map(endpoint).collect()
+        self.of(namespace).filter_map(|(id, entry)| entry.endpoint(id)).collect()
+    }
+
+    /// One pod, if services may lead to it.
+    pub(crate) fn endpoint(&self, id: &PodId) -> Option<PodEndpoint> {
+        self.pods.get(id).and_then(|entry| entry.endpoint(id))
     }
 
     /// The run-once pods of a namespace that another life of the store has left and that still run.

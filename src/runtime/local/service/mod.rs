@@ -20,11 +20,12 @@ mod sockets;
 mod spec;
 pub mod table;
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::io;
-use std::net::{IpAddr, Ipv4Addr};
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,6 +38,7 @@ use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
 use self::sockets::Sockets;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace};
+use crate::model::pod::PodId;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::program::Program;
 use crate::runtime::{ServiceAddress, ServiceSpec};
@@ -84,8 +86,10 @@ pub struct Services {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The pods of each namespace, as they were told last; a namespace that was not told about is not in it.
-    pods: BTreeMap<Namespace, Vec<PodEndpoint>>,
+    /// The pods of each namespace by name, as they were told last; a namespace that was not told about is not in it.
+    pods: BTreeMap<Namespace, BTreeMap<String, PodEndpoint>>,
+    /// What the records of each namespace's services say, by name; read when it is first asked for.
+    records: BTreeMap<Namespace, BTreeMap<String, ServiceRecord>>,
     /// Shims that this process started, to be reaped when they end.
     shims: Vec<Child>,
 }
@@ -113,6 +117,7 @@ impl Services {
             let mut state = self.state();
             state.reap();
             let (record, claimed) = self.write_record(&dir, spec)?;
+            state.records(&self.root, &spec.namespace)?.insert(spec.name.clone(), record.clone());
             state.write_endpoints(&dir, spec)?;
             match claimed {
                 Some(sockets) => self.start_shim(&mut state, &dir, Some(&sockets))?,
@@ -146,7 +151,8 @@ impl Services {
     pub fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
         spec::check_name(namespace.as_str()).and(spec::check_name(name))?;
         let dir = self.dir(namespace, name);
-        let _state = self.state();
+        let mut state = self.state();
+        state.records(&self.root, namespace)?.remove(name);
         if !dir.path().exists() {
             return Ok(());
         }
@@ -177,22 +183,50 @@ impl Services {
         Ok(dirs.iter().filter_map(|dir| Some(describe(dir, &record::read(&dir.record()).ok()??))).collect())
     }
 
+    /// Where the services of a namespace answer, by name, whether they do or not.
+    pub fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        let mut state = self.state();
+        let records = state.records(&self.root, namespace)?.values();
+        Ok(records.map(|record| record.address(0, None)).collect())
+    }
+
     /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready. Services
     /// whose processes are gone get new ones.
-    pub fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
-        spec::check_name(namespace.as_str())?;
+    pub fn pods_changed(&self, namespace: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {
         let mut state = self.state();
         state.reap();
-        state.pods.insert(namespace.clone(), pods.to_vec());
-        let failed = || format!("cannot tell the services of `{namespace}` about their pods");
-        for dir in service_dirs(&self.root.join(namespace.as_str())).or_transient(failed)? {
-            let Some(record) = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)? else { continue };
-            state.write_endpoints(&dir, &record.spec)?;
-            if !is_alive(&dir) && !dir.is_stopped() {
-                self.start_shim(&mut state, &dir, None)?;
-            }
+        state.pods.insert(namespace.clone(), pods.into_iter().map(|pod| (pod.name.clone(), pod)).collect());
+        for spec in state.specs(&self.root, namespace, |_| true)? {
+            let dir = self.dir(namespace, &spec.name);
+            state.write_endpoints(&dir, &spec)?;
+            self.keep_shim(&mut state, &dir)?;
         }
         Ok(())
+    }
+
+    /// Tells what has become of one pod: what `now` says. Only services that select it, or did, are told.
+    pub fn pod_changed(&self, pod: &PodId, now: &dyn Fn() -> Option<PodEndpoint>) -> Result<()> {
+        let mut state = self.state();
+        state.reap();
+        let now = now();
+        let pods = state.pods.entry(pod.namespace.clone()).or_default();
+        let before = match &now {
+            Some(now) => pods.insert(now.name.clone(), now.clone()),
+            None => pods.remove(pod.name.as_str()),
+        };
+        let versions: Vec<&PodEndpoint> = before.iter().chain(&now).collect();
+        let concerned = |spec: &ServiceSpec| versions.iter().any(|pod| spec::selects(spec, pod));
+        for spec in state.specs(&self.root, &pod.namespace, concerned)? {
+            let dir = self.dir(&pod.namespace, &spec.name);
+            exchange_endpoint(&dir, &spec, &versions, now.as_ref())?;
+            self.keep_shim(&mut state, &dir)?;
+        }
+        Ok(())
+    }
+
+    /// Starts a shim where none lives and one should.
+    fn keep_shim(&self, state: &mut State, dir: &ServiceDir) -> Result<()> {
+        if is_alive(dir) || dir.is_stopped() { Ok(()) } else { self.start_shim(state, dir, None) }
     }
 
     fn dir(&self, namespace: &Namespace, name: &str) -> ServiceDir {
@@ -228,13 +262,13 @@ impl Services {
     /// A new address with the sockets that listen there. They are never let go of until the shim has them: another
     /// launchway on this machine, which has the same names, would take the address in between.
     fn claim_address(&self, spec: &ServiceSpec) -> Result<(Ipv4Addr, Sockets)> {
-        let taken = self.addresses().or_transient(|| "cannot list the addresses of services".into())?;
+        let taken = self.taken_addresses().or_transient(|| "cannot list the addresses of services".into())?;
         let claim = |address| ports::claim(address, spec);
         address::choose(spec.namespace.as_str(), &spec.name, &taken, claim)
             .ok_or_else(|| Failure::stalled("no free address for a service").hint("remove services that are not used"))
     }
 
-    fn addresses(&self) -> io::Result<BTreeSet<Ipv4Addr>> {
+    fn taken_addresses(&self) -> io::Result<BTreeSet<Ipv4Addr>> {
         let mut taken = BTreeSet::new();
         for namespace in folders(&self.root)? {
             for dir in service_dirs(&namespace)? {
@@ -269,7 +303,7 @@ impl State {
         let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
         let before = record::read::<Vec<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
         let now = match self.pods.get(&spec.namespace) {
-            Some(pods) => spec::select(spec, pods),
+            Some(pods) => spec::select(spec, pods.values()),
             None => before.clone().unwrap_or_default(),
         };
         if before.as_ref() == Some(&now) {
@@ -278,9 +312,56 @@ impl State {
         dir.write(&dir.endpoints(), &now, Durability::Plain).or_transient(failed)
     }
 
+    /// What the records of a namespace's services say.
+    fn records(&mut self, root: &Path, namespace: &Namespace) -> Result<&mut BTreeMap<String, ServiceRecord>> {
+        match self.records.entry(namespace.clone()) {
+            Entry::Occupied(known) => Ok(known.into_mut()),
+            Entry::Vacant(unknown) => Ok(unknown.insert(read_records(root, namespace)?)),
+        }
+    }
+
+    /// The services of a namespace that are `wanted`.
+    fn specs(
+        &mut self,
+        root: &Path,
+        namespace: &Namespace,
+        wanted: impl Fn(&ServiceSpec) -> bool,
+    ) -> Result<Vec<ServiceSpec>> {
+        let specs = self.records(root, namespace)?.values().map(|record| &record.spec);
+        Ok(specs.filter(|spec| wanted(spec)).cloned().collect())
+    }
+
     fn reap(&mut self) {
         self.shims.retain_mut(|shim| matches!(shim.try_wait(), Ok(None)));
     }
+}
+
+fn read_records(root: &Path, namespace: &Namespace) -> Result<BTreeMap<String, ServiceRecord>> {
+    spec::check_name(namespace.as_str())?;
+    let failed = || format!("cannot read the services of `{namespace}`");
+    let mut records = BTreeMap::new();
+    for dir in service_dirs(&root.join(namespace.as_str())).or_transient(failed)? {
+        let record = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)?;
+        records.extend(record.map(|record| (record.spec.name.clone(), record)));
+    }
+    Ok(records)
+}
+
+/// Writes down that a pod is now behind a service, or no longer. The others stay as they are written.
+fn exchange_endpoint(
+    dir: &ServiceDir,
+    spec: &ServiceSpec,
+    versions: &[&PodEndpoint],
+    now: Option<&PodEndpoint>,
+) -> Result<()> {
+    let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
+    let before = record::read::<BTreeSet<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
+    let others = before.iter().flatten().filter(|it| versions.iter().all(|pod| pod.dir != it.dir())).cloned();
+    let endpoints = others.chain(spec::select(spec, now)).collect();
+    if before.as_ref() == Some(&endpoints) {
+        return Ok(());
+    }
+    dir.write(&dir.endpoints(), &endpoints, Durability::Plain).or_transient(failed)
 }
 
 /// A service as it is now.
@@ -293,13 +374,7 @@ fn describe(dir: &ServiceDir, record: &ServiceRecord) -> ServiceAddress {
         Ok(None) => Some("it has no shim; it gets one when it is applied again".to_owned()),
         Err(error) => Some(format!("cannot read what its shim says: {error}")),
     };
-    ServiceAddress {
-        name: record.spec.name.clone(),
-        address: IpAddr::V4(record.address),
-        ports: record.spec.ports.clone(),
-        ready: u32::try_from(ready).unwrap_or(u32::MAX),
-        problem,
-    }
+    record.address(u32::try_from(ready).unwrap_or(u32::MAX), problem)
 }
 
 /// What the living shim says.

@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::model::pod::Scalar;
-use crate::runtime::ServiceSpec;
+use crate::runtime::{ServiceAddress, ServiceSpec};
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
 
@@ -122,6 +122,12 @@ pub(super) struct ServiceRecord {
 }
 
 impl ServiceRecord {
+    /// Where it answers, with how many pods that are ready, and what is wrong.
+    pub(super) fn address(&self, ready: u32, problem: Option<String>) -> ServiceAddress {
+        let (name, ports) = (self.spec.name.clone(), self.spec.ports.clone());
+        ServiceAddress { name, address: IpAddr::V4(self.address), ports, ready, problem }
+    }
+
     /// Where connections to one of the service's ports go in a pod.
     pub(super) fn target_port(&self, port: u16) -> Option<&Scalar> {
         self.spec.ports.iter().find(|candidate| candidate.port == port).map(|found| &found.target_port)

@@ -55,10 +55,14 @@ fn check_port(service: &str, port: &ServicePort) -> Result<()> {
     Ok(())
 }
 
-/// The pods that a service selects, sorted. Where weights say what versions get, those without one get nothing.
-pub(super) fn select(spec: &ServiceSpec, pods: &[PodEndpoint]) -> Vec<Endpoint> {
-    let matches = |pod: &&PodEndpoint| spec.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
-    let selected = pods.iter().filter(|_| !spec.selector.is_empty()).filter(matches);
+/// Whether a service selects a pod.
+pub(super) fn selects(spec: &ServiceSpec, pod: &PodEndpoint) -> bool {
+    !spec.selector.is_empty() && spec.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
+}
+
+/// The pods that a service leads to, sorted. Where weights say what versions get, those without one get nothing.
+pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a PodEndpoint>) -> Vec<Endpoint> {
+    let selected = pods.into_iter().filter(|pod| selects(spec, pod));
     let endpoint = |pod: &PodEndpoint| {
         if spec.backends.is_empty() {
             return Some(Endpoint::Equal(pod.dir.clone()));

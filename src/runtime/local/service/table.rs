@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::model::ids::Namespace;
+use crate::model::pod::PodId;
 use crate::runtime::local::service::{PodEndpoint, Services};
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
@@ -13,6 +14,9 @@ pub trait ServiceTable: Send + Sync {
     /// The services of a namespace, by name.
     fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
 
+    /// The same without asking any of them how it is.
+    fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
+
     /// Makes a service answer at its address, or changes what it selects.
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
 
@@ -20,7 +24,11 @@ pub trait ServiceTable: Send + Sync {
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
 
     /// Tells which pods a namespace has now. Whether one takes connections is said by its `ready` file.
-    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()>;
+    fn pods_changed(&self, namespace: &Namespace, pods: Vec<PodEndpoint>) -> Result<()>;
+
+    /// Tells that one pod has come, gone, or changed hands. `now` says what it is by then, if services may lead to it: of
+    /// two that tell of a pod at once, the second says what is so.
+    fn pod_changed(&self, pod: &PodId, now: &dyn Fn() -> Option<PodEndpoint>) -> Result<()>;
 }
 
 impl ServiceTable for Services {
@@ -32,6 +40,10 @@ impl ServiceTable for Services {
         Services::list(self, namespace)
     }
 
+    fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
+        Services::addresses(self, namespace)
+    }
+
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         Services::apply(self, service)
     }
@@ -40,7 +52,11 @@ impl ServiceTable for Services {
         Services::remove(self, namespace, name)
     }
 
-    fn pods_changed(&self, namespace: &Namespace, pods: &[PodEndpoint]) -> Result<()> {
+    fn pods_changed(&self, namespace: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {
         Services::pods_changed(self, namespace, pods)
+    }
+
+    fn pod_changed(&self, pod: &PodId, now: &dyn Fn() -> Option<PodEndpoint>) -> Result<()> {
+        Services::pod_changed(self, pod, now)
     }
 }
