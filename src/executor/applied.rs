@@ -1,7 +1,7 @@
 //! Reads what is applied in the stages of a project, as far as planning needs it.
 
-use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::records::Records;
@@ -100,12 +100,18 @@ async fn not_passed(
         return Ok(BTreeMap::new()); // what is deployed has passed
     }
     let mut delivered = store.delivered(&project.name, stage).await?;
+    // All services that no task names are delivered alike.
+    let named: BTreeSet<&ServiceName> = content.tasks.values().flatten().flat_map(|task| &task.services).collect();
+    let mut procedures = BTreeMap::new();
     let mut found = BTreeMap::new();
     for service in content.objects.services() {
-        let tried = content.procedure(sequence, service);
+        let (tried, passes) = procedures.entry(named.get(service)).or_insert_with(|| {
+            let tried = content.procedure(sequence, service);
+            (procedure(&tried), passed_procedure(&tried))
+        });
         let declared = content_of(content, service);
         let ended = delivered.remove(service);
-        if ended.is_some_and(|it| it.content == declared && it.procedure == procedure(&tried)) {
+        if ended.is_some_and(|it| it.content == declared && it.procedure == *tried) {
             continue;
         }
         let (project, stage) = (project.name.clone(), stage.clone());
@@ -115,7 +121,7 @@ async fn not_passed(
         let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
         records.passed.read(key, passed);
         match by {
-            Some(by) if by == passed_procedure(&tried) => {}
+            Some(by) if by == *passes => {}
             Some(_) => drop(found.insert(service.clone(), format!("`{}` has changed", sequence.name))),
             None => drop(found.insert(service.clone(), format!("`{}` has not passed with this", sequence.name))),
         }

@@ -24,7 +24,8 @@ pub fn stored<T: Serialize>(value: T) -> ByDigest<T> {
     ByDigest { digest, value: Arc::new(value) }
 }
 
-fn hex(bytes: &[u8]) -> String {
+/// Bytes as lower-case digits.
+pub(crate) fn hex(bytes: &[u8]) -> String {
     bytes
         .iter()
         .flat_map(|byte| [byte >> 4, byte & 15])

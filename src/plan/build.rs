@@ -6,7 +6,7 @@ use std::sync::Arc;
 use aws_lc_rs::digest::{Context, SHA256};
 use itertools::{EitherOrBoth, Itertools as _};
 
-use crate::manifest::digest;
+use crate::manifest::digest::{self, hex};
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
@@ -384,8 +384,4 @@ fn identity(unnamed: &Plan) -> PlanId {
     let mut context = Context::new(&SHA256);
     context.update(&serde_json::to_vec(unnamed).unwrap_or_default());
     PlanId::new(hex(&context.finish().as_ref()[..16]))
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -59,16 +59,17 @@ fn no_request_is_lost_while_pods_are_swapped() {
     let (_, address) = world.web();
     let mut serving = world.pod("pod-0");
     serving.make_ready();
-    world.select(&[&serving]);
+    world.comes(&serving);
     let load = Load::start(address);
     for generation in 1..=8 {
         let next = world.pod(&format!("pod-{generation}"));
-        world.select(&[&serving, &next]);
+        world.comes(&next);
         next.make_ready();
         eventually("the new pod answers", || get(address, "/").unwrap().body == format!("pod-{generation}"));
         let old = std::mem::replace(&mut serving, next);
+        let gone = old.id();
         old.retire();
-        world.select(&[&serving]);
+        world.goes(&gone);
     }
     let seen = load.end();
     assert_eq!((seen.refused, &seen.broken), (0, &vec![]));

@@ -165,3 +165,23 @@ fn what_cannot_be_served_is_refused() {
     );
     assert!(world.services.list(&namespace()).unwrap().is_empty());
 }
+
+#[test]
+fn a_pod_is_told_to_the_services_that_select_it_and_to_no_other() {
+    let world = World::new();
+    world.web();
+    let mut other = spec("other", &[unused_port()]);
+    other.selector = [("app".to_owned(), "other".to_owned())].into();
+    world.apply(&other);
+    let untouched = world.service_dir("other").join("endpoints.json");
+    fs::write(&untouched, "as it is").unwrap();
+    let pods = ["web-1", "web-2"].map(|name| world.pod(name));
+    for (pod, ready) in pods.iter().zip(1..) {
+        pod.make_ready();
+        world.comes(pod);
+        assert_eq!(world.listed("web").ready, ready);
+    }
+    world.goes(&pods[0].id());
+    assert_eq!(world.listed("web").ready, 1);
+    assert_eq!(fs::read_to_string(untouched).unwrap(), "as it is");
+}

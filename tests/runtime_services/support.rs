@@ -16,7 +16,7 @@ use axum::extract::{Path as UrlPath, Request, State};
 use axum::response::Response;
 use axum::routing::any;
 use launchway::model::ids::{ConfigKey, Namespace};
-use launchway::model::pod::Scalar;
+use launchway::model::pod::{PodId, Scalar};
 use launchway::runtime::local::Program;
 use launchway::runtime::local::service::{PodEndpoint, Services};
 use launchway::runtime::{ServiceAddress, ServicePort, ServiceSpec};
@@ -68,6 +68,16 @@ impl World {
     pub(crate) fn select(&self, pods: &[&Pod]) {
         let endpoints: Vec<PodEndpoint> = pods.iter().map(|pod| pod.endpoint()).collect();
         self.services.pods_changed(&namespace(), endpoints).unwrap();
+    }
+
+    /// A pod has come, or changed.
+    pub(crate) fn comes(&self, pod: &Pod) {
+        self.services.pod_changed(&pod.id(), &|| Some(pod.endpoint())).unwrap();
+    }
+
+    /// A pod has gone.
+    pub(crate) fn goes(&self, pod: &PodId) {
+        self.services.pod_changed(pod, &|| None).unwrap();
     }
 
     pub(crate) fn listed(&self, name: &str) -> ServiceAddress {
@@ -190,6 +200,10 @@ impl Pod {
     fn version(&self) -> Option<(ConfigKey, u32)> {
         let (name, version) = self.name.rsplit_once('-')?;
         Some((config(name), version.parse().ok()?))
+    }
+
+    pub(crate) fn id(&self) -> PodId {
+        PodId { namespace: namespace(), name: self.name.as_str().into() }
     }
 
     pub(crate) fn endpoint(&self) -> PodEndpoint {

@@ -12,9 +12,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::model::pod::Scalar;
-use crate::runtime::{ServiceAddress, ServiceSpec};
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
+use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// The version of these files that this program writes and reads.
 pub(super) const VERSION: u32 = format::FIRST;
