@@ -5,6 +5,7 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::get::short;
+use super::here;
 use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table, colored, heading};
 use super::target::{self, ConfigName, Target, config_path};
@@ -47,7 +48,8 @@ async fn describe_config(client: &Client, global: &Global, name: &str, output: &
 
 async fn describe_revision(client: &Client, global: &Global, revision: &str, output: &mut Output) -> Outcome<()> {
     let repository = target::repository(client, global.repository.as_deref()).await?;
-    let view: RevisionView = client.get(&format!("revisions/{}/{revision}", repository.name), &[]).await?;
+    let commit = here::commit(revision);
+    let view: RevisionView = client.get(&format!("revisions/{}/{commit}", repository.name), &[]).await?;
     let plan: Option<PlanView> = match &view.plan {
         Some(id) => Some(client.get(&format!("plans/{id}"), &[]).await?),
         None => None,

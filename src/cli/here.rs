@@ -11,6 +11,12 @@ pub(super) fn repository() -> Option<Repository> {
     Repository::open_local(&path, Limits::default()).ok()
 }
 
+/// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.
+pub(super) fn commit(revision: &str) -> String {
+    let commit = repository().and_then(|here| here.resolve(revision).ok());
+    commit.map_or_else(|| revision.to_owned(), |commit| commit.to_string())
+}
+
 /// Whether a repository on this machine is the one that is watched, or a clone of it: its `origin` is.
 pub(super) fn belongs_to(repository: &Repository, watched: &RepositoryView) -> bool {
     let Ok(url) = RemoteUrl::parse(&watched.url, true) else { return false };

@@ -42,7 +42,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let client = Client::to_read(global).await?;
     let repository = target::repository(&client, global.repository.as_deref()).await?;
     let commit = match &arguments.revision {
-        Some(revision) => resolved(revision),
+        Some(revision) => here::commit(revision),
         None => newest(&client, &repository, arguments).await?,
     };
     let path = format!("revisions/{}/{commit}", repository.name);
@@ -146,12 +146,6 @@ fn under_way(revision: Option<&RevisionView>, repository: &RepositoryView) -> St
     let open = revision.statuses.iter().find(|status| status.is_open());
     let told = open.map(|status| format!(": {} {} {}", status.state, status.context, status.description));
     format!("waiting for {}{}", short(&revision.commit), told.unwrap_or_default())
-}
-
-/// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.
-fn resolved(revision: &str) -> String {
-    let commit = here::repository().and_then(|here| here.resolve(revision).ok());
-    commit.map_or_else(|| revision.to_owned(), |commit| commit.to_string())
 }
 
 fn human(revision: &RevisionView, repository: &RepositoryView) -> String {

@@ -7,6 +7,7 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::follow::{Patience, follow};
+use super::here;
 use super::output::{Exit, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
@@ -18,7 +19,7 @@ const FIRST_SYNC: Duration = Duration::from_secs(10);
 /// Look at a repository now
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --up\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow \"$(git rev-parse HEAD)\""
+    after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --up\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow HEAD"
 )]
 pub(super) struct Arguments {
     /// The repository [default: the only one]
@@ -60,7 +61,8 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
     let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };
-    let followed = follow(&client, &repository.name, commit, patience, output);
+    let commit = here::commit(commit);
+    let followed = follow(&client, &repository.name, &commit, patience, output);
     tokio::pin!(synced, followed);
     tokio::select! {
         biased;

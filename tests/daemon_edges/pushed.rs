@@ -41,6 +41,11 @@ fn a_push_that_is_asked_about_at_once_is_the_one_that_is_told() {
     let told = here(&world, &["status", "--wait"]);
     assert_eq!((told.status.code(), &first_line(&told)[..7]), (Some(0), &second[..7]), "{}", complaint(&told));
 
+    let told = complaint(&here(&world, &["sync", "--follow", "HEAD"]));
+    assert!(told.contains("success launchway/default/web"), "{told}");
+    let told = complaint(&here(&world, &["describe", "revision/HEAD~1"]));
+    assert!(told.contains(&first), "{told}");
+
     // Somebody who has no work tree means what the remote has.
     let third = world.git.push_files(&[("web.yaml", &web("3"))]);
     assert!(world.tell(&["status", "--wait"]).starts_with(&third[..7]));
