@@ -81,8 +81,9 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
         (None, None) => told.push((next.id.clone(), Event::Admitted)),
         (None, Some(active)) => {
-            if gives_way(active, next) {
-                told.push((active.id.clone(), superseded_by(next)));
+            // What is next may wait its turn while what comes after it replaces what is being deployed.
+            if let Some(newer) = [Some(next), delivery].into_iter().flatten().find(|newer| gives_way(active, newer)) {
+                told.push((active.id.clone(), superseded_by(newer)));
             }
             let reason = format!("waits for {} of {} to end", active.sequence(), active.commit.short());
             told.extend(waiting(next, reason));

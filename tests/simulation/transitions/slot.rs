@@ -113,4 +113,11 @@ fn nothing_is_left_undone_by_what_takes_its_place() {
     for (name, runs, expected) in table {
         assert_eq!(superseded(&runs), expected, "{name}");
     }
+    let hangs = by_hand(1, "web", DEPLOYS);
+    let fixed = SequenceRun { by: None, plan: Some("plan".into()), ..by_hand(3, "web", WAITS) };
+    assert_eq!(
+        superseded(&[hangs, by_hand(2, "api", WAITS), fixed]),
+        first,
+        "a fix waits for nothing that it replaces"
+    );
 }
