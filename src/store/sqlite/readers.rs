@@ -1,11 +1,14 @@
-//! Read-only connections, a few at a time, on threads that may block.
+//! Read-only connections, a few, each with a thread of its own: what large reads leave to the allocator is then kept by a
+//! few threads, and a slow remote or disk, which holds threads up elsewhere, keeps no read waiting.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
 
 use rusqlite::Connection;
-use tokio::sync::Semaphore;
+use tokio::sync::{Semaphore, oneshot};
 
 use super::connection::open_for_reading;
 use super::failure::Error;
@@ -15,7 +18,10 @@ use crate::error::{Context, Failure, Result};
 /// How many reads run at once: a read takes microseconds, and more threads than this would only wait for a core.
 const CONCURRENT_READS: usize = 4;
 
-/// The connections.
+/// What is read.
+type Work = Box<dyn FnOnce(&Connection) + Send>;
+
+/// The threads that read.
 pub(super) struct Readers {
     pool: Arc<Pool>,
     permits: Arc<Semaphore>,
@@ -23,7 +29,13 @@ pub(super) struct Readers {
 
 struct Pool {
     path: PathBuf,
-    idle: Mutex<Vec<Connection>>,
+    idle: Mutex<Vec<Reader>>,
+}
+
+/// A thread with its connection. It ends when nobody can ask it any more.
+struct Reader {
+    work: mpsc::Sender<Work>,
+    thread: JoinHandle<()>,
 }
 
 impl Readers {
@@ -34,7 +46,7 @@ impl Readers {
     pub(super) fn open(path: &Path) -> Result<Self> {
         let connection = open_for_reading(path)?;
         schema::check(&connection, path)?;
-        let pool = Arc::new(Pool { path: path.to_owned(), idle: Mutex::new(vec![connection]) });
+        let pool = Arc::new(Pool { path: path.to_owned(), idle: Mutex::new(vec![Reader::start(connection)?]) });
         Ok(Self { pool, permits: Arc::new(Semaphore::new(CONCURRENT_READS)) })
     }
 
@@ -50,15 +62,30 @@ impl Readers {
         F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     {
         let permit = Arc::clone(&self.permits).acquire_owned().await.or_stalled(stopped)?;
-        let pool = Arc::clone(&self.pool);
-        let work = move || {
-            let connection = pool.take()?;
-            let result = read_at_once(&connection, read).map_err(|error| error.into_failure("read the store"));
-            pool.put_back(connection);
+        let (pool, reader) = (Arc::clone(&self.pool), self.pool.take()?);
+        let (reply, answer) = oneshot::channel();
+        let asked = reader.work.clone();
+        let work = move |connection: &Connection| {
+            let result = read_at_once(connection, read).map_err(|error| error.into_failure("read the store"));
+            pool.idle().push(reader);
             drop(permit);
-            result
+            reply.send(result).ok(); // whoever asked may have gone
         };
-        tokio::task::spawn_blocking(work).await.or_stalled(stopped)?
+        let sent = asked.send(Box::new(work));
+        drop(asked);
+        sent.map_err(|_closed| Failure::stalled(stopped()))?;
+        answer.await.or_stalled(stopped)?
+    }
+}
+
+impl Drop for Readers {
+    fn drop(&mut self) {
+        for Reader { work, thread } in self.pool.idle().drain(..) {
+            drop(work);
+            if thread.join().is_err() {
+                tracing::error!("a thread that reads the store panicked");
+            }
+        }
     }
 }
 
@@ -75,13 +102,23 @@ fn stopped() -> String {
 }
 
 impl Pool {
-    fn take(&self) -> Result<Connection, Failure> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| open_for_reading(&self.path), Ok)
+    /// The one that read last, whose connection and memory are warm; another one if all are busy.
+    fn take(&self) -> Result<Reader, Failure> {
+        let idle = self.idle().pop();
+        idle.map_or_else(|| Reader::start(open_for_reading(&self.path)?), Ok)
     }
 
-    fn put_back(&self, connection: Connection) {
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    fn idle(&self) -> MutexGuard<'_, Vec<Reader>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Reader {
+    fn start(connection: Connection) -> Result<Self> {
+        let (work, queue) = mpsc::channel::<Work>();
+        let thread = std::thread::Builder::new().name("store-reader".to_owned());
+        let thread = thread.spawn(move || queue.iter().for_each(|work| work(&connection)));
+        Ok(Self { work, thread: thread.or_transient(|| "cannot start a thread of the store".to_owned())? })
     }
 }
 
