@@ -290,19 +290,29 @@ fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecide
     Err(Failure::stalled(message).hint("`launchway rollout cancel` ends it").into())
 }
 
-/// A newer revision that waits for its turn must not be overtaken by what was declared before it.
+/// A newer revision that waits for its turn, or has not got to its deployment yet, must not be overtaken by what was
+/// declared before it.
 fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
     let Some(slot) = records.slots.get(&service_of(state))? else { return Ok(()) };
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && run.state == SequenceState::Queued
             && run.delivery.is_some()
+            && (run.state == SequenceState::Queued || is_to_deploy(run, state))
         {
             let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
             return Err(Failure::stalled(message.trim_end_matches(": ")).into());
         }
     }
     Ok(())
+}
+
+/// Whether a run that has its slot is still to deploy a config: after a task that comes first, or a delay.
+fn is_to_deploy(run: &SequenceRun, state: &ConfigState) -> bool {
+    let is_of_config = |change: &&Change| change.key == state.object.key && change.decision.does_something();
+    let mut begun = run.tasks.iter().flat_map(|task| &task.deployments);
+    matches!(run.state, SequenceState::Running { .. })
+        && run.changes().iter().any(|change| is_of_config(&change))
+        && !begun.any(|deployment| deployment.config == state.key.name)
 }
 
 /// What is declared now and may not be deployed yet must not be passed over for what was declared before. A plan leaves

@@ -66,10 +66,12 @@ pub fn decide(
     let stored = transition.records.repositories.get(&watched.name)?.cloned();
     let fresh = || RepositoryState::new(watched.name.clone(), watched.url.clone(), watched.branch.clone());
     let mut state = stored.unwrap_or_else(fresh);
+    let is_applied = state.applied.as_ref() == Some(&head.commit);
     let result = match judge(transition, watched, &state, head, applied)? {
         Err(refused) => refused,
         Ok((project, plan)) => {
             names::take(transition.records, &state, &watched.name, &project)?;
+            renew_passed(transition, &project, applied)?;
             if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
                 holds.lifted.clone_from(&head.lifted);
             }
@@ -90,9 +92,30 @@ pub fn decide(
     };
     let revision = revision(transition, watched, head, result.clone());
     let revision = revised(known, revision, starts_something);
-    transition.write(Write::Revision(Box::new(revision)));
+    if !is_applied || known != Some(&revision) {
+        transition.write(Write::Revision(Box::new(revision))); // what is written again counts as the newest plan
+    }
     transition.report(watched.name.clone(), head.commit.clone());
     Ok(result)
+}
+
+/// What passed before what was delivered last counts again, so that it is not forgotten while it is declared.
+fn renew_passed(
+    transition: &mut Transition<'_>,
+    project: &Project,
+    applied: &BTreeMap<StageName, Applied>,
+) -> Result<(), Undecided> {
+    for (stage, seen) in applied {
+        for (service, content) in &seen.passed_before {
+            let (project, stage) = (project.name.clone(), stage.clone());
+            let service = ServiceKey { project, stage, service: service.clone() };
+            let key = PassedKey { service, content: content.clone() };
+            if let Some(passed) = transition.records.passed.get_mut(&key)? {
+                passed.at = transition.now;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// The run that a write starts, or lets begin with its first task.

@@ -80,30 +80,29 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
     }
     for (stage, sequence) in delivery_sequences(project) {
         let seen = stages.entry(stage.clone()).or_default();
-        seen.not_passed = not_passed(store, project, &stage, sequence, records).await?;
+        read_passed(store, project, &stage, sequence, seen, records).await?;
     }
     Ok(stages)
 }
 
-/// The services of a stage whose content has neither passed its sequence nor ended otherwise, and why that is news.
-async fn not_passed(
+/// Which services of a stage have content that has neither passed its sequence nor ended otherwise, and why that is news;
+/// and which have content that was not delivered last and passed before.
+async fn read_passed(
     store: &dyn ReadStore,
     project: &Project,
     stage: &StageName,
     sequence: &Sequence,
+    seen: &mut Applied,
     records: &mut Records,
-) -> Result<BTreeMap<ServiceName, String>> {
-    let Some(content) = project.stages.iter().find(|content| &content.name == stage) else {
-        return Ok(BTreeMap::new());
-    };
+) -> Result<()> {
+    let Some(content) = project.stages.iter().find(|content| &content.name == stage) else { return Ok(()) };
     if sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK) {
-        return Ok(BTreeMap::new()); // what is deployed has passed
+        return Ok(()); // what is deployed has passed
     }
     let mut delivered = store.delivered(&project.name, stage).await?;
     // All services that no task names are delivered alike.
     let named: BTreeSet<&ServiceName> = content.tasks.values().flatten().flat_map(|task| &task.services).collect();
     let mut procedures = BTreeMap::new();
-    let mut found = BTreeMap::new();
     for service in content.objects.services() {
         let (tried, passes) = procedures.entry(named.get(service)).or_insert_with(|| {
             let tried = content.procedure(sequence, service);
@@ -116,17 +115,21 @@ async fn not_passed(
         }
         let (project, stage) = (project.name.clone(), stage.clone());
         let key = ServiceKey { project, stage, service: service.clone() };
-        let key = PassedKey { service: key, content: declared };
+        let key = PassedKey { service: key, content: declared.clone() };
         let passed = store.passed(&key).await?;
         let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
         records.passed.read(key, passed);
-        match by {
-            Some(by) if by == *passes => {}
-            Some(_) => drop(found.insert(service.clone(), format!("`{}` has changed", sequence.name))),
-            None => drop(found.insert(service.clone(), format!("`{}` has not passed with this", sequence.name))),
-        }
+        let news = match by {
+            Some(by) if by == *passes => {
+                seen.passed_before.insert(service.clone(), declared);
+                continue;
+            }
+            Some(_) => "has changed",
+            None => "has not passed with this",
+        };
+        seen.not_passed.insert(service.clone(), format!("`{}` {news}", sequence.name));
     }
-    Ok(found)
+    Ok(())
 }
 
 async fn read_record(

@@ -9,7 +9,7 @@ use crate::model::action::Action;
 use crate::model::event::Event;
 use crate::model::ids::{ProjectName, RunId, StageName};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
 use crate::runtime::{Objects, Runtime, references};
@@ -79,8 +79,10 @@ impl Performer {
     /// Ends a pod; one that was asked for and has not been started yet never is.
     async fn stop_pod(&self, run: &RunId, pod: &PodId) -> Result<Vec<Input>> {
         self.runtime.stop_pod(pod).await?;
-        if self.runtime.observe_pod(pod).await?.is_some_and(|seen| !seen.is_stranger()) {
-            return Ok(Vec::new());
+        let asked_at = self.driver.store.run(run).await?.map(|run| run.value.created_at()).unwrap_or_default();
+        let is_own = |seen: ObservedPod| !seen.is_stranger() && seen.owner.is_of(run, asked_at);
+        if self.runtime.observe_pod(pod).await?.is_some_and(is_own) {
+            return Ok(Vec::new()); // its end will be told
         }
         let outcome =
             PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message: "never started".to_owned() };

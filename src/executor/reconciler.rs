@@ -258,15 +258,12 @@ impl Reconciler {
         if pod.is_stranger() {
             return inherited::end_runs(&*self.runtime, std::slice::from_ref(&pod)).await;
         }
-        let (PodOwner::Run { run, step, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else {
-            return Ok(());
-        };
+        let (PodOwner::Run { run, .. }, PodPhase::Ended { outcome }) = (&pod.owner, &pod.phase) else { return Ok(()) };
         if self.reported().get(id) == Some(&pod.created_at) {
             return Ok(());
         }
         let Some(asks) = self.driver.store.run(run).await? else { return Ok(()) };
-        let asked = PodOwner::Run { run: run.clone(), step: step.clone(), since: asks.value.created_at() };
-        if !pod.owner.answers(&asked) {
+        if !pod.owner.is_of(run, asks.value.created_at()) {
             return Ok(()); // an earlier run had this name, and was forgotten
         }
         self.driver.tell(run, Event::PodEnded { pod: id.name.clone(), outcome: outcome.clone() }).await?;

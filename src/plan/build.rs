@@ -49,6 +49,8 @@ pub struct Applied {
     /// Services that have neither passed here with what they declare nor ended otherwise, and why: only asked for where
     /// a sequence does more than deploy.
     pub not_passed: BTreeMap<ServiceName, String>,
+    /// Services whose content passed here earlier than what was delivered last.
+    pub passed_before: BTreeMap<ServiceName, Digest>,
 }
 
 /// What an open delivery brings to a service in a stage.
@@ -237,8 +239,8 @@ fn plan_stage<'a>(
     let mut runs_again: BTreeMap<ServiceName, String> = BTreeMap::new();
     for (service, why) in &applied.not_passed {
         let found = changes.entry(service.clone()).or_default();
-        if found.is_empty() {
-            found.extend(stage.objects.of_service(service).map(unchanged));
+        if found.iter().all(|change| is_under_way(change, applied)) {
+            *found = stage.objects.of_service(service).map(unchanged).collect();
             runs_again.insert(service.clone(), why.clone());
         }
     }
@@ -261,6 +263,12 @@ fn plan_stage<'a>(
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
+}
+
+/// Whether a change is being made, so that nothing but the rest of the sequence is left to be done.
+fn is_under_way(change: &Change, applied: &Applied) -> bool {
+    let attempted = applied.configs.get(&change.key).and_then(|config| config.attempted.as_ref());
+    change.decision == Decision::None && attempted.is_some_and(|attempt| attempt.outcome.is_none())
 }
 
 /// What open deliveries of other content are going to change, although nothing differs yet: once they have, what is

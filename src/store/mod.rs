@@ -154,8 +154,8 @@ pub struct ServiceFacts {
 /// Needed are: open runs with their revisions and plans, the heads of repositories, what a revision that stays shows (of
 /// each of its sequences the newest attempt, and the reports that are owed), revisions about which a writer is newly
 /// owed a report, the newest plan of each service that is still there, the deployments that serve or may serve again, as
-/// many old versions of each deployment config as it says, and what passed with the content that a service was delivered
-/// with last.
+/// many old versions of each deployment config as it says, and that a service's content passed: what was delivered last,
+/// and what passed last, or again because it is declared again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retention {
     /// What is older goes.

@@ -6,6 +6,7 @@ use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
+use crate::model::plan::Change;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::{Delivered, SlotState};
@@ -109,8 +110,12 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
 /// before; what only runs tasks brings nothing, and what a person asks for perhaps only one deployment config of several.
 fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
     let revisions_alone = next.by.is_none() && run.by.is_none();
-    let brings = |key| next.changes().iter().any(|change| &change.key == key);
-    next.delivery.is_some() && (revisions_alone || run.changes().iter().all(|change| brings(&change.key)))
+    let digest = |change: &Change| change.object.as_ref().map(|object| object.digest.clone());
+    let brings = |old: &Change| {
+        let replaces = |new: &Change| new.decision.does_something() || digest(new) != digest(old);
+        next.changes().iter().any(|new| new.key == old.key && replaces(new))
+    };
+    next.delivery.is_some() && (revisions_alone || run.changes().iter().all(brings))
 }
 
 fn superseded_by(newer: &SequenceRun) -> Event {

@@ -163,13 +163,17 @@ pub enum PodOwner {
 impl PodOwner {
     /// Whether a pod of this owner is an answer to what the other asks for.
     pub fn answers(&self, other: &Self) -> bool {
-        let known = |since: &Timestamp| *since != Timestamp::default();
         match (self, other) {
-            (Self::Run { run, step, since }, Self::Run { run: asked, step: which, since: at }) => {
-                (run, step) == (asked, which) && (since == at || !known(since) || !known(at))
-            }
+            (Self::Run { step, .. }, Self::Run { run, step: which, since }) => step == which && self.is_of(run, *since),
             _ => self == other,
         }
+    }
+
+    /// Whether a pod of this owner was started by a run that was asked for then.
+    pub fn is_of(&self, run: &RunId, asked_at: Timestamp) -> bool {
+        let known = |since: Timestamp| since != Timestamp::default();
+        matches!(self, Self::Run { run: of, since, .. }
+            if of == run && (*since == asked_at || !known(*since) || !known(asked_at)))
     }
 }
 

@@ -110,7 +110,7 @@ const DELETIONS: [(&str, &str); 12] = [
              FROM passed) AS it
            WHERE (at < :before OR place > :most)
            AND NOT EXISTS (SELECT 1 FROM slots WHERE slots.project = it.project AND slots.stage = it.stage
-             AND slots.service = it.service AND slots.content = it.content)
+             AND slots.service = it.service AND (slots.content = it.content OR place = 1))
            LIMIT :rows)",
     ),
     // What was given up; reports that nobody took, once their revision is gone.

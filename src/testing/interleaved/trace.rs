@@ -73,14 +73,18 @@ fn run_line(run: &Run) -> String {
         Run::Sequence(run) => {
             let tasks: Vec<_> = run.tasks.iter().map(|task| (&task.name, &task.tries, task.outcome)).collect();
             format!(
-                "{:?} of {:?} {} {} ({}): {} {:?}",
+                "{:?} of {:?} {} {} ({}): {} {:?} brings {:?}",
                 run.state,
                 run.service,
                 run.procedure.digest,
                 run.commit.short(),
                 run.cause,
                 run.message,
-                tasks
+                tasks,
+                run.changes()
+                    .iter()
+                    .map(|change| format!("{} {}", change.decision.as_str(), change.key))
+                    .collect::<Vec<_>>()
             )
         }
         Run::Deployment(run) => format!("{:?} {}{}", run.step, run.message, run.problem),

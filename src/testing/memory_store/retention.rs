@@ -7,7 +7,7 @@ use rpds::RedBlackTreeMapSync as Map;
 use crate::model::action::REPORTS;
 use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::slot::PassedKey;
+use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::RevisionResult;
 use crate::store::{OutboxRow, Retained, Retention};
 use crate::testing::memory_store::tables::Tables;
@@ -132,13 +132,14 @@ fn passed(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
     let mut order: Vec<_> = tables.passed.iter().collect();
     order.sort_by_key(|(key, row)| (std::cmp::Reverse(row.value.at), (*key).clone()));
     let mut places = Places::default();
-    let delivered = |key: &PassedKey| {
-        let slot = tables.slots.get(&key.service).and_then(|row| row.value.last_delivery.as_ref());
-        slot.is_some_and(|last| last.content == key.content)
+    let is_needed = |key: &PassedKey, place: u32| {
+        let slot = tables.slots.get(&key.service).map(|row| &row.value);
+        let delivered = |slot: &SlotState| slot.last_delivery.as_ref().is_some_and(|last| last.content == key.content);
+        slot.is_some_and(|slot| place == 1 || delivered(slot))
     };
     let beyond = order.into_iter().filter(|(key, row)| {
         let place = places.next(&key.service);
-        (row.value.at < before || place > most) && !delivered(key)
+        (row.value.at < before || place > most) && !is_needed(key, place)
     });
     let goes: BTreeSet<PassedKey> = beyond.map(|(key, _)| key.clone()).collect();
     delete(&mut tables.passed, |key, _| goes.contains(key))

@@ -693,4 +693,80 @@ pub(crate) const CURED: &[Cured] = &[
             turns 1
             cancel dev/web",
     },
+    Cured {
+        invariant: Invariant::HeadRuns,
+        because: "what was declared before is deployed by hand while a newer revision has not got to its deployment yet",
+        story: "
+            order 0
+            shipyard dev:deployment+5m
+            declare web image=a
+            push
+            pass 10m
+            declare web image=b
+            push
+            pass 1s
+            latest dev/web
+            settle",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "it is forgotten that what is declared again has passed",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web 
+            push
+            settle
+            declare web trigger=none
+            push
+            turns 16
+            declare web image=c
+            push
+            turns 280
+            declare web image=a
+            push
+            prune 0",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a head is planned while it is deployed by hand, and is never tested",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=d
+            push
+            turns 55
+            declare web image=e
+            push
+            pass 1s
+            declare back service=web image=e
+            push
+            hang shop-dev/web-
+            latest dev/web
+            turns 198
+            undo dev/web",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "the plan of a head that is read again takes the place of what a person triggered since",
+        story: "
+            order 4
+            shipyard dev:deployment,test production
+            task test retries=1
+            @three declare web image=a replicas=2
+            declare web pre=Abort
+            push
+            pass 1s
+            declare web image=b
+            push
+            pass 1s
+            declare back service=web image=a
+            push
+            undo production/web
+            settle
+            release
+            trigger dev web",
+    },
 ];
