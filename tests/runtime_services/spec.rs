@@ -8,6 +8,7 @@ use std::thread;
 
 use launchway::error::Class;
 use launchway::model::pod::Scalar;
+use launchway::runtime::ServiceAddress;
 
 use crate::support::{Client, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
 
@@ -113,6 +114,38 @@ fn a_shim_of_a_newer_launchway_is_told() {
     TcpStream::connect(address).unwrap();
     fs::write(&said, before).unwrap();
     world.apply(&spec);
+}
+
+#[test]
+fn a_damaged_record_stands_in_the_way_of_no_other_service() {
+    let world = World::new();
+    world.apply(&spec("cart", &[unused_port()]));
+    let (_, address) = world.web();
+    fs::write(world.service_dir("cart").join("service.json"), "{").unwrap();
+
+    let again = open(world.root.path());
+    let names = |services: Vec<ServiceAddress>| services.into_iter().map(|it| it.name).collect::<Vec<_>>();
+    assert_eq!(names(again.addresses(&namespace()).unwrap()), ["web"]);
+    let pod = world.pod("a");
+    pod.make_ready();
+    again.pod_changed(&pod.id(), &|| Some(pod.endpoint())).unwrap();
+    assert_eq!(get(address, "/").unwrap().status, 200);
+    assert_eq!(again.apply(&spec("new", &[unused_port()])).unwrap().problem, None);
+    again.remove(&namespace(), "cart").unwrap();
+    assert!(!world.service_dir("cart").exists());
+}
+
+#[test]
+fn a_service_that_cannot_be_told_of_a_pod_keeps_the_news_from_no_other() {
+    let world = World::new();
+    world.apply(&spec("cart", &[unused_port()]));
+    let (_, address) = world.web();
+    fs::write(world.service_dir("cart").join("endpoints.json"), "{").unwrap();
+    let pod = world.pod("a");
+    pod.make_ready();
+    let told = world.services.pod_changed(&pod.id(), &|| Some(pod.endpoint()));
+    assert!(told.unwrap_err().to_string().contains("cart"));
+    assert_eq!(get(address, "/").unwrap().status, 200);
 }
 
 #[test]

@@ -88,7 +88,7 @@ pub struct Services {
 struct State {
     /// The pods of each namespace by name, as they were told last; a namespace that was not told about is not in it.
     pods: BTreeMap<Namespace, BTreeMap<String, PodEndpoint>>,
-    /// What the records of each namespace's services say, by name; read when it is first asked for.
+    /// What the records of each namespace's services say, by name; read when it is first asked for, and kept true since.
     records: BTreeMap<Namespace, BTreeMap<String, ServiceRecord>>,
     /// Shims that this process started, to be reaped when they end.
     shims: Vec<Child>,
@@ -117,7 +117,9 @@ impl Services {
             let mut state = self.state();
             state.reap();
             let (record, claimed) = self.write_record(&dir, spec)?;
-            state.records(&self.root, &spec.namespace)?.insert(spec.name.clone(), record.clone());
+            if let Some(known) = state.records.get_mut(&spec.namespace) {
+                known.insert(spec.name.clone(), record.clone());
+            }
             state.write_endpoints(&dir, spec)?;
             match claimed {
                 Some(sockets) => self.start_shim(&mut state, &dir, Some(&sockets))?,
@@ -152,7 +154,9 @@ impl Services {
         spec::check_name(namespace.as_str()).and(spec::check_name(name))?;
         let dir = self.dir(namespace, name);
         let mut state = self.state();
-        state.records(&self.root, namespace)?.remove(name);
+        if let Some(known) = state.records.get_mut(namespace) {
+            known.remove(name);
+        }
         if !dir.path().exists() {
             return Ok(());
         }
@@ -196,12 +200,12 @@ impl Services {
         let mut state = self.state();
         state.reap();
         state.pods.insert(namespace.clone(), pods.into_iter().map(|pod| (pod.name.clone(), pod)).collect());
-        for spec in state.specs(&self.root, namespace, |_| true)? {
+        let specs = state.specs(&self.root, namespace, |_| true)?;
+        tell_each(&specs, |spec| {
             let dir = self.dir(namespace, &spec.name);
-            state.write_endpoints(&dir, &spec)?;
-            self.keep_shim(&mut state, &dir)?;
-        }
-        Ok(())
+            state.write_endpoints(&dir, spec)?;
+            self.keep_shim(&mut state, &dir)
+        })
     }
 
     /// Tells what has become of one pod: what `now` says. Only services that select it, or did, are told.
@@ -214,14 +218,14 @@ impl Services {
             Some(now) => pods.insert(now.name.clone(), now.clone()),
             None => pods.remove(pod.name.as_str()),
         };
-        let versions: Vec<&PodEndpoint> = before.iter().chain(&now).collect();
-        let concerned = |spec: &ServiceSpec| versions.iter().any(|pod| spec::selects(spec, pod));
-        for spec in state.specs(&self.root, &pod.namespace, concerned)? {
+        let before_and_now: Vec<&PodEndpoint> = before.iter().chain(&now).collect();
+        let concerned = |spec: &ServiceSpec| before_and_now.iter().any(|pod| spec::selects(spec, pod));
+        let specs = state.specs(&self.root, &pod.namespace, concerned)?;
+        tell_each(&specs, |spec| {
             let dir = self.dir(&pod.namespace, &spec.name);
-            exchange_endpoint(&dir, &spec, &versions, now.as_ref())?;
-            self.keep_shim(&mut state, &dir)?;
-        }
-        Ok(())
+            exchange_endpoint(&dir, spec, &before_and_now, now.as_ref())?;
+            self.keep_shim(&mut state, &dir)
+        })
     }
 
     /// Starts a shim where none lives and one should.
@@ -272,7 +276,7 @@ impl Services {
         let mut taken = BTreeSet::new();
         for namespace in folders(&self.root)? {
             for dir in service_dirs(&namespace)? {
-                taken.extend(record::read::<ServiceRecord>(&dir.record())?.map(|record| record.address));
+                taken.extend(read_record(&dir)?.map(|record| record.address));
             }
         }
         Ok(taken)
@@ -341,22 +345,38 @@ fn read_records(root: &Path, namespace: &Namespace) -> Result<BTreeMap<String, S
     let failed = || format!("cannot read the services of `{namespace}`");
     let mut records = BTreeMap::new();
     for dir in service_dirs(&root.join(namespace.as_str())).or_transient(failed)? {
-        let record = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)?;
+        let record = read_record(&dir).or_transient(failed)?;
         records.extend(record.map(|record| (record.spec.name.clone(), record)));
     }
     Ok(records)
+}
+
+/// A record, if it is there and is not damaged: one that nobody will ever read must not stand in the way of the others.
+fn read_record(dir: &ServiceDir) -> io::Result<Option<ServiceRecord>> {
+    match record::read(&dir.record()) {
+        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+            tracing::warn!(service = %dir.path().display(), %error, "service left alone");
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
+/// Tells each service its news, also if that fails with another; hands back what failed first.
+fn tell_each(specs: &[ServiceSpec], tell: impl FnMut(&ServiceSpec) -> Result<()>) -> Result<()> {
+    specs.iter().map(tell).fold(Ok(()), Result::and)
 }
 
 /// Writes down that a pod is now behind a service, or no longer. The others stay as they are written.
 fn exchange_endpoint(
     dir: &ServiceDir,
     spec: &ServiceSpec,
-    versions: &[&PodEndpoint],
+    before_and_now: &[&PodEndpoint],
     now: Option<&PodEndpoint>,
 ) -> Result<()> {
     let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
     let before = record::read::<BTreeSet<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
-    let others = before.iter().flatten().filter(|it| versions.iter().all(|pod| pod.dir != it.dir())).cloned();
+    let others = before.iter().flatten().filter(|it| before_and_now.iter().all(|pod| pod.dir != it.dir())).cloned();
     let endpoints = others.chain(spec::select(spec, now)).collect();
     if before.as_ref() == Some(&endpoints) {
         return Ok(());
