@@ -87,12 +87,8 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     if facts.slot.is_empty() {
         reasons.extend(plan_reasons(service, facts));
+        reasons.extend(bad_ends(facts));
     }
-    let drift: Vec<Reason> = facts.configs.iter().filter_map(drift_reason).collect();
-    if drift.is_empty() && facts.slot.is_empty() {
-        reasons.extend(facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())));
-    }
-    reasons.extend(drift);
     reasons.extend(facts.pods.iter().filter_map(pod_reason));
     if reasons.is_empty() {
         reasons.extend(undelivered_reason(service, facts));
@@ -222,6 +218,15 @@ fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
     };
     let serving = configs.iter().filter(|config| config.object.key == object.key);
     !serving.filter_map(|config| config.serving.as_ref()).any(|version| version.object.digest == object.digest)
+}
+
+/// What ended badly and nobody puts right yet.
+fn bad_ends(facts: &Facts) -> Vec<Reason> {
+    let drift: Vec<Reason> = facts.configs.iter().filter_map(drift_reason).collect();
+    match drift.is_empty() {
+        true => facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect(),
+        false => drift,
+    }
 }
 
 /// How something ended that somebody has to put right; nothing, if it did well or something newer took its place.
