@@ -20,7 +20,7 @@ pub(super) fn commit(revision: &str) -> String {
 /// Whether a repository on this machine is the one that is watched, or a clone of it: its `origin` is.
 pub(super) fn belongs_to(repository: &Repository, watched: &RepositoryView) -> bool {
     let Ok(url) = RemoteUrl::parse(&watched.url, true) else { return false };
-    let is_origin = |origin: String| RemoteUrl::parse(&origin, true).is_ok_and(|origin| origin == url);
+    let is_origin = |origin: String| RemoteUrl::parse(&origin, true).is_ok_and(|origin| origin.leads_where(&url));
     let is_itself =
         |path: &Path| [path.join(".git").as_path(), path].iter().any(|it| is_same(it, &repository.git_dir()));
     url.local_path().is_some_and(is_itself) || repository.origin().is_some_and(is_origin)

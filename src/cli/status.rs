@@ -23,7 +23,7 @@ const SYNC: Duration = Duration::from_secs(3);
 /// Show what is written on a commit
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  git push && launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed or was cancelled."
+    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  git push && launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed, or was cancelled by a person or a newer push."
 )]
 pub(super) struct Arguments {
     /// The commit: its first digits, or any name that Git has for it here [default: HEAD of the work tree here if it was
@@ -38,17 +38,31 @@ pub(super) struct Arguments {
     timeout: u64,
 }
 
+/// How long all that is waited for may take together.
+struct Patience {
+    since: Instant,
+    total: Duration,
+}
+
+impl Patience {
+    fn left(&self) -> Duration {
+        self.total.saturating_sub(self.since.elapsed())
+    }
+}
+
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let total = if arguments.wait { Duration::from_secs(arguments.timeout) } else { SYNC };
+    let patience = Patience { since: Instant::now(), total };
     let client = Client::to_read(global).await?;
     let repository = target::repository(&client, global.repository.as_deref()).await?;
     let commit = match &arguments.revision {
         Some(revision) => here::commit(revision),
-        None => newest(&client, &repository, arguments).await?,
+        None => newest(&client, &repository, arguments.wait, &patience).await?,
     };
     let path = format!("revisions/{}/{commit}", repository.name);
     let revision: RevisionView = match arguments.wait {
         false => client.get(&path, &[]).await?,
-        true => settled(&client, &path, arguments.timeout, &repository, output).await?,
+        true => settled(&client, &path, &patience, &repository, output).await?,
     };
     output.show(&revision, |revision| human(revision, &repository))?;
     Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
@@ -56,23 +70,25 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 
 /// The commit that somebody means who names none: the head of the work tree here, if it was pushed; else the head that
 /// the remote has now. The one that was last synced may be the one before.
-async fn newest(client: &Client, repository: &RepositoryView, arguments: &Arguments) -> Outcome<String> {
+async fn newest(client: &Client, repository: &RepositoryView, wait: bool, patience: &Patience) -> Outcome<String> {
     let here = here::repository();
     let head = here.as_ref().and_then(|here| here.resolve("HEAD").ok()).map(|head| head.to_string());
     if let Some(head) = pushed(client, repository, head.as_deref()).await? {
         return Ok(head);
     }
-    let patience = if arguments.wait { Duration::from_secs(arguments.timeout) } else { SYNC };
-    let synced = sync(client, repository, patience).await;
+    let synced = sync(client, repository, patience.left()).await;
     if let Some(head) = pushed(client, repository, head.as_deref()).await? {
         return Ok(head);
     }
     let own = here.is_some_and(|here| here::belongs_to(&here, repository));
     match (synced, head.filter(|_| own)) {
-        (Err(complaint), Some(head)) if arguments.wait => {
+        (Err(complaint), Some(head)) if wait => {
             remark(format!("{} is not known yet, and may still come: {:#}", short(&head), complaint.failure));
             return Ok(head);
         }
+        // Whoever waits goes by the exit code: another commit's would mislead.
+        (Err(complaint), None) if wait => return Err(complaint),
+        (Ok(()), Some(head)) if wait => return Err(unpushed(&head, repository)),
         (Err(complaint), _) => remark(format!("this is the head that was last synced: {:#}", complaint.failure)),
         (Ok(()), Some(head)) => {
             remark(format!("{} is not known as a head of `{}`: this is its head", short(&head), repository.branch));
@@ -82,6 +98,11 @@ async fn newest(client: &Client, repository: &RepositoryView, arguments: &Argume
     let repository: RepositoryView = client.get(&format!("repositories/{}", repository.name), &[]).await?;
     let unseen = || Complaint::failed(Failure::transient(format!("`{}` was not synced yet", repository.name)));
     repository.seen.clone().ok_or_else(unseen)
+}
+
+fn unpushed(head: &str, repository: &RepositoryView) -> Complaint {
+    let message = format!("{} is not known as a head of `{}`", short(head), repository.branch);
+    Complaint::failed(Failure::stalled(message).hint("push it there, or name a commit: `launchway status REV --wait`"))
 }
 
 /// The commit, if the repository had it as its head.
@@ -106,11 +127,11 @@ async fn sync(client: &Client, repository: &RepositoryView, patience: Duration) 
 async fn settled(
     client: &Client,
     path: &str,
-    timeout: u64,
+    patience: &Patience,
     repository: &RepositoryView,
     output: &mut Output,
 ) -> Outcome<RevisionView> {
-    let started = Instant::now();
+    let timeout = patience.total.as_secs();
     let mut told = String::new();
     loop {
         let found: Option<RevisionView> = client.find(path).await?;
@@ -120,7 +141,7 @@ async fn settled(
                 let failure = Failure::transient("no daemon runs that would bring it to its end");
                 return Err(failure.hint("start it with `launchway up` or `launchway serve`").into());
             }
-            found if started.elapsed() > Duration::from_secs(timeout) => {
+            found if patience.left().is_zero() => {
                 let revision = found.ok_or_else(|| {
                     let failure = Failure::waiting(format!("this commit was not synced within {timeout} s"));
                     Complaint::failed(failure.hint("is it pushed to the branch that is watched?"))

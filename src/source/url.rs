@@ -104,6 +104,23 @@ impl RemoteUrl {
         plain.then(|| Slug { base, owner: owner.to_owned(), name: name.to_owned() })
     }
 
+    /// Whether both lead to the same repository as far as their texts tell: people and daemons reach one over different
+    /// transports, as different users, at different ports.
+    pub fn leads_where(&self, other: &Self) -> bool {
+        self == other || self.place().is_some_and(|place| other.place() == Some(place))
+    }
+
+    /// The other machine, and the path there.
+    fn place(&self) -> Option<(String, &str)> {
+        let (host, path) = match &self.address {
+            Address::Http { url, .. } => (url.host_str()?, url.path()),
+            Address::Ssh { host, path, .. } | Address::Git { host, path, .. } => (host.as_str(), path.as_str()),
+            Address::Local(_) => return None,
+        };
+        let (host, path) = (host.trim_start_matches('[').trim_end_matches(']'), path.trim_matches('/'));
+        Some((host.to_ascii_lowercase(), path.strip_suffix(".git").unwrap_or(path)))
+    }
+
     fn refuse_unencrypted(&self, insecure: bool) -> Result<()> {
         let (scheme, host) = match &self.address {
             Address::Http { url, .. } if url.scheme() == "http" => ("http", url.host_str().unwrap_or_default()),
@@ -348,6 +365,28 @@ mod tests {
             assert!(RemoteUrl::parse(text, false).is_err(), "{text}");
             assert!(RemoteUrl::parse(text, true).is_ok(), "{text}");
         }
+    }
+
+    #[test]
+    fn a_repository_is_the_same_over_every_transport() {
+        let is_same = |one: &str, other: &str| {
+            let parsed = |text| RemoteUrl::parse(text, true).expect(text);
+            parsed(one).leads_where(&parsed(other))
+        };
+        for same in [
+            "https://git.example/acme/shop",
+            "https://bot@git.example:3000/acme/shop.git/",
+            "git@Git.example:acme/shop.git",
+            "ssh://git@git.example:2222/acme/shop.git",
+            "git://git.example/acme/shop",
+        ] {
+            assert!(is_same("https://git.example/acme/shop.git", same), "{same}");
+        }
+        for other in ["https://git.example/acme/cart.git", "git@git.example:ann/shop", "git@other.example:acme/shop"] {
+            assert!(!is_same("https://git.example/acme/shop.git", other), "{other}");
+        }
+        assert!(is_same("ssh://git@[::1]/acme/shop", "http://[::1]:8080/acme/shop"));
+        assert!(is_same("/srv/shop.git", "file:///srv/shop.git") && !is_same("/srv/shop.git", "/srv/cart.git"));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use std::process::Output;
 use crate::support::daemon::{World, complaint, eventually, hook, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
+const WAIT: [&str; 4] = ["status", "--wait", "--timeout", "60"];
+
 fn web(version: &str) -> String {
     sleeper("web", "type: Recreate", version)
 }
@@ -30,15 +32,15 @@ fn unannounced(world: &World) -> GitHttp {
 #[test]
 fn a_push_that_is_asked_about_at_once_is_the_one_that_is_told() {
     let world = World::new(&[]);
-    let _server = unannounced(&world);
+    let server = unannounced(&world);
     world.git.push_files(&[("web.yaml", &web("1"))]);
     world.start();
     let first = world.git.head();
     eventually("the first sync", || world.json(&["get", "repositories"])["items"][0]["seen"] == first);
-    assert!(first_line(&here(&world, &["status", "--wait"])).starts_with(&first[..7]));
+    assert!(first_line(&here(&world, &WAIT)).starts_with(&first[..7]));
 
     let second = world.git.push_files(&[("web.yaml", &web("2"))]);
-    let told = here(&world, &["status", "--wait"]);
+    let told = here(&world, &WAIT);
     assert_eq!((told.status.code(), &first_line(&told)[..7]), (Some(0), &second[..7]), "{}", complaint(&told));
 
     let told = complaint(&here(&world, &["sync", "--follow", "HEAD"]));
@@ -48,7 +50,7 @@ fn a_push_that_is_asked_about_at_once_is_the_one_that_is_told() {
 
     // Somebody who has no work tree means what the remote has.
     let third = world.git.push_files(&[("web.yaml", &web("3"))]);
-    assert!(world.tell(&["status", "--wait"]).starts_with(&third[..7]));
+    assert!(world.tell(&WAIT).starts_with(&third[..7]));
 
     world.git.git(&["checkout", "--quiet", &second]);
     assert!(first_line(&here(&world, &["status"])).starts_with(&second[..7]), "what is checked out was pushed, too");
@@ -58,6 +60,14 @@ fn a_push_that_is_asked_about_at_once_is_the_one_that_is_told() {
     let told = here(&world, &["status"]);
     assert!(first_line(&told).starts_with(&third[..7]), "{}", complaint(&told));
     assert!(complaint(&told).contains(&format!("note: {}", &unpushed[..7])), "{}", complaint(&told));
+
+    // Whoever waits goes by the exit code, and hears of no other commit's.
+    let told = here(&world, &WAIT);
+    assert_eq!((told.status.code(), told.stdout.is_empty()), (Some(1), true), "{}", complaint(&told));
+    assert!(complaint(&told).contains(&format!("{} is not known as a head", &unpushed[..7])), "{}", complaint(&told));
+    drop(server);
+    let told = world.run(&WAIT);
+    assert_eq!((told.status.code(), told.stdout.is_empty()), (Some(3), true), "{}", complaint(&told));
 }
 
 #[test]
@@ -71,7 +81,7 @@ fn in_a_work_tree_its_own_repository_is_meant() {
     let commit = world.git.push_files(&[("web.yaml", &web("1"))]);
     world.start();
     assert_eq!(world.json(&["get", "repositories"])["items"].as_array().map(Vec::len), Some(2), "from the beginning");
-    let told = here(&world, &["status", "--wait"]);
+    let told = here(&world, &WAIT);
     assert!(first_line(&told).starts_with(&commit[..7]), "{}", complaint(&told));
     let unclear = world.run(&["status"]);
     assert_eq!(unclear.status.code(), Some(2), "{}", complaint(&unclear));
@@ -87,11 +97,15 @@ fn a_commit_whose_deployment_was_cancelled_is_not_good() {
     let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
     world.status(&commit, "launchway/default/web/pre", "running");
     world.tell(&["rollout", "cancel", "dc/web"]);
-    let told = here(&world, &["status", "--wait"]);
+    let told = here(&world, &WAIT);
     assert_eq!(told.status.code(), Some(1), "{}", complaint(&told));
     assert!(complaint(&told).contains("cancelled"), "{}", complaint(&told));
     let why = world.tell(&["why", "dc/web"]);
     assert!(why.contains("version 1 of web was cancelled, nothing serves"), "{why}");
+    let fix = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "2"))]);
+    world.status(&fix, "launchway/default/web/pre", "running");
+    let why = world.tell(&["why", "dc/web"]);
+    assert!(why.contains("is at `deployment`") && !why.contains("was cancelled"), "a fix is under way: {why}");
 }
 
 #[test]
@@ -116,7 +130,7 @@ fn nobody_waits_for_what_no_daemon_will_end() {
     let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
     world.status(&commit, "launchway/default/web/pre", "running");
     world.stop();
-    let told = here(&world, &["status", "--wait"]);
+    let told = here(&world, &WAIT);
     assert_eq!(told.status.code(), Some(3), "{}", complaint(&told));
     assert!(complaint(&told).contains("no daemon runs"), "{}", complaint(&told));
 }
