@@ -246,15 +246,23 @@ impl Watched {
         Ok(transaction.writes.into_iter().filter_map(sync::starting).collect())
     }
 
-    /// Makes it known before anything was read of it: people ask about what they watch.
+    /// Makes it known as its configuration says now, before anything is read of it: people ask about what they watch.
     ///
     /// # Errors
     /// If the store fails.
     pub async fn register(&self, driver: &Driver) -> Result<()> {
         driver
-            .decide(|transition| match transition.records.repositories.get(&self.name)? {
-                Some(_) => Ok(()),
-                None => transition.records.repositories.put(&self.name, Some(self.unknown())),
+            .decide(|transition| {
+                let stored = transition.records.repositories.get(&self.name)?.cloned();
+                let RepositoryState { url, branch, .. } = self.unknown();
+                let declared = match stored.clone() {
+                    Some(stored) => RepositoryState { url, branch, ..stored },
+                    None => self.unknown(),
+                };
+                match stored.as_ref() == Some(&declared) {
+                    true => Ok(()),
+                    false => transition.records.repositories.put(&self.name, Some(declared)),
+                }
             })
             .await
     }

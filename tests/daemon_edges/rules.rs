@@ -161,6 +161,24 @@ fn what_is_paused_together_with_a_change_is_not_passed_over_for_what_was_before(
 }
 
 #[test]
+fn a_repository_that_moved_is_told_where_it_is_now() {
+    let world = World::new(&[]);
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    world.start();
+    world.status(&commit, "launchway/plan", "success");
+    world.stop();
+    let moved = world.git.path("moved.git");
+    std::fs::rename(world.git.bare(), &moved).unwrap();
+    world.git.git_in(&moved, &["branch", "--quiet", "--move", "main", "live"]);
+    let moved = moved.display().to_string();
+    world.configure(&repository("shop", &moved, &[]).replace("branch: main", "branch: live"));
+    world.start();
+    let told = &world.json(&["get", "repositories"])["items"][0];
+    assert_eq!((&told["url"], &told["branch"]), (&moved.into(), &"live".into()), "{told:#}");
+    assert_eq!(told["seen"], commit, "what was synced stands: {told:#}");
+}
+
+#[test]
 fn a_head_beyond_the_limits_says_so_until_it_may_be_read() {
     let world = World::new(&["limits: {entries: 3}"]);
     world.start();
