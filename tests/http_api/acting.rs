@@ -69,6 +69,12 @@ async fn a_body_that_makes_no_sense_is_refused() {
         assert!(response.status().is_client_error(), "{body}: {}", response.status());
         assert_eq!(response.headers()["content-type"], "application/problem+json", "{body}");
     }
+    for allowed in [r#""allowPrune": "1a2b""#, r#""acceptRewrite": "1a2b""#] {
+        let request = server.request(Method::POST, "/api/v1/sync").bearer_auth(OPERATOR);
+        let body = format!("{{{allowed}, \"onlyNew\": true}}");
+        let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{allowed}");
+    }
     let get = server.request(Method::PUT, "/api/v1/holds").bearer_auth(OPERATOR).send().await.unwrap();
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
 }

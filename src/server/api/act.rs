@@ -1,6 +1,7 @@
 //! Actions on resources.
 
 use axum::extract::State;
+use axum::http::StatusCode;
 use axum::{Extension, Json};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -10,7 +11,7 @@ use super::read::config_key;
 use crate::control::commands::{Command, Done};
 use crate::model::hold::HoldScope;
 use crate::model::ids::HoldId;
-use crate::server::problem::Answer;
+use crate::server::problem::{Answer, Problem};
 use crate::server::state::{Actor, ServerState};
 
 type Segment3 = Segments<(String, String, String)>;
@@ -28,7 +29,8 @@ pub struct SyncRequest {
     pub accept_rewrite: Option<String>,
     /// Bring back what was taken down.
     pub up: bool,
-    /// Leave a head alone that was seen before; else one that a rule refused is judged anew.
+    /// Leave a head alone that was seen before; else one that a rule refused is judged anew. Not with what allows a
+    /// revision something.
     pub only_new: bool,
 }
 
@@ -111,6 +113,10 @@ pub(in crate::server) async fn sync(
     Body(request): Body<SyncRequest>,
 ) -> Acted {
     let SyncRequest { repository, allow_prune, accept_rewrite, up, only_new } = request;
+    if only_new && (allow_prune.is_some() || accept_rewrite.is_some()) {
+        let detail = "`onlyNew` leaves a head alone for which something is to be allowed";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("leave out one or the other"));
+    }
     let names = state.query.repository_names(repository.as_deref()).await?;
     let mut all = Done::default();
     for repository in names {
