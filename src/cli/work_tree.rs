@@ -126,6 +126,17 @@ mod tests {
     }
 
     #[test]
+    fn a_file_that_is_too_large_is_said_to_be_a_daemons_to_read() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = fs::File::create(folder.path().join("launchway.yaml")).expect("made");
+        file.set_len(LARGEST_FILE + 1).expect("grown");
+        let tree = WorkTree::around(folder.path()).expect("readable");
+        let entries = tree.entries().expect("readable");
+        let hint = tree.read(&entries[0]).expect_err("too large").hint_text().map(str::to_owned);
+        assert!(hint.is_some_and(|hint| hint.contains("only a daemon reads more")));
+    }
+
+    #[test]
     fn what_is_not_there_is_named() {
         let failure = WorkTree::around(Path::new("/nowhere/at/all")).expect_err("not there");
         assert!(failure.to_string().contains("/nowhere/at/all"));

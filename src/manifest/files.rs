@@ -25,10 +25,12 @@ pub trait Files {
     fn tree_id(&self, path: &str) -> Result<Option<String>>;
 }
 
-/// Why a file is not read that is larger than the limit.
+/// Why a file is not read that is larger than the limit. The hint is true for whoever reads: verbs in a work tree know no
+/// daemon's configuration.
 pub fn too_large(size: u64, limit: u64) -> Failure {
-    Failure::stalled(format!("the file has {size} bytes, more than the limit of {limit}"))
-        .hint("split it, or raise `limits: {manifest: …}` of its repository in the daemon's configuration, up to 16MiB")
+    Failure::stalled(format!("the file has {size} bytes, more than the limit of {limit}")).hint(
+        "split it; only a daemon reads more, up to 16MiB: as much as `limits: {manifest: …}` of its repository says",
+    )
 }
 
 /// An entry of a tree that is no folder.
