@@ -14,10 +14,11 @@ use crate::control::app::App;
 use crate::control::commands::by_hand;
 use crate::error::Failure;
 use crate::model::action::Action;
-use crate::model::commit_status::{CommitStatus, StatusState};
+use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::state::RevisionState;
 use crate::server::query::Selection;
+use crate::server::view::RevisionView;
 use crate::source::{Limits, RemoteUrl, Repository};
 use crate::store::{OutboxRow, RunFilter};
 
@@ -142,7 +143,8 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
         let at_rest = is_at_rest(app, &head).await?;
         let statuses = progress.tell(app, &head, output).await?;
         if at_rest {
-            return Ok(if has_failed(&statuses) { Exit::Failed } else { Exit::Good });
+            let failed = RevisionView::new(&head, &statuses).has_failed();
+            return Ok(if failed { Exit::Failed } else { Exit::Good });
         }
         tokio::select! {
             () = &mut stop => return Ok(Exit::Failed),
@@ -164,12 +166,6 @@ async fn head(app: &App, name: &RepositoryName) -> Outcome<RevisionState> {
     let unseen = || Failure::transient(format!("the head of `{name}` could not be read"));
     let seen = state.and_then(|state| state.seen).ok_or_else(unseen)?;
     Ok(store.revision(name, seen.as_str()).await?.ok_or_else(unseen)?)
-}
-
-fn has_failed(statuses: &[CommitStatus]) -> bool {
-    statuses
-        .iter()
-        .any(|status| matches!(status.state, StatusState::Failure | StatusState::Error | StatusState::Cancelled))
 }
 
 /// Whether all runs of a revision have ended and were reported, and the pods are there that its repository should have.

@@ -98,17 +98,19 @@ pub(super) async fn end_orphans(
     let orphans: BTreeSet<&ConfigKey> =
         strange.filter_map(|pod| pod.version()).map(|(config, _)| config).filter(|it| !known.contains(it)).collect();
     for project in orphans.iter().map(|orphan| &orphan.project).collect::<BTreeSet<&ProjectName>>() {
-        let Some(home) = home(store, declarations, UniqueName::Project(project.clone())).await? else { continue };
+        let Some(holder) = holder_of(store, declarations, UniqueName::Project(project.clone())).await? else {
+            continue;
+        };
         let key = |orphan: &ConfigKey| ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
         let mine = orphans.iter().copied().filter(|orphan| &orphan.project == project);
-        let gone: Vec<&ConfigKey> = mine.filter(|orphan| home.lets_go(&orphan.stage, &key(orphan))).collect();
+        let gone: Vec<&ConfigKey> = mine.filter(|orphan| holder.lets_go(&orphan.stage, &key(orphan))).collect();
         if gone.is_empty() {
             continue;
         }
         let owned = known.iter().filter(|config| &config.project == project).count() + orphans.len();
         let declares_nothing = store.applied_stages(project).await?.is_empty();
         let prune = Prune { gone: gone.iter().map(|orphan| key(orphan)).collect(), owned, declares_nothing };
-        if !prune.is_allowed() && !home.is_prune_allowed() {
+        if !prune.is_allowed() && !holder.is_prune_allowed() {
             tracing::warn!(%project, "what no record names serves on: {}", prune.refusal("REV"));
             continue;
         }
@@ -135,12 +137,12 @@ pub(super) async fn service_may_go(
         return Ok(true);
     }
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
-    let home = home(store, declarations, UniqueName::Namespace(namespace.clone())).await?;
-    Ok(home.is_some_and(|home| home.stage.as_ref().is_some_and(|stage| home.lets_go(stage, &key))))
+    let holder = holder_of(store, declarations, UniqueName::Namespace(namespace.clone())).await?;
+    Ok(holder.is_some_and(|holder| holder.stage.as_ref().is_some_and(|stage| holder.lets_go(stage, &key))))
 }
 
 /// Who has a name, with all that says whether what no record names may go.
-struct Home {
+struct Holder {
     repository: RepositoryState,
     /// The stage that the name stands for.
     stage: Option<StageName>,
@@ -149,7 +151,7 @@ struct Home {
     declared: Option<Arc<Project>>,
 }
 
-impl Home {
+impl Holder {
     fn lets_go(&self, stage: &StageName, key: &ObjectKey) -> bool {
         let is_declared = self.declared.as_ref().is_none_or(|project| project.wants(stage, key));
         leftover::may_go(&self.repository, self.is_idle, is_declared)
@@ -161,14 +163,14 @@ impl Home {
     }
 }
 
-async fn home(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Home>> {
+async fn holder_of(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Holder>> {
     let Some((repository, stage)) = owner(store, name).await? else { return Ok(None) };
     let is_idle = store.open_slots(repository.project.as_ref()).await?.is_empty();
     let declared = match &repository.applied {
         Some(applied) if is_idle && !repository.down => declarations.project(&repository.name, applied).await?,
         _ => None,
     };
-    Ok(Some(Home { repository, stage, is_idle, declared }))
+    Ok(Some(Holder { repository, stage, is_idle, declared }))
 }
 
 /// The repository that has a name, and the stage that it stands for.
