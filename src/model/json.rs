@@ -12,10 +12,10 @@ use serde_json::{Error, Value};
 pub struct Json(Arc<str>);
 
 impl Json {
-    /// Takes a text that was stored.
+    /// Takes a text that was stored. It is only skimmed, so that reading thousands stays cheap.
     ///
     /// # Errors
-    /// If it is no JSON.
+    /// If it is no JSON at a glance.
     pub fn parse(text: &str) -> Result<Self, Error> {
         serde_json::from_str::<IgnoredAny>(text)?;
         Ok(Self(text.into()))
@@ -28,7 +28,7 @@ impl Json {
 
     /// It as a value to look into.
     pub fn value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default() // it is JSON, or this would not exist
+        serde_json::from_str(&self.0).unwrap_or_default() // only a damaged text gets through `parse` and fails here, as by a number beyond bounds
     }
 
     /// What is at a JSON pointer, if anything is.

@@ -328,7 +328,7 @@ pub struct RevisionState {
     pub commit: CommitId,
     /// The first line of its message.
     pub subject: String,
-    /// When it was first seen.
+    /// When it was last judged.
     pub at: Timestamp,
     /// What came of it.
     pub result: RevisionResult,

@@ -72,7 +72,7 @@ impl Mirror {
         Ok(head)
     }
 
-    /// Keeps what the remote's notes are now. The mirror's own reference is never anything else.
+    /// Keeps what the remote's notes are, as far as was heard: others may write there meanwhile.
     pub(super) fn record_notes(&self, mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
         self.point(mirror, NOTES_REF, notes).map_err(failed(|| "cannot record the remote's notes".to_owned()))
     }

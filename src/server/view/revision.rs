@@ -17,7 +17,7 @@ pub struct RevisionView {
     pub commit: String,
     /// The first line of its message.
     pub subject: String,
-    /// When it was first seen.
+    /// When it was last judged.
     pub at: String,
     /// `planned`, `broken` or `refused`.
     pub result: String,
