@@ -156,7 +156,8 @@ pub(crate) async fn what_a_head_shows_stays(backend: &dyn Backend) {
     assert_eq!(gone["actions"], 1, "only of what stays a report is owed");
 }
 
-/// What a service was delivered with last has passed for ever; a slot stays as long as its service.
+/// What a service was delivered with last has passed for ever, and so has what passed last; a slot stays as long as its
+/// service.
 pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backend) {
     let store = backend.open().await;
     let web = service("dev", "web");
@@ -186,6 +187,11 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
         assert_eq!(store.passed(&key).await.unwrap().is_some(), stays, "{content}");
     }
     assert!(store.slot(&web).await.unwrap().is_some());
+    let everything = Retention { before: at(90), most: 0 };
+    assert_eq!(store.retain(everything).await.unwrap()["passed"], 0, "neither of the two may go");
+    commit(&*store, [Write::RemoveConfig(Versioned { version: 1, value: config_key("dev", "web") })]).await;
+    assert_eq!(store.retain(everything).await.unwrap()["passed"], 2, "they go with their service");
+    assert_eq!(store.slot(&web).await.unwrap(), None);
 }
 
 /// A revision stays while its writer is owed a report, and the newest plan of a service while somebody may deploy it.
