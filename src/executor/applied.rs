@@ -185,7 +185,7 @@ async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[Seque
         let service = &run.service.service;
         let Some(id) = &run.plan else {
             if let Some(delivery) = run.delivery.as_ref().filter(|_| !is_declared(project, run)) {
-                note_one(&mut stages, &run.service, UnderWay::new(&delivery.content, true, &delivery.changes));
+                merge(&mut stages, &run.service, UnderWay::new(&delivery.content, true, &delivery.changes));
             }
             continue;
         };
@@ -207,7 +207,7 @@ fn is_declared(project: &Project, run: &SequenceRun) -> bool {
     run.changes().iter().all(|change| declared(&change.key) == change.object.as_ref().map(|object| &object.digest))
 }
 
-fn note_one(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
+fn merge(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
     let seen = stages.entry(place.stage.clone()).or_default();
     match seen.under_way.entry(place.service.clone()) {
         Entry::Vacant(free) => drop(free.insert(brought)),
@@ -223,7 +223,7 @@ fn note_one(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
 fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
     let service = &run.service.service;
     let mut note = |stage: &StageName, brought: UnderWay| {
-        note_one(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
+        merge(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
     };
     let comes = |part: &ServicePlan| UnderWay::new(&part.content, false, &part.changes);
     if let Some(Delivery { content, changes }) = &run.delivery {

@@ -2,6 +2,8 @@
 //!
 //! Decided by level on all open runs of the slot, whenever one of them moved: nobody has to be woken.
 
+use std::iter;
+
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::RunId;
@@ -46,35 +48,17 @@ pub fn taken_down(by: &str) -> Event {
 }
 
 /// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
-///
-/// Of queued deliveries the newest counts, and those that it replaces are superseded; a rollback comes before everything
-/// else.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
-    let (others, queued): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
-        queued.into_iter().partition(|run| run.delivery.is_none());
-    let (mut rollbacks, mut deliveries): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
-        queued.into_iter().partition(|run| run.is_rollback);
-    let (rollback, delivery) = (rollbacks.pop(), deliveries.pop());
-    let (older, kept): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
-        deliveries.into_iter().partition(|run| delivery.is_some_and(|newest| replaces(newest, run)));
-    // What is not replaced has its turn in the order in which it came.
-    let others: Vec<&SequenceRun> = others.into_iter().chain(kept).collect();
-    let first = others.iter().copied().chain(delivery).min_by_key(|run| (run.created_at, &run.id));
-    let Some(next) = rollback.or(first) else { return Vec::new() };
-    let mut told = Vec::new();
-    for (older, newest) in [(rollbacks, rollback), (older, delivery)] {
-        let superseded =
-            |newest: &SequenceRun| older.iter().map(|run| (run.id.clone(), superseded_by(newest))).collect();
-        told.extend(newest.map_or_else(Vec::new, superseded));
-    }
-    let comes_first = match rollback {
-        Some(rollback) => format!("waits for the {}", rollback.cause),
-        None => format!("waits for {} of {}", next.sequence(), next.commit.short()),
+    let Queue { superseded, next: Some(next), later } = Queue::of(&queued) else { return Vec::new() };
+    let ended = superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(newer)));
+    let comes_first = match next.is_rollback {
+        true => format!("waits for the {}", next.cause),
+        false => format!("waits for {} of {}", next.sequence(), next.commit.short()),
     };
-    let later = others.into_iter().chain(delivery).filter(|run| run.id != next.id);
-    told.extend(later.filter_map(|run| waiting(run, comes_first.clone())));
+    let mut told: Vec<(RunId, Event)> = ended.collect();
+    told.extend(later.iter().filter_map(|run| waiting(run, comes_first.clone())));
     let covers = |hold: &&Hold| {
         hold.scope.covers(&next.service.project, &next.service.stage, &next.service.service) && !next.is_rollback
     };
@@ -83,14 +67,38 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         (None, None) => told.push((next.id.clone(), Event::Admitted)),
         (None, Some(active)) => {
             // What is next may wait its turn while what comes after it replaces what is being deployed.
-            if let Some(newer) = [Some(next), delivery].into_iter().flatten().find(|newer| gives_way(active, newer)) {
-                told.push((active.id.clone(), superseded_by(newer)));
-            }
+            let newer = iter::once(&next).chain(&later).find(|newer| gives_way(active, newer));
+            told.extend(newer.map(|newer| (active.id.clone(), superseded_by(newer))));
             let reason = format!("waits for {} of {} to end", active.sequence(), active.commit.short());
             told.extend(waiting(next, reason));
         }
     }
     told
+}
+
+/// The runs that wait for a slot. A rollback comes before everything else; the others have their turn in the order in
+/// which they came, but for those that a newer one replaces.
+struct Queue<'a> {
+    /// Each with the one that replaces it.
+    superseded: Vec<(&'a SequenceRun, &'a SequenceRun)>,
+    next: Option<&'a SequenceRun>,
+    later: Vec<&'a SequenceRun>,
+}
+
+impl<'a> Queue<'a> {
+    fn of(oldest_first: &[&'a SequenceRun]) -> Self {
+        let (mut superseded, mut rollbacks, mut others) = (Vec::new(), Vec::new(), Vec::new());
+        for (place, run) in oldest_first.iter().copied().enumerate() {
+            let mut newer = oldest_first[place + 1..].iter().copied().rev();
+            match newer.find(|newer| newer.is_rollback == run.is_rollback && replaces(newer, run)) {
+                Some(newer) => superseded.push((run, newer)),
+                None if run.is_rollback => rollbacks.push(run),
+                None => others.push(run),
+            }
+        }
+        let mut turns = rollbacks.into_iter().chain(others);
+        Self { superseded, next: turns.next(), later: turns.collect() }
+    }
 }
 
 /// Whether a run, which was not told to end yet, ends for the next one. What replaces all that is being deployed takes its
@@ -119,7 +127,8 @@ fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
 }
 
 fn superseded_by(newer: &SequenceRun) -> Event {
-    let by = if newer.is_rollback { &newer.cause } else { newer.commit.short() };
+    let is_of_a_revision = newer.plan.is_some() && !newer.is_rollback;
+    let by = if is_of_a_revision { newer.commit.short() } else { &newer.cause };
     Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {by}") }
 }
 

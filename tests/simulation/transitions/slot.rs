@@ -113,6 +113,10 @@ fn nothing_is_left_undone_by_what_takes_its_place() {
     for (name, runs, expected) in table {
         assert_eq!(superseded(&runs), expected, "{name}");
     }
+    let backlog = [whole(1, WAITS), whole(2, WAITS), by_hand(3, "web", WAITS)];
+    assert_eq!(superseded(&backlog), first, "the newest need not be what replaces");
+    let rolled_back = |number, config| SequenceRun { is_rollback: true, ..by_hand(number, config, WAITS) };
+    assert_eq!(superseded(&[rolled_back(1, "web"), rolled_back(2, "api")]), [""; 0], "each is rolled back");
     let hangs = by_hand(1, "web", DEPLOYS);
     let fixed = SequenceRun { by: None, plan: Some("plan".into()), ..by_hand(3, "web", WAITS) };
     assert_eq!(
