@@ -281,11 +281,20 @@ fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+    use std::sync::Arc;
+
     use super::*;
+    use crate::manifest::digest;
     use crate::model::hold::{HoldKind, HoldScope};
-    use crate::model::ids::{CommitId, Digest, HoldId};
-    use crate::model::object::ObjectKey;
+    use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, HoldId};
+    use crate::model::json::Json;
+    use crate::model::object::{Location, Object, ObjectKey};
     use crate::model::plan::{PAUSED, PassedContent};
+    use crate::model::project::Procedure;
+    use crate::model::run::{SequenceRun, TaskLimits};
+    use crate::model::shipyard::Shipyard;
+    use crate::model::state::{Attempt, Version, Wanted};
     use crate::model::time::Timestamp;
 
     fn web() -> ServiceKey {
@@ -404,6 +413,70 @@ mod tests {
             assert!(explanation.waiting && reason.message.contains(message), "{case}: {reason:#?}");
             assert!(reason.hint.as_ref().is_some_and(|said| said.contains(hint)), "{case}: {reason:#?}");
         }
+    }
+
+    /// A deployment config whose first version a person cancelled.
+    fn cancelled() -> ConfigState {
+        let object = Arc::new(Object {
+            key: ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() },
+            service: "web".into(),
+            location: Location::default(),
+            content: Json::default(),
+            digest: "d1".into(),
+        });
+        let version = Version { number: 1, commit: "1a2b3c4".into(), object: object.clone() };
+        ConfigState {
+            key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
+            service: "web".into(),
+            destination: Destination::local("shop-dev".into()),
+            repository: "shop".into(),
+            object,
+            declared_on: "1a2b3c4".into(),
+            latest_version: 1,
+            serving: None,
+            attempted: Some(Attempt { version, run: "r1".into(), outcome: Some(Outcome::ABORTED) }),
+            wanted: Wanted::default(),
+            scaled: None,
+            removed: false,
+        }
+    }
+
+    fn queued() -> Run {
+        let sequence = Shipyard::implicit().stages.remove(0).sequences.remove(0);
+        Run::Sequence(Box::new(SequenceRun {
+            id: "r2".into(),
+            service: web(),
+            destination: Destination::local("shop-dev".into()),
+            repository: "shop".into(),
+            commit: "2b3c4d5".into(),
+            plan: None,
+            cause: "push".into(),
+            by: None,
+            is_rollback: false,
+            forced: None,
+            attempt: 1,
+            after: Vec::new(),
+            procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::new() }),
+            delivery: None,
+            limits: TaskLimits::default(),
+            state: SequenceState::Queued,
+            tasks: Vec::new(),
+            created_at: Timestamp(0),
+            started_at: None,
+            ended_at: None,
+            outcome: None,
+            message: String::new(),
+        }))
+    }
+
+    #[test]
+    fn what_ended_badly_is_told_until_a_fix_is_under_way() {
+        let kinds = |slot: Vec<Run>| {
+            let facts = Facts { configs: vec![cancelled()], slot, ..Facts::default() };
+            explain(&web(), &facts).reasons.into_iter().map(|reason| reason.kind).collect::<Vec<_>>()
+        };
+        assert_eq!(kinds(Vec::new()), ["drift"]);
+        assert_eq!(kinds(vec![queued()]), ["run"]);
     }
 
     #[test]
