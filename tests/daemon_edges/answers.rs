@@ -3,26 +3,8 @@
 use std::fs;
 use std::process::Stdio;
 
-use crate::support::daemon::{World, complaint, config, eventually, http, sleeper};
-
-fn web(version: &str) -> String {
-    sleeper("web", "type: Recreate", version)
-}
-
-fn deployed() -> World {
-    let world = World::new(&[]);
-    world.start();
-    world.deploy(&[("web.yaml", &web("1"))], "success");
-    world
-}
-
-/// Asserts that a command is refused with this exit code, and says all of this.
-fn assert_refused(world: &World, arguments: &[&str], code: i32, said: &[&str]) {
-    let refused = world.run(arguments);
-    let told = complaint(&refused);
-    assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {told}");
-    assert!(said.iter().all(|words| told.contains(words)), "{arguments:?}: {told}");
-}
+use crate::daemon_edges::verbs::{assert_refused, deployed, web};
+use crate::support::daemon::{World, complaint, config, eventually, http};
 
 #[test]
 fn a_second_daemon_is_told_who_has_the_folder() {

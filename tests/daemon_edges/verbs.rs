@@ -7,12 +7,12 @@ use serde_json::Value;
 
 use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, repository, sleeper};
 
-fn web(version: &str) -> String {
+pub(crate) fn web(version: &str) -> String {
     sleeper("web", "type: Recreate", version)
 }
 
 /// A daemon that has deployed the first version of `web`.
-fn deployed() -> World {
+pub(crate) fn deployed() -> World {
     let world = World::new(&[]);
     world.start();
     world.deploy(&[("web.yaml", &web("1"))], "success");
@@ -20,7 +20,7 @@ fn deployed() -> World {
 }
 
 /// Asserts that a command is refused with this exit code, and says all of this.
-fn assert_refused(world: &World, arguments: &[&str], code: i32, said: &[&str]) {
+pub(crate) fn assert_refused(world: &World, arguments: &[&str], code: i32, said: &[&str]) {
     let refused = world.run(arguments);
     let told = complaint(&refused);
     assert_eq!(refused.status.code(), Some(code), "{arguments:?}: {told}");
