@@ -28,7 +28,8 @@ impl Json {
 
     /// It as a value to look into.
     pub fn value(&self) -> Value {
-        serde_json::from_str(&self.0).unwrap_or_default() // only a damaged text gets through `parse` and fails here, as by a number beyond bounds
+        // Only a damaged text gets through `parse` and fails here, as by a number beyond bounds.
+        serde_json::from_str(&self.0).unwrap_or_default()
     }
 
     /// What is at a JSON pointer, if anything is.
