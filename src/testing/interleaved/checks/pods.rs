@@ -35,12 +35,12 @@ impl Pods {
     /// on serving until it is replaced, or if no file declares it any more.
     pub(super) fn promises(&mut self, store: &dyn Store, hosting: &Hosting) -> Result<()> {
         let configs: Vec<ConfigState> = now(store.configs(None, None))?.into_iter().map(|it| it.value).collect();
+        self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
         for (key, promised) in &mut self.promised {
-            if configs.iter().all(|config| &config.key != key) && !hosting.declares(key) {
+            if !self.taken_up.contains(key) && !hosting.declares(key) {
                 *promised = [0; PROMISES];
             }
         }
-        self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
         for config in &configs {
             let promise = promise(config);
             let known = self.promised.entry(config.key.clone()).or_insert([promise; PROMISES]);
