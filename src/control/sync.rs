@@ -253,11 +253,10 @@ impl Watched {
     pub async fn register(&self, driver: &Driver) -> Result<()> {
         driver
             .decide(|transition| {
-                let stored = transition.records.repositories.get(&self.name)?.cloned();
-                let RepositoryState { url, branch, .. } = self.unknown();
+                let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), self.unknown());
                 let declared = match stored.clone() {
-                    Some(stored) => RepositoryState { url, branch, ..stored },
-                    None => self.unknown(),
+                    Some(stored) => RepositoryState { url: fresh.url, branch: fresh.branch, ..stored },
+                    None => fresh,
                 };
                 match stored.as_ref() == Some(&declared) {
                     true => Ok(()),

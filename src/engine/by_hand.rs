@@ -31,8 +31,7 @@ const BY_HAND: &str = "rollout";
 /// If there is none.
 pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
-    let open = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none());
-    let Some(attempt) = open else {
+    let Some(attempt) = state.open_attempt() else {
         return Err(Failure::stalled(match deployment(transition.records, config, state.latest_version)? {
             Some(run) => format!(
                 "no rollout is in progress (latest rollout #{} {})",
@@ -283,7 +282,7 @@ pub fn is_down(repository: &RepositoryName) -> Failure {
 }
 
 fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()) else { return Ok(()) };
+    let Some(attempt) = state.open_attempt() else { return Ok(()) };
     let version = attempt.version.number;
     let phase = deployment(records, &state.key, version)?.map_or("New", |run| run.phase.as_str());
     let message = format!("#{version} is already in progress ({phase}).");
@@ -308,10 +307,10 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
 
 /// Whether a run that has its slot is still to deploy a config: after a task that comes first, or a delay.
 fn is_to_deploy(run: &SequenceRun, state: &ConfigState) -> bool {
-    let is_of_config = |change: &&Change| change.key == state.object.key && change.decision.does_something();
+    let changes_it = |change: &Change| change.key == state.object.key && change.decision.does_something();
     let mut begun = run.tasks.iter().flat_map(|task| &task.deployments);
     matches!(run.state, SequenceState::Running { .. })
-        && run.changes().iter().any(|change| is_of_config(&change))
+        && run.changes().iter().any(changes_it)
         && !begun.any(|deployment| deployment.config == state.key.name)
 }
 

@@ -52,8 +52,7 @@ fn in_use(
 ) -> Result<Option<String>, Undecided> {
     let Some(stage) = &owner.stage else { return Ok(None) };
     let declared = if owner.project == project.name {
-        let same = project.stages.iter().find(|declared| &declared.name == stage);
-        same.is_some_and(|declared| &declared.destination.namespace == namespace)
+        project.stage(stage).is_some_and(|declared| &declared.destination.namespace == namespace)
     } else {
         let state = records.repositories.get(&owner.repository)?;
         state

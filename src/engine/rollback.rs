@@ -33,8 +33,7 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     if let Some(spec) = content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
         spec.insert("template".into(), template);
     }
-    object.digest = digest::of(&content);
-    object.content = content.into();
+    digest::exchange(&mut object, content);
     let cause = format!("rollback to version {target} by {by}");
     give_way(transition, &service_of(&state), &format!("superseded by {cause}"))?;
     // What it deploys is the earlier revision's, and so is its result.

@@ -217,7 +217,7 @@ fn asked_stage<'a>(project: &Project, plan: &'a Plan, asked: Trigger<'_>) -> Res
     let stage = plan.stage(asked.stage);
     let missing = || Failure::stalled(format!("project `{}` has no stage `{}`", plan.project, asked.stage));
     let stage = stage.ok_or_else(missing)?;
-    let declared = project.stages.iter().find(|stage| &stage.name == asked.stage);
+    let declared = project.stage(asked.stage);
     let declares =
         |service: &ServiceName| declared.is_some_and(|stage| stage.objects.of_service(service).next().is_some());
     match asked.service.filter(|service| !declares(service) && stage.service(service).is_none()) {

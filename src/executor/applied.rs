@@ -70,12 +70,13 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
     }
     for (name, seen) in &mut stages {
         seen.digests = store.applied(&project.name, name).await?;
-        let declared = project.stages.iter().find(|stage| &stage.name == name);
+        let declared = project.stage(name);
         for key in differing(declared, &seen.digests) {
             read_record(store, &project.name, name, key, seen, records).await?;
         }
         for config in seen.configs.values_mut() {
-            foresee(config, |attempt| ending.iter().find(|run| run.id == attempt.run));
+            let run = config.open_attempt().and_then(|attempt| ending.iter().find(|run| run.id == attempt.run));
+            foresee(config, run);
         }
     }
     for (stage, sequence) in delivery_sequences(project) {
@@ -95,7 +96,7 @@ async fn read_passed(
     seen: &mut Applied,
     records: &mut Records,
 ) -> Result<()> {
-    let Some(content) = project.stages.iter().find(|content| &content.name == stage) else { return Ok(()) };
+    let Some(content) = project.stage(stage) else { return Ok(()) };
     if sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK) {
         return Ok(()); // what is deployed has passed
     }
@@ -202,11 +203,12 @@ async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[Seque
 
 /// Whether all that a run brings is what its stage declares.
 fn is_declared(project: &Project, run: &SequenceRun) -> bool {
-    let stage = project.stages.iter().find(|stage| stage.name == run.service.stage);
+    let stage = project.stage(&run.service.stage);
     let declared = |key: &ObjectKey| stage.and_then(|stage| stage.objects.get(key)).map(|object| &object.digest);
-    run.changes().iter().all(|change| declared(&change.key) == change.object.as_ref().map(|object| &object.digest))
+    run.changes().iter().all(|change| declared(&change.key) == change.digest())
 }
 
+/// What else is on its way beside what is newer; what brings the same adds nothing.
 fn merge(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
     let seen = stages.entry(place.stage.clone()).or_default();
     match seen.under_way.entry(place.service.clone()) {

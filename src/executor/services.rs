@@ -17,13 +17,6 @@ use crate::model::transaction::ObjectPlace;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::ReadStore;
 
-/// A declared `Service`.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-struct WithSpec {
-    spec: DeclaredService,
-}
-
 /// The part of `ServiceSpec` of `core/v1` that a runtime gets.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -183,7 +176,7 @@ fn home(object: &ObjectState) -> (&ProjectName, &StageName, &str) {
 
 /// What a runtime gets of a declared service.
 fn service_spec(service: &ObjectState, endpoints: Option<&ObjectState>) -> ServiceSpec {
-    let declared = service.object.content.read::<WithSpec>().unwrap_or_default().spec;
+    let declared: DeclaredService = service.object.spec().unwrap_or_default();
     let port = |port: DeclaredPort| ServicePort {
         target_port: port.target_port.unwrap_or(Scalar::Number(port.port.into())),
         name: port.name,

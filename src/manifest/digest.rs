@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::model::by_digest::ByDigest;
 use crate::model::ids::Digest;
+use crate::model::object::Object;
 
 /// SHA-256 of canonical JSON: sorted keys, no white space. The order of keys in a file changes nothing.
 pub fn of(content: &Value) -> Digest {
@@ -15,13 +16,24 @@ pub fn of(content: &Value) -> Digest {
     write_canonical(content, &mut text);
     let mut context = Context::new(&SHA256);
     context.update(&text);
-    Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))
+    named(&context.finish())
 }
 
 /// A value with the digest of its JSON.
 pub fn stored<T: Serialize>(value: T) -> ByDigest<T> {
     let digest = of(&serde_json::to_value(&value).unwrap_or_default());
     ByDigest { digest, value: Arc::new(value) }
+}
+
+/// The name of a SHA-256.
+pub(crate) fn named(hash: &aws_lc_rs::digest::Digest) -> Digest {
+    Digest::new(format!("sha256:{}", hex(hash.as_ref())))
+}
+
+/// Gives an object another content, with the digest that follows from it.
+pub fn exchange(object: &mut Object, content: Value) {
+    object.digest = of(&content);
+    object.content = content.into();
 }
 
 /// Bytes as lower-case digits.

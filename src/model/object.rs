@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
@@ -103,6 +104,18 @@ pub struct Object {
 }
 
 impl Object {
+    /// Its `spec` as one of launchway's own shapes.
+    ///
+    /// # Errors
+    /// If it has none, or one of another shape.
+    pub fn spec<T: DeserializeOwned>(&self) -> Result<T, serde_json::Error> {
+        #[derive(Deserialize)]
+        struct Declared<T> {
+            spec: T,
+        }
+        self.content.read::<Declared<T>>().map(|declared| declared.spec)
+    }
+
     /// A deployment config's template of its pods, as it was declared, with the fields that launchway does not know.
     pub fn template(&self) -> Option<Value> {
         self.content.at("/spec/template")

@@ -129,6 +129,11 @@ impl Change {
         self.decision == Decision::Wait && self.cause == PAUSED
     }
 
+    /// The identity of what it brings; nothing, if it deletes.
+    pub fn digest(&self) -> Option<&Digest> {
+        self.object.as_ref().map(|object| &object.digest)
+    }
+
     /// Whether it waits because it is held.
     pub fn is_held(&self) -> bool {
         self.decision == Decision::Wait && self.cause.starts_with(HELD)

@@ -184,10 +184,14 @@ impl FromIterator<Arc<Object>> for StageObjects {
 }
 
 impl Project {
+    /// What it declares for a stage.
+    pub fn stage(&self, name: &StageName) -> Option<&StageContent> {
+        self.stages.iter().find(|stage| &stage.name == name)
+    }
+
     /// Whether an object is to be there: it is declared, or its stage deletes nothing.
     pub fn wants(&self, stage: &StageName, key: &ObjectKey) -> bool {
-        let stage = self.stages.iter().find(|declared| &declared.name == stage);
-        stage.is_some_and(|stage| !stage.prune || stage.objects.contains(key))
+        self.stage(stage).is_some_and(|stage| !stage.prune || stage.objects.contains(key))
     }
 }
 

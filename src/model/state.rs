@@ -375,6 +375,16 @@ impl ConfigState {
         !self.removed && self.attempted.is_none()
     }
 
+    /// The attempt that has not ended, if there is one.
+    pub fn open_attempt(&self) -> Option<&Attempt> {
+        self.attempted.as_ref().filter(|attempt| attempt.outcome.is_none())
+    }
+
+    /// The same, to be ended.
+    pub fn open_attempt_mut(&mut self) -> Option<&mut Attempt> {
+        self.attempted.as_mut().filter(|attempt| attempt.outcome.is_none())
+    }
+
     /// The deployments whose records are needed as long as it is so: what serves, is to have pods, or is fallen back to,
     /// and what is attempted.
     pub fn runs_in_use(&self) -> Vec<RunId> {
@@ -421,9 +431,5 @@ impl ConfigState {
 /// # Errors
 /// If the content is not a deployment config's.
 pub fn spec_of(object: &Object) -> Result<DeploymentConfigSpec, serde_json::Error> {
-    #[derive(Deserialize)]
-    struct Declared {
-        spec: DeploymentConfigSpec,
-    }
-    object.content.read::<Declared>().map(|declared| declared.spec)
+    object.spec()
 }

@@ -103,7 +103,7 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     let starts = stage_order::starts(&project.shipyard, &delivery);
     check_prune(project, revision, applied)?;
     let nothing = Applied::default();
-    let declared = |name: &StageName| project.stages.iter().find(|stage| &stage.name == name);
+    let declared = |name: &StageName| project.stage(name);
     let mut stages = Vec::new();
     let mut carried: BTreeMap<&StageName, BTreeSet<ServiceName>> = BTreeMap::new();
     for stage in &project.stages {
@@ -267,8 +267,8 @@ fn plan_stage<'a>(
 
 /// Whether a change is being made, so that nothing but the rest of the sequence is left to be done.
 fn is_under_way(change: &Change, applied: &Applied) -> bool {
-    let attempted = applied.configs.get(&change.key).and_then(|config| config.attempted.as_ref());
-    change.decision == Decision::None && attempted.is_some_and(|attempt| attempt.outcome.is_none())
+    let attempt = applied.configs.get(&change.key).and_then(ConfigState::open_attempt);
+    change.decision == Decision::None && attempt.is_some()
 }
 
 /// What open deliveries of other content are going to change, although nothing differs yet: once they have, what is
@@ -379,12 +379,12 @@ pub fn content_of(stage: &StageContent, service: &ServiceName) -> Digest {
     for object in stage.objects.of_service(service) {
         context.update(format!("{} {}\n", object.key, object.digest).as_bytes());
     }
-    Digest::new(format!("sha256:{}", hex(context.finish().as_ref())))
+    digest::named(&context.finish())
 }
 
 /// Whether content is that of a service which declares nothing any more.
 pub fn is_nothing(content: &Digest) -> bool {
-    *content == Digest::new(format!("sha256:{}", hex(Context::new(&SHA256).finish().as_ref())))
+    *content == digest::named(&Context::new(&SHA256).finish())
 }
 
 /// A plan is named after what it says, whenever that is, so that the same plan is the same row.

@@ -12,7 +12,7 @@ use crate::model::object::Object;
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED};
 use crate::model::run::{SequenceRun, SequenceState};
-use crate::model::state::{Attempt, ConfigState, spec_of};
+use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
 
 /// Below this pointer a difference is one of the template.
@@ -20,11 +20,12 @@ const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
 
-/// An attempt that is being ended counts as ended, because nobody plans again once it has. `run_of` knows the run that
-/// makes an attempt.
-pub fn foresee<'a>(applied: &mut ConfigState, run_of: impl FnOnce(&Attempt) -> Option<&'a SequenceRun>) {
-    let Some(attempt) = applied.attempted.as_mut().filter(|attempt| attempt.outcome.is_none()) else { return };
-    if let Some(SequenceState::Ending { outcome, .. }) = run_of(attempt).map(|run| &run.state) {
+/// An attempt that is being ended counts as ended, because nobody plans again once it has. `run` is the one that makes the
+/// open attempt, if there is one.
+pub fn foresee(applied: &mut ConfigState, run: Option<&SequenceRun>) {
+    if let Some(SequenceState::Ending { outcome, .. }) = run.map(|run| &run.state)
+        && let Some(attempt) = applied.open_attempt_mut()
+    {
         attempt.outcome = Some(*outcome);
     }
 }
@@ -120,7 +121,7 @@ mod tests {
     use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RepositoryName, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::outcome::Outcome;
-    use crate::model::state::{Version, Wanted};
+    use crate::model::state::{Attempt, Version, Wanted};
 
     fn object(image: &str, replicas: u32, patch: Value) -> Arc<Object> {
         let mut content = json!({

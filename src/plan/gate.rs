@@ -43,8 +43,7 @@ fn unpaused(object: &Object) -> Option<Object> {
     let mut content = object.content.value();
     let paused = content.pointer_mut("/spec/paused").filter(|paused| **paused == Value::Bool(true))?;
     *paused = Value::Bool(false);
-    object.digest = digest::of(&content);
-    object.content = content.into();
+    digest::exchange(&mut object, content);
     Some(object)
 }
 

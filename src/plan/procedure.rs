@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use aws_lc_rs::digest::{SHA256, digest};
 
-use crate::manifest::digest::hex;
+use crate::manifest::digest::named;
 use crate::model::ids::Digest;
 use crate::model::object::Location;
 use crate::model::project::{Procedure, TaskDefinition};
@@ -30,7 +30,7 @@ fn of(Procedure { sequence, tasks }: &Procedure, image: impl Fn(&str) -> String)
     };
     let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, place(task))).collect();
     let text = serde_json::to_vec(&(sequence, tasks)).unwrap_or_default();
-    Digest::new(format!("sha256:{}", hex(digest(&SHA256, &text).as_ref())))
+    named(&digest(&SHA256, &text))
 }
 
 #[cfg(test)]

@@ -2,14 +2,11 @@
 
 use std::process::Output;
 
+use crate::daemon_edges::verbs::web;
 use crate::support::daemon::{World, complaint, eventually, hook, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
 const WAIT: [&str; 4] = ["status", "--wait", "--timeout", "60"];
-
-fn web(version: &str) -> String {
-    sleeper("web", "type: Recreate", version)
-}
 
 /// A verb as somebody types it in the work tree.
 fn here(world: &World, arguments: &[&str]) -> Output {
@@ -27,6 +24,17 @@ fn unannounced(world: &World) -> GitHttp {
     world.git.git(&["remote", "set-url", "origin", &url]);
     world.configure(&repository("shop", &url, &["poll: 0s", "insecure: true"]));
     server
+}
+
+/// A daemon whose only deployment is in a hook that does not end.
+fn waiting_for_its_hook() -> World {
+    let world = World::new(&[]);
+    world.start();
+    let waits = hook("pre", "Abort", "while :; do sleep 0.05; done");
+    let strategy = format!("type: Recreate, recreateParams: {{{waits}}}");
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
+    world.status(&commit, "launchway/default/web/pre", "running");
+    world
 }
 
 #[test]
@@ -90,12 +98,7 @@ fn in_a_work_tree_its_own_repository_is_meant() {
 
 #[test]
 fn a_commit_whose_deployment_was_cancelled_is_not_good() {
-    let world = World::new(&[]);
-    world.start();
-    let waits = hook("pre", "Abort", "while :; do sleep 0.05; done");
-    let strategy = format!("type: Recreate, recreateParams: {{{waits}}}");
-    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
-    world.status(&commit, "launchway/default/web/pre", "running");
+    let world = waiting_for_its_hook();
     world.tell(&["rollout", "cancel", "dc/web"]);
     let told = here(&world, &WAIT);
     assert_eq!(told.status.code(), Some(1), "{}", complaint(&told));
@@ -119,12 +122,7 @@ fn a_refused_head_is_not_judged_anew_by_whoever_asks_about_it() {
 
 #[test]
 fn nobody_waits_for_what_no_daemon_will_end() {
-    let world = World::new(&[]);
-    world.start();
-    let waits = hook("pre", "Abort", "while :; do sleep 0.05; done");
-    let strategy = format!("type: Recreate, recreateParams: {{{waits}}}");
-    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", &strategy, "1"))]);
-    world.status(&commit, "launchway/default/web/pre", "running");
+    let world = waiting_for_its_hook();
     world.stop();
     let told = here(&world, &WAIT);
     assert_eq!(told.status.code(), Some(3), "{}", complaint(&told));

@@ -84,7 +84,7 @@ fn recreates(state: &ConfigState) -> bool {
 
 /// The version that is being brought up.
 fn coming(state: &ConfigState) -> Option<u32> {
-    state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()).map(|attempt| attempt.version.number)
+    state.open_attempt().map(|attempt| attempt.version.number)
 }
 
 /// Strangers that run what a version is to run become its pods, as many as it is to have: which, and of what version. A

@@ -33,21 +33,15 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
     if change.key.kind == Kind::DeploymentConfig {
         let mut applied = records.configs.get(&service.config(&change.key.name))?.cloned();
         if let Some(state) = &mut applied {
-            let run = open_attempt(records, state)?;
-            config_change::foresee(state, |_| run);
+            let run = match state.open_attempt() {
+                Some(attempt) => records.runs.get(&attempt.run)?.and_then(Run::sequence),
+                None => None,
+            };
+            config_change::foresee(state, run);
         }
         return Ok(config_change::decide(object, applied.as_ref()));
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
-}
-
-/// The run that makes the attempt which has not ended, if there is one.
-fn open_attempt<'a>(records: &'a Records, state: &ConfigState) -> Result<Option<&'a SequenceRun>, Undecided> {
-    let Some(attempt) = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_none()) else { return Ok(None) };
-    Ok(match records.runs.get(&attempt.run)? {
-        Some(Run::Sequence(run)) => Some(run),
-        Some(Run::Deployment(_)) | None => None,
-    })
 }
 
 /// Applies a change that needs no deployment.
@@ -169,8 +163,7 @@ pub(in crate::engine) fn quiesce(
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     let owner = state.wanted.owner.clone();
     state.wanted = state.wanted.nothing();
-    let open = state.attempted.as_mut().filter(|attempt| attempt.outcome.is_none());
-    let run = open.map(|attempt| {
+    let run = state.open_attempt_mut().map(|attempt| {
         attempt.outcome = Some(Outcome::SUPERSEDED); // whoever brings everything up again plans it anew
         attempt.run.clone()
     });
@@ -285,10 +278,7 @@ fn newest_version(records: &Records, key: &ConfigKey) -> Result<u32, Undecided> 
 }
 
 fn sequence(records: &Records, id: &RunId) -> Result<Option<SequenceRun>, Undecided> {
-    Ok(match records.runs.get(id)? {
-        Some(Run::Sequence(run)) => Some((**run).clone()),
-        Some(Run::Deployment(_)) | None => None,
-    })
+    Ok(records.runs.get(id)?.and_then(Run::sequence).cloned())
 }
 
 fn config_or_new<'a>(

@@ -109,10 +109,7 @@ fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> 
 
 /// Whether what a delivery brings is not what a newer one does: what is done by hand is compared object by object.
 fn brings_other(run: &SequenceRun, newer: &SequenceRun) -> bool {
-    let differs = |one: &Change, other: &Change| {
-        let digest = |change: &Change| change.object.as_ref().map(|object| object.digest.clone());
-        one.key == other.key && digest(one) != digest(other)
-    };
+    let differs = |one: &Change, other: &Change| one.key == other.key && one.digest() != other.digest();
     match run.planned_content() {
         Some(content) => Some(content) != newer.planned_content(),
         None => run.changes().iter().any(|one| newer.changes().iter().any(|other| differs(one, other))),

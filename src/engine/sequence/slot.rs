@@ -52,12 +52,12 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
     let Queue { superseded, next: Some(next), later } = Queue::of(&queued) else { return Vec::new() };
-    let ended = superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(newer)));
+    let mut told: Vec<(RunId, Event)> =
+        superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(newer))).collect();
     let comes_first = match next.is_rollback {
         true => format!("waits for the {}", next.cause),
         false => format!("waits for {} of {}", next.sequence(), next.commit.short()),
     };
-    let mut told: Vec<(RunId, Event)> = ended.collect();
     told.extend(later.iter().filter_map(|run| waiting(run, comes_first.clone())));
     let covers = |hold: &&Hold| {
         hold.scope.covers(&next.service.project, &next.service.stage, &next.service.service) && !next.is_rollback
@@ -118,9 +118,8 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
 /// before; what only runs tasks brings nothing, and what a person asks for perhaps only one deployment config of several.
 fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
     let revisions_alone = next.by.is_none() && run.by.is_none();
-    let digest = |change: &Change| change.object.as_ref().map(|object| object.digest.clone());
     let brings = |old: &Change| {
-        let replaces = |new: &Change| new.decision.does_something() || digest(new) != digest(old);
+        let replaces = |new: &Change| new.decision.does_something() || new.digest() != old.digest();
         next.changes().iter().any(|new| new.key == old.key && replaces(new))
     };
     next.delivery.is_some() && (revisions_alone || run.changes().iter().all(brings))

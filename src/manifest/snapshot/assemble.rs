@@ -26,7 +26,7 @@ pub(super) struct Assembled {
 /// Builds all stages. Objects that are as they were `before` are shared with it.
 pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembled>) -> Assembled {
     let mut problems = Vec::new();
-    let known = |name: &StageName| before?.project.stages.iter().find(|stage| stage.name == *name);
+    let known = |name: &StageName| before?.project.stage(name);
     let stages = layout.stages.iter();
     let stages = stages.map(|stage| self::stage(stage, layout, files, known(&stage.name), &mut problems)).collect();
     let project =

@@ -292,7 +292,7 @@ mod tests {
     use crate::model::object::{Location, Object, ObjectKey};
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
-    use crate::model::run::{SequenceRun, TaskLimits};
+    use crate::model::run::SequenceRun;
     use crate::model::shipyard::Shipyard;
     use crate::model::state::{Attempt, Version, Wanted};
     use crate::model::time::Timestamp;
@@ -443,30 +443,10 @@ mod tests {
 
     fn queued() -> Run {
         let sequence = Shipyard::implicit().stages.remove(0).sequences.remove(0);
-        Run::Sequence(Box::new(SequenceRun {
-            id: "r2".into(),
-            service: web(),
-            destination: Destination::local("shop-dev".into()),
-            repository: "shop".into(),
-            commit: "2b3c4d5".into(),
-            plan: None,
-            cause: "push".into(),
-            by: None,
-            is_rollback: false,
-            forced: None,
-            attempt: 1,
-            after: Vec::new(),
-            procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::new() }),
-            delivery: None,
-            limits: TaskLimits::default(),
-            state: SequenceState::Queued,
-            tasks: Vec::new(),
-            created_at: Timestamp(0),
-            started_at: None,
-            ended_at: None,
-            outcome: None,
-            message: String::new(),
-        }))
+        let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+        let revision = ("shop".into(), "2b3c4d5".into());
+        let draft = SequenceRun::draft(web(), Destination::local("shop-dev".into()), revision, procedure);
+        Run::Sequence(Box::new(SequenceRun { id: "r2".into(), cause: "push".into(), attempt: 1, ..draft }))
     }
 
     #[test]

@@ -211,8 +211,7 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     if let Some(map) = text("needs") {
         let mut content = object.content.value();
         content["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": map}}]);
-        object.digest = digest::of(&content);
-        object.content = content.into();
+        digest::exchange(&mut object, content);
     }
     Ok(object)
 }

@@ -130,7 +130,7 @@ impl At<'_> {
         let mut objects = stages.flat_map(|stage| stage.objects.iter());
         let is_config =
             |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.key.name;
-        objects.any(|object| is_config(object) && template(object) == template(&serving.object))
+        objects.any(|object| is_config(object) && object.template() == serving.object.template())
             || self.moment == Moment::Untouched && config.removed
     }
 }
@@ -141,10 +141,6 @@ fn serves(what: String) -> Violation {
 
 fn is_alive(pod: &ObservedPod) -> bool {
     !matches!(pod.phase, PodPhase::Ended { .. })
-}
-
-fn template(object: &Object) -> Option<serde_json::Value> {
-    object.template()
 }
 
 /// The run-once pods of a run, when each was asked for, and how it ended.
