@@ -111,11 +111,13 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
         let before = predecessors(&start, &starts, &declared);
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
-        let here = carried_out(stage, seen, |service| {
-            nearest(&before, &stages, service)
-                .is_some_and(|before| carried.get(&before.name).is_some_and(|it| it.contains(service)))
-        });
-        let planned = plan_stage(stage, start, sequence, |service| nearest(&before, &stages, service), seen, &here);
+        let carries = |stage: &StageName, service: &ServiceName| {
+            carried.get(stage).is_some_and(|services| services.contains(service))
+        };
+        let nearest = |service: &ServiceName| nearest(&before, &stages, carries, service);
+        let here =
+            carried_out(stage, seen, |service| nearest(service).is_some_and(|before| carries(&before.name, service)));
+        let planned = plan_stage(stage, start, sequence, nearest, seen, &here);
         stages.push(planned);
         carried.insert(&stage.name, here);
     }
@@ -188,13 +190,19 @@ fn predecessors<'a>(
     found
 }
 
-/// The nearest stage before that has a service, or had it until now: those without it let everything pass.
-fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &ServiceName) -> Option<&'a StageContent> {
+/// The nearest stage before that has a service, or had it until now: those without it let everything pass. One that an
+/// open delivery rids of the service still has it, because its end has a say in the stages after it.
+fn nearest<'a>(
+    before: &[&'a StageContent],
+    planned: &[StagePlan],
+    carries: impl Fn(&StageName, &ServiceName) -> bool,
+    service: &ServiceName,
+) -> Option<&'a StageContent> {
     let declares = |stage: &StageContent| stage.objects.of_service(service).next().is_some();
     let changes = |stage: &StageContent| {
         planned.iter().any(|planned| planned.stage == stage.name && planned.service(service).is_some())
     };
-    before.iter().copied().find(|stage| declares(stage) || changes(stage))
+    before.iter().copied().find(|stage| declares(stage) || changes(stage) || carries(&stage.name, service))
 }
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those

@@ -769,4 +769,25 @@ pub(crate) const CURED: &[Cured] = &[
             release
             trigger dev web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what an older revision is still removing in the first stage, it removes in the next one after a newer \
+                  one declared it there",
+        story: "
+            order 1
+            shipyard dev:deployment,test production
+            declare web image=a replicas=3
+            push
+            pass 1s
+            declare web image=d
+            push
+            turns 184
+            remove web
+            hang shop-dev/web-
+            declare api trigger=none
+            push
+            pass 1s
+            declare web image=a stage=production
+            push",
+    },
 ];
