@@ -40,7 +40,7 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
         return change(declared, Decision::None, Vec::new(), cause);
     }
     let reasons = diff(&baseline(applied), &declared.content.value());
-    let (decision, cause) = judge(&spec, applied, &reasons);
+    let (decision, cause) = judge(&spec, declared, applied, &reasons);
     change(declared, decision, reasons, cause)
 }
 
@@ -82,7 +82,12 @@ fn baseline(applied: &ConfigState) -> Value {
     content
 }
 
-fn judge(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Difference]) -> (Decision, String) {
+fn judge(
+    spec: &DeploymentConfigSpec,
+    declared: &Object,
+    applied: &ConfigState,
+    reasons: &[Difference],
+) -> (Decision, String) {
     let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
     let is_replicas = |reason: &Difference| reason.pointer == REPLICAS;
     if reasons.iter().any(in_template) {
@@ -92,8 +97,12 @@ fn judge(spec: &DeploymentConfigSpec, applied: &ConfigState, reasons: &[Differen
             None => (Decision::Update, "no ConfigChange trigger; `launchway rollout latest` deploys it".into()),
         };
     }
+    // What was declared last may never have been deployed: `rollout latest` would do that.
+    let is_declared = applied.object.digest == declared.digest;
     match reasons {
-        [] if applied.attempted.is_some() => (Decision::Update, "restored: equal to what serves".into()),
+        [] if applied.attempted.is_some() || !is_declared => {
+            (Decision::Update, "restored: equal to what serves".into())
+        }
         [] => (Decision::None, String::new()),
         reasons if reasons.iter().all(is_replicas) => (Decision::Scale, "only replicas differ".into()),
         _ => (Decision::Update, "no new version: the template is the same".into()),
@@ -208,6 +217,14 @@ mod tests {
         let attempt = Attempt { version: version(2, &bad), run: RunId::new("s1"), outcome: Some(Outcome::FAIL) };
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         assert_eq!(decide(&good, Some(&state)).decision, Decision::Update);
+    }
+
+    #[test]
+    fn a_revert_of_what_was_declared_and_not_deployed_is_declared() {
+        let (old, waits) = (object("a", 1, json!({"triggers": []})), object("b", 1, json!({"triggers": []})));
+        let state = applied(&waits, Some(version(1, &old)), None);
+        assert_eq!(decide(&old, Some(&state)).decision, Decision::Update);
+        assert_eq!(decide(&waits, Some(&state)).decision, Decision::Update);
     }
 
     #[test]

@@ -790,4 +790,21 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=a stage=production
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what was declared without being deployed, and taken back, is what a person deploys by hand",
+        story: "
+            order 0
+            shipyard dev:deployment,test
+            declare web image=d
+            push
+            declare web trigger=none
+            pass 1s
+            declare web image=a
+            push
+            turns 299
+            declare web image=d stage=dev
+            push
+            latest dev/web",
+    },
 ];
