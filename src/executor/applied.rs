@@ -9,7 +9,7 @@ use crate::error::Result;
 use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{PassedContent, Plan, ServicePlan};
+use crate::model::plan::{PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::project::Project;
 use crate::model::run::{Delivery, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
@@ -17,7 +17,7 @@ use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
-use crate::plan::{gate, passed_procedure, procedure};
+use crate::plan::{delivery_procedure, gate, passed_procedure, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -186,7 +186,7 @@ async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[Seque
         let service = &run.service.service;
         let Some(id) = &run.plan else {
             if let Some(delivery) = run.delivery.as_ref().filter(|_| !is_declared(project, run)) {
-                merge(&mut stages, &run.service, UnderWay::new(&delivery.content, true, &delivery.changes));
+                merge(&mut stages, &run.service, brought(run, delivery));
             }
             continue;
         };
@@ -227,18 +227,34 @@ fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Pla
     let mut note = |stage: &StageName, brought: UnderWay| {
         merge(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
     };
-    let comes = |part: &ServicePlan| UnderWay::new(&part.content, false, &part.changes);
-    if let Some(Delivery { content, changes }) = &run.delivery {
-        note(&run.service.stage, UnderWay::new(content, true, changes));
-        let passed = PassedContent { stage: run.service.stage.clone(), content: content.clone() };
-        for stage in newest.into_iter().flat_map(|newest| &newest.stages) {
-            let waits = |part: &&ServicePlan| part.previous_stage.as_ref() == Some(&passed);
-            stage.service(service).filter(waits).into_iter().for_each(|part| note(&stage.stage, comes(part)));
+    if let Some(delivery) = &run.delivery {
+        note(&run.service.stage, brought(run, delivery));
+        let passed = PassedContent { stage: run.service.stage.clone(), content: delivery.content.clone() };
+        let waits = |part: &&ServicePlan| part.previous_stage.as_ref() == Some(&passed);
+        if let Some(newest) = newest {
+            for stage in &newest.stages {
+                stage
+                    .service(service)
+                    .filter(waits)
+                    .iter()
+                    .for_each(|part| note(&stage.stage, comes(newest, stage, part)));
+            }
         }
     }
     for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
         if let Some(part) = stage.service(service) {
-            note(&stage.stage, comes(part));
+            note(&stage.stage, comes(plan, stage, part));
         }
     }
+}
+
+/// What a delivery brings where it is.
+fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
+    UnderWay::new(&delivery.content, run.procedure.value.as_ref().clone(), true, &delivery.changes)
+}
+
+/// What a plan is going to bring to a stage.
+fn comes(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> UnderWay {
+    let procedure = delivery_procedure(plan, stage, part).unwrap_or_default();
+    UnderWay::new(&part.content, procedure, false, &part.changes)
 }

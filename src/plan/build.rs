@@ -11,12 +11,12 @@ use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Procedures, Project, StageContent, StageObjects};
+use crate::model::project::{Procedure, Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
 use crate::plan::prune::Prune;
-use crate::plan::{config_change, diff::diff, gate, order as stage_order};
+use crate::plan::{config_change, diff::diff, gate, order as stage_order, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -58,6 +58,8 @@ pub struct Applied {
 pub struct UnderWay {
     /// Everything that the service declares then.
     pub content: Digest,
+    /// How it is delivered.
+    pub procedure: Procedure,
     /// Whether it has reached this stage; else it will, if the stages before let it pass.
     pub here: bool,
     /// The objects that it changes.
@@ -68,9 +70,9 @@ pub struct UnderWay {
 
 impl UnderWay {
     /// What one delivery brings.
-    pub fn new(content: &Digest, here: bool, changes: &[Change]) -> Self {
+    pub fn new(content: &Digest, procedure: Procedure, here: bool, changes: &[Change]) -> Self {
         let keys = changes.iter().map(|change| change.key.clone()).collect();
-        Self { content: content.clone(), here, keys, others: BTreeSet::new() }
+        Self { content: content.clone(), procedure, here, keys, others: BTreeSet::new() }
     }
 }
 
@@ -115,8 +117,8 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
             carried.get(stage).is_some_and(|services| services.contains(service))
         };
         let nearest = |service: &ServiceName| nearest(&before, &stages, carries, service);
-        let here =
-            carried_out(stage, seen, |service| nearest(service).is_some_and(|before| carries(&before.name, service)));
+        let comes = |service: &ServiceName| nearest(service).is_some_and(|before| carries(&before.name, service));
+        let here = carried_out(stage, sequence.as_ref(), seen, comes);
         let planned = plan_stage(stage, start, sequence, nearest, seen, &here);
         stages.push(planned);
         carried.insert(&stage.name, here);
@@ -207,8 +209,14 @@ fn nearest<'a>(
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
 /// that will come because the stage before is being brought to what it declares too. What somebody has changed since
-/// they were planned, such as by a rollback, they do not bring back.
-fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName) -> bool) -> BTreeSet<ServiceName> {
+/// they were planned, such as by a rollback, they do not bring back, and what another sequence delivers has passed only
+/// that.
+fn carried_out(
+    stage: &StageContent,
+    sequence: Option<&Sequence>,
+    seen: &Applied,
+    comes: impl Fn(&ServiceName) -> bool,
+) -> BTreeSet<ServiceName> {
     if seen.under_way.is_empty() {
         return BTreeSet::new();
     }
@@ -219,9 +227,14 @@ fn carried_out(stage: &StageContent, seen: &Applied, comes: impl Fn(&ServiceName
     let differing = differing(Some(stage), &seen.digests);
     let left_out: BTreeSet<ServiceName> =
         differing.iter().filter_map(|key| left_out(change_of(stage, key, seen)?)).collect();
+    let alike = |service: &ServiceName, under_way: &UnderWay| {
+        let sequence = sequence.map(|sequence| sequence_for(&under_way.content, sequence));
+        let declared = sequence.map(|sequence| stage.procedure(&sequence, service));
+        declared.is_none_or(|declared| same_procedure(&declared, &under_way.procedure))
+    };
     let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
         let brings_all = under_way.content == content_of(stage, service) && !left_out.contains(*service);
-        brings_all && (under_way.here || comes(service))
+        brings_all && alike(service, under_way) && (under_way.here || comes(service))
     };
     seen.under_way.iter().filter(whole).map(|(service, _)| service.clone()).collect()
 }

@@ -13,4 +13,4 @@ mod procedure;
 pub mod prune;
 pub mod summary;
 
-pub use self::procedure::{passed_procedure, procedure};
+pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, sequence_for};

@@ -7,7 +7,10 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::manifest::digest::named;
 use crate::model::ids::Digest;
 use crate::model::object::Location;
+use crate::model::plan::{Plan, ServicePlan, StagePlan};
 use crate::model::project::{Procedure, TaskDefinition};
+use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::plan::build::is_nothing;
 
 /// Of a sequence with how its tasks run, the code that they run included: with another one, content that did not pass is
 /// tried again.
@@ -21,14 +24,37 @@ pub fn passed_procedure(procedure: &Procedure) -> Digest {
     of(procedure, |image| image.split('@').next().unwrap_or_default().to_owned())
 }
 
+/// Whether two deliver alike.
+pub fn same_procedure(one: &Procedure, other: &Procedure) -> bool {
+    let alike = |(one, other): (&TaskDefinition, &TaskDefinition)| placeless(one) == placeless(other);
+    one.sequence == other.sequence
+        && one.tasks.keys().eq(other.tasks.keys())
+        && one.tasks.values().zip(other.tasks.values()).all(alike)
+}
+
+/// How a plan delivers a service to a stage; nothing, if the stage has no delivery sequence.
+pub fn delivery_procedure(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> Option<Procedure> {
+    let sequence = sequence_for(&part.content, stage.sequence.as_ref()?);
+    Some(plan.procedures.procedure(&stage.stage, &sequence, &part.service))
+}
+
+/// The sequence as it runs for some content: where nothing is declared any more, nothing is left to be tested.
+pub fn sequence_for(content: &Digest, sequence: &Sequence) -> Sequence {
+    let mut sequence = sequence.clone();
+    if is_nothing(content) {
+        sequence.tasks.retain(|task| task.name == DEPLOYMENT_TASK);
+    }
+    sequence
+}
+
+/// Where a task is declared says nothing about how it runs.
+fn placeless(task: &TaskDefinition) -> TaskDefinition {
+    TaskDefinition { location: Location::default(), ..task.clone() }
+}
+
 fn of(Procedure { sequence, tasks }: &Procedure, image: impl Fn(&str) -> String) -> Digest {
-    // Where a task is declared says nothing about how it runs.
-    let place = |task: &TaskDefinition| TaskDefinition {
-        location: Location::default(),
-        image: image(&task.image),
-        ..task.clone()
-    };
-    let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, place(task))).collect();
+    let shown = |task: &TaskDefinition| TaskDefinition { image: image(&task.image), ..placeless(task) };
+    let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, shown(task))).collect();
     let text = serde_json::to_vec(&(sequence, tasks)).unwrap_or_default();
     named(&digest(&SHA256, &text))
 }

@@ -7,11 +7,9 @@ use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
-use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::PassedKey;
 use crate::model::time::Timestamp;
-use crate::plan::build::is_nothing;
-use crate::plan::{passed_procedure, procedure};
+use crate::plan::{delivery_procedure, passed_procedure, procedure};
 
 /// Makes a draft a queued run. Its attempt is one more than the revision has had for the service: at delivering it, or at
 /// this sequence if it only runs tasks.
@@ -41,10 +39,7 @@ pub fn delivery(
     part: &ServicePlan,
     cause: String,
 ) -> Result<Option<SequenceRun>, Undecided> {
-    let Some(mut sequence) = stage.sequence.clone() else { return Ok(None) };
-    if is_nothing(&part.content) {
-        sequence.tasks.retain(|task| task.name == DEPLOYMENT_TASK); // nothing is left to be tested
-    }
+    let Some(procedure) = delivery_procedure(plan, stage, part) else { return Ok(None) };
     let service =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: part.service.clone() };
     let (mut changes, mut needs) = (Vec::new(), Needs::default());
@@ -52,13 +47,12 @@ pub fn delivery(
         changes.extend(needs.of(apply::decide_again(records, &service, change))?);
     }
     needs.none()?;
-    let procedure = digest::stored(plan.procedures.procedure(&stage.stage, &sequence, &part.service));
     let revision = (plan.repository.clone(), plan.commit.clone());
     let draft = SequenceRun {
         plan: Some(plan.id.clone()),
         cause,
         delivery: Some(Delivery { content: part.content.clone(), changes }),
-        ..SequenceRun::draft(service, stage.destination.clone(), revision, procedure)
+        ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
     };
     queued(records, now, draft).map(Some)
 }

@@ -807,4 +807,29 @@ pub(crate) const CURED: &[Cured] = &[
             push
             latest dev/web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "another sequence delivers what is being delivered already, and never runs",
+        story: "
+            order 3809
+            shipyard dev:deployment,test+1s production
+            declare web replicas=4
+            push
+            settle
+            shipyard dev:deployment,test production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what an older revision delivers goes on to a stage that is no longer there",
+        story: "
+            order 3884
+            shipyard dev:deployment,test+1s production
+            task test retries=1
+            declare web pre=Abort
+            push
+            turns 19
+            shipyard dev
+            push",
+    },
 ];

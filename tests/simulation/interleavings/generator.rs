@@ -23,6 +23,16 @@ pub(crate) enum Family {
 const FAMILIES: [Family; 6] =
     [Family::Pushes, Family::People, Family::Repositories, Family::Deaths, Family::Stores, Family::Surroundings];
 
+/// The stages that stories have, with the tasks of each.
+const SHIPYARDS: &[&str] = &[
+    "dev",
+    "dev production",
+    "dev:deployment,test production",
+    "dev:deployment,test",
+    "dev:deployment,test+1s production",
+    "dev:deployment+2s production:deployment+1s,test",
+];
+
 /// The story of a seed.
 pub(crate) fn story(seed: u64) -> Story {
     let mut random = Random::new(seed);
@@ -52,7 +62,7 @@ impl Teller {
 
     /// What is declared at first.
     fn opening(&mut self, family: Family) {
-        let stages = self.one_of(&["dev", "dev production", "dev:deployment,test production", "dev:deployment,test"]);
+        let stages = self.one_of(SHIPYARDS);
         let repositories: &[&str] = if family == Family::Repositories { &["", "@two ", "@three "] } else { &[""] };
         for repository in repositories {
             let project = if repository.is_empty() { "shop" } else { self.one_of(&["shop", "shop", "store"]) };
@@ -131,8 +141,13 @@ impl Teller {
         ]);
         self.say(format!("declare {config} {setting}"));
         if self.random.once_in(4) {
-            let line = self.one_of(&["remove api", "remove back", "object ConfigMap colors red=1 service=web"]);
-            self.say(line);
+            match self.one_of(&["remove api", "remove back", "object ConfigMap colors red=1 service=web", "shipyard"]) {
+                "shipyard" => {
+                    let stages = self.one_of(SHIPYARDS);
+                    self.say(format!("shipyard {stages}"));
+                }
+                line => self.say(line),
+            }
         }
         self.say("push");
     }
