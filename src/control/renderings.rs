@@ -1,8 +1,10 @@
 //! What is said of revisions, kept as far as nothing has happened since: whoever asks again reads what is new.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
+use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Mutex;
 
 use crate::error::Result;
@@ -19,6 +21,8 @@ use crate::store::{ReadStore, ServiceFacts, ServiceMark};
 const KEPT: usize = 4;
 /// How many services are read at once: enough that each costs little, and few enough to be held in memory.
 const AT_ONCE: usize = 256;
+/// How many such reads go on side by side, each on a thread of the store's.
+const SIDE_BY_SIDE: usize = 2;
 
 /// Which revision.
 type Key = (RepositoryName, CommitId);
@@ -88,14 +92,29 @@ impl Kept {
         };
         let news = marks.iter().filter(|entry| !is_known(entry));
         let news: Vec<ServiceName> = news.map(|(service, _)| service.clone()).collect();
-        for some in news.chunks(AT_ONCE) {
-            for facts in store.service_facts(&plan.repository, &plan.commit, &plan.id, some).await? {
-                self.reports.insert(facts.service.clone(), report(store, revision, plan, facts).await?);
-            }
+        let news: Vec<Vec<ServiceName>> = news.chunks(AT_ONCE).map(<[_]>::to_vec).collect();
+        let read = stream::iter(news).map(|some| reports(store, revision, plan, some));
+        let mut read = pin!(read.buffer_unordered(SIDE_BY_SIDE));
+        while let Some(reports) = read.try_next().await? {
+            self.reports.extend(reports);
         }
         self.marks = marks;
         Ok(())
     }
+}
+
+/// What is said of some services.
+async fn reports(
+    store: &dyn ReadStore,
+    revision: &RevisionState,
+    plan: &Plan,
+    some: Vec<ServiceName>,
+) -> Result<Vec<(ServiceName, ServiceReport)>> {
+    let mut reports = Vec::with_capacity(some.len());
+    for facts in store.service_facts(&plan.repository, &plan.commit, &plan.id, &some).await? {
+        reports.push((facts.service.clone(), report(store, revision, plan, facts).await?));
+    }
+    Ok(reports)
 }
 
 async fn report(
