@@ -71,7 +71,7 @@ pub fn decide(
         Err(refused) => refused,
         Ok((project, plan)) => {
             names::take(transition.records, &state, &watched.name, &project)?;
-            renew_passed(transition, &project, applied)?;
+            take_up_passed(transition, &project, applied)?;
             if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
                 holds.lifted.clone_from(&head.lifted);
             }
@@ -99,17 +99,25 @@ pub fn decide(
     Ok(result)
 }
 
-/// What passed before what was delivered last counts again, so that it is not forgotten while it is declared.
-fn renew_passed(
+/// What passed before what was delivered last counts again, so that it is not forgotten while it is declared. What was
+/// delivered last and is not declared now is news once it is declared again.
+fn take_up_passed(
     transition: &mut Transition<'_>,
     project: &Project,
     applied: &BTreeMap<StageName, Applied>,
 ) -> Result<(), Undecided> {
     for (stage, seen) in applied {
-        for (service, content) in &seen.passed_before {
+        let place = |service: &ServiceName| {
             let (project, stage) = (project.name.clone(), stage.clone());
-            let service = ServiceKey { project, stage, service: service.clone() };
-            let key = PassedKey { service, content: content.clone() };
+            ServiceKey { project, stage, service: service.clone() }
+        };
+        for service in seen.passed_before.keys().chain(&seen.withdrawn) {
+            if let Some(slot) = transition.records.slots.get_mut(&place(service))? {
+                slot.last_delivery = None;
+            }
+        }
+        for (service, content) in &seen.passed_before {
+            let key = PassedKey { service: place(service), content: content.clone() };
             if let Some(passed) = transition.records.passed.get_mut(&key)? {
                 passed.at = transition.now;
             }
@@ -163,6 +171,7 @@ pub fn trigger(
         holds::refuse(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
         let seen = applied.entry(asked.stage.clone()).or_default();
         seen.not_passed.insert(service.clone(), cause.clone());
+        seen.never_deployed.remove(service);
     }
     let Ok((project, plan)) = judge(transition, watched, &state, head, &applied)? else {
         return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());

@@ -111,7 +111,12 @@ async fn read_passed(
         });
         let declared = content_of(content, service);
         let ended = delivered.remove(service);
-        if ended.is_some_and(|it| it.content == declared && it.procedure == *tried) {
+        if let Some(ended) = ended.filter(|it| it.content == declared && it.procedure == *tried) {
+            if !ended.deployed {
+                let hint = format!("`launchway trigger delivery {service} -s {stage}` runs it again");
+                let why = format!("`{}` ended before its deployment; {hint}", sequence.name);
+                seen.never_deployed.insert(service.clone(), why);
+            }
             continue;
         }
         let (project, stage) = (project.name.clone(), stage.clone());
@@ -130,6 +135,8 @@ async fn read_passed(
         };
         seen.not_passed.insert(service.clone(), format!("`{}` {news}", sequence.name));
     }
+    let withdrawn = delivered.into_iter().filter(|(_, last)| !last.deployed);
+    seen.withdrawn.extend(withdrawn.map(|(service, _)| service));
     Ok(())
 }
 

@@ -28,6 +28,14 @@ pub struct Delivered {
     pub content: Digest,
     /// The sequence, with how its tasks ran: [`crate::plan::procedure`].
     pub procedure: Digest,
+    /// Whether its deployment began; else a task before that has stopped it.
+    #[serde(default = "yes")]
+    pub deployed: bool,
+}
+
+/// What was remembered before launchway kept apart what got to its deployment.
+fn yes() -> bool {
+    true
 }
 
 impl SlotState {

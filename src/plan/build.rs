@@ -49,6 +49,10 @@ pub struct Applied {
     /// Services that have neither passed here with what they declare nor ended otherwise, and why: only asked for where
     /// a sequence does more than deploy.
     pub not_passed: BTreeMap<ServiceName, String>,
+    /// Services whose last delivery was of what they declare and ended before its deployment, and what helps.
+    pub never_deployed: BTreeMap<ServiceName, String>,
+    /// Services that are declared no longer and whose last delivery ended before its deployment.
+    pub withdrawn: BTreeSet<ServiceName>,
     /// Services whose content passed here earlier than what was delivered last.
     pub passed_before: BTreeMap<ServiceName, Digest>,
 }
@@ -257,6 +261,10 @@ fn plan_stage<'a>(
         let found = changes.entry(service.clone()).or_default();
         found.extend(overtaken(stage, service, under_way, found));
     }
+    for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
+    {
+        changes.get_mut(service).into_iter().flatten().for_each(|change| leave(change, why));
+    }
     let mut runs_again: BTreeMap<ServiceName, String> = BTreeMap::new();
     for (service, why) in &applied.not_passed {
         let found = changes.entry(service.clone()).or_default();
@@ -284,6 +292,13 @@ fn plan_stage<'a>(
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
     StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
+}
+
+/// Nothing is done about a change now.
+fn leave(change: &mut Change, why: &str) {
+    if change.decision.does_something() {
+        (change.decision, change.cause) = (Decision::None, why.to_owned());
+    }
 }
 
 /// Whether a change is being made, so that nothing but the rest of the sequence is left to be done.

@@ -166,7 +166,7 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
         let value = PassedState { key, commit: commit_id('1'), at: at(seconds), procedure: "p".into() };
         Write::Passed(Box::new(Versioned { version: 0, value }))
     };
-    let delivered = Delivered { run: "s1".into(), content: "sha256:now".into(), procedure: "p".into() };
+    let delivered = Delivered { run: "s1".into(), content: "sha256:now".into(), procedure: "p".into(), deployed: true };
     let slot = |service, last_delivery| {
         let value = SlotState { last_delivery, ..SlotState::free(service) };
         Write::Slot(Box::new(Versioned { version: 0, value }))
@@ -175,8 +175,9 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
         passed("sha256:now", 0),
         passed("sha256:old", 1),
         passed("sha256:young", 60),
-        slot(web.clone(), Some(delivered)),
+        slot(web.clone(), Some(delivered.clone())),
         slot(service("dev", "gone"), None),
+        slot(service("production", "web"), Some(Delivered { deployed: false, ..delivered })),
         put_config(0, config_state(&config_key("dev", "web"), "sha256:web")),
     ];
     commit(&*store, writes).await;
@@ -192,6 +193,10 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
     commit(&*store, [Write::RemoveConfig(Versioned { version: 1, value: config_key("dev", "web") })]).await;
     assert_eq!(store.retain(everything).await.unwrap()["passed"], 2, "they go with their service");
     assert_eq!(store.slot(&web).await.unwrap(), None);
+    assert!(
+        store.slot(&service("production", "web")).await.unwrap().is_some(),
+        "what is not to be tried again is known"
+    );
 }
 
 /// A revision stays while its writer is owed a report, and the newest plan of a service while somebody may deploy it.

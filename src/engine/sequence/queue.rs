@@ -7,7 +7,7 @@ use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
-use crate::model::slot::PassedKey;
+use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
 use crate::plan::{delivery_procedure, passed_procedure, procedure};
 
@@ -70,21 +70,27 @@ pub fn due_delivery(
     cause: String,
 ) -> Result<Option<SequenceRun>, Undecided> {
     let Some(run) = delivery(records, now, plan, stage, part, cause)? else { return Ok(None) };
-    let acts = run.changes().iter().any(|change| change.decision.does_something());
-    Ok(if acts || runs_again(records, part, &run)? || overtakes(records, &run)? { Some(run) } else { None })
+    let last = last_alike(records, &run)?;
+    let is_left = last.as_ref().is_some_and(|last| !last.deployed);
+    let acts = !is_left && run.changes().iter().any(|change| change.decision.does_something());
+    let runs_again = last.is_none() && part.runs_again.is_some() && !has_passed(records, &run)?;
+    Ok(if acts || runs_again || overtakes(records, &run)? { Some(run) } else { None })
 }
 
-/// Whether the sequence runs although nothing differs: what the part was planned for has neither passed nor ended
-/// otherwise since.
-fn runs_again(records: &Records, part: &ServicePlan, run: &SequenceRun) -> Result<bool, Undecided> {
-    if part.runs_again.is_none() {
-        return Ok(false);
-    }
-    let key = PassedKey { service: run.service.clone(), content: part.content.clone() };
-    let passed = records.passed.get(&key)?.map(|passed| passed.procedure.clone());
+/// The last delivery to a run's slot, if it brought the same in the same way: how that ended, it stays, until a person has it
+/// run again.
+fn last_alike(records: &Records, run: &SequenceRun) -> Result<Option<Delivered>, Undecided> {
     let last = records.slots.get(&run.service)?.and_then(|slot| slot.last_delivery.clone());
-    let ended = last.is_some_and(|last| last.content == part.content && last.procedure == procedure(&run.procedure));
-    Ok(!ended && passed != Some(passed_procedure(&run.procedure)))
+    let same =
+        |last: &Delivered| Some(&last.content) == run.planned_content() && last.procedure == procedure(&run.procedure);
+    Ok(last.filter(same))
+}
+
+/// Whether what a run brings has passed its sequence.
+fn has_passed(records: &Records, run: &SequenceRun) -> Result<bool, Undecided> {
+    let Some(content) = run.planned_content().cloned() else { return Ok(false) };
+    let passed = records.passed.get(&PassedKey { service: run.service.clone(), content })?;
+    Ok(passed.is_some_and(|passed| passed.procedure == passed_procedure(&run.procedure)))
 }
 
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to

@@ -32,7 +32,8 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
 
 fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
     let content = run.planned_content()?.clone();
-    Some(Delivered { run: run.id.clone(), content, procedure: procedure(&run.procedure) })
+    let deployed = run.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK && task.started_at.is_some());
+    Some(Delivered { run: run.id.clone(), content, procedure: procedure(&run.procedure), deployed })
 }
 
 /// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once

@@ -80,14 +80,12 @@ pub(super) fn delivered(
     project: &ProjectName,
     stage: &StageName,
 ) -> Result<BTreeMap<ServiceName, Delivered>> {
-    let sql = "SELECT service, run, content, procedure FROM slots \
+    let sql = "SELECT service, run, content, procedure, deployed FROM slots \
                WHERE project = ? AND stage = ? AND run IS NOT NULL";
     let rows = many(connection, sql, [project.as_str(), stage.as_str()], |row| {
         let text = |column| row.get::<_, String>(column);
-        let (run, content, procedure) = (text(1)?, text(2)?, text(3)?);
-        let delivered =
-            Delivered { run: RunId::new(run), content: Digest::new(content), procedure: Digest::new(procedure) };
-        Ok((ServiceName::new(text(0)?), delivered))
+        let (run, content, procedure) = (RunId::new(text(1)?), Digest::new(text(2)?), Digest::new(text(3)?));
+        Ok((ServiceName::new(text(0)?), Delivered { run, content, procedure, deployed: row.get(4)? }))
     })?;
     Ok(rows.into_iter().collect())
 }

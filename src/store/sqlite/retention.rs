@@ -65,7 +65,7 @@ const DELETIONS: [(&str, &str); 12] = [
         "slots",
         "DELETE FROM slots WHERE (project, stage, service) IN (
            SELECT project, stage, service FROM slots
-           WHERE NOT is_open
+           WHERE NOT is_open AND deployed
            AND NOT EXISTS (SELECT 1 FROM runs WHERE runs.project = slots.project AND runs.stage = slots.stage
              AND runs.service = slots.service)
            AND NOT EXISTS (SELECT 1 FROM configs WHERE configs.project = slots.project AND configs.stage = slots.stage

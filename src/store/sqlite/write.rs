@@ -168,11 +168,12 @@ fn put_repository(connection: &Connection, repository: &Versioned<RepositoryStat
 fn put_slot(connection: &Connection, slot: &Versioned<SlotState>) -> Result<(), Error> {
     let Versioned { version, value } = slot;
     let last = value.last_delivery.as_ref();
-    let columns: [Column<'_>; 5] = [
+    let columns: [Column<'_>; 6] = [
         ("is_open", &!value.is_free()),
         ("run", &last.map(|last| last.run.as_str())),
         ("content", &last.map(|last| last.content.as_str())),
         ("procedure", &last.map(|last| last.procedure.as_str())),
+        ("deployed", &last.is_none_or(|last| last.deployed)),
         ("record", &encode(value)?),
     ];
     put(connection, &value.service.clone().into(), *version, &columns)

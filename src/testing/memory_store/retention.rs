@@ -158,7 +158,8 @@ fn slots(tables: &mut Tables, _: Retention) -> u64 {
         stage: row.value.stage.clone(),
         service: row.value.object.service.clone(),
     }));
-    delete(&mut tables.slots, |key, row| row.value.is_free() && !used.contains(key))
+    let deployed = |slot: &SlotState| slot.last_delivery.as_ref().is_none_or(|last| last.deployed);
+    delete(&mut tables.slots, |key, row| row.value.is_free() && deployed(&row.value) && !used.contains(key))
 }
 
 /// What was given up; reports that nobody took, once their revision is gone.

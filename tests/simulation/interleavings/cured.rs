@@ -832,4 +832,27 @@ pub(crate) const CURED: &[Cured] = &[
             shipyard dev
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a task before the deployment has stopped is tried again by every push",
+        story: "
+            order 72
+            shipyard dev:check,deployment,test production
+            declare web image=a
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "nobody knows any more that a task before the deployment has stopped what was never deployed",
+        story: "
+            order 3181
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            pass 1s
+            declare web image=d
+            push
+            turns 4
+            push
+            pass 11m
+            prune 0",
+    },
 ];

@@ -29,8 +29,8 @@ const SHIPYARDS: &[&str] = &[
     "dev production",
     "dev:deployment,test production",
     "dev:deployment,test",
-    "dev:deployment,test+1s production",
-    "dev:deployment+2s production:deployment+1s,test",
+    "dev:check,deployment,test production",
+    "dev:deployment+2s production:check,deployment+1s,test",
 ];
 
 /// The story of a seed.
@@ -69,6 +69,7 @@ impl Teller {
             self.say(format!("{repository}project {project}"));
             self.say(format!("{repository}shipyard {stages}"));
             self.say(format!("{repository}task test retries=1"));
+            self.say(format!("{repository}task check"));
             let replicas = 1 + self.random.below(3);
             self.say(format!("{repository}declare web image=a replicas={replicas}"));
         }

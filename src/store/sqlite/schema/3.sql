@@ -3,3 +3,6 @@
 ALTER TABLE outbox ADD COLUMN priority INTEGER NOT NULL DEFAULT 1;
 DROP INDEX outbox_by_due;
 CREATE INDEX outbox_by_turn ON outbox (lane, priority, due, id);
+
+-- Whether the deployment of the last delivery began.
+ALTER TABLE slots ADD COLUMN deployed INTEGER NOT NULL DEFAULT 1;

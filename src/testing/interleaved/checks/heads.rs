@@ -5,9 +5,12 @@ use std::collections::BTreeMap;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::model::deployment_config::DeploymentConfigSpec;
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
+use crate::model::ids::{ConfigKey, Digest, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object};
+use crate::model::run::{Run, SequenceRun};
+use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::{Attempt, RevisionResult, RevisionState, spec_of};
+use crate::plan::build::content_of;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
 use crate::testing::interleaved::hosting::Commit;
@@ -82,8 +85,8 @@ impl Heads<'_> {
         Ok(now(self.driver.store.holds())?.iter().any(|hold| hold.scope.covers(project, stage, service)))
     }
 
-    /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, or
-    /// must not start.
+    /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, was
+    /// stopped by a task before, or must not start.
     fn head_runs(&self, head: &Commit) -> Held {
         let Some(stage) = head.project.stages.first() else { return Ok(Ok(())) };
         for declared in stage.objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
@@ -109,12 +112,24 @@ impl Heads<'_> {
                 state.serving.as_ref().is_some_and(|it| serves(&it.object))
                     || state.attempted.as_ref().is_some_and(failed)
             });
-            if !is_right {
+            if !is_right && !self.was_stopped(&service, &content_of(stage, &service.service))? {
                 let what = format!("{key} does not serve what {} declares", head.id.short());
                 return Ok(Err(Violation::new(Invariant::HeadRuns, what)));
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Whether a task before the deployment has ended badly for what is declared.
+    fn was_stopped(&self, service: &ServiceKey, content: &Digest) -> Result<bool> {
+        let last = now(self.driver.store.slot(service))?.and_then(|slot| slot.value.last_delivery);
+        let Some(last) = last.filter(|last| &last.content == content) else { return Ok(false) };
+        let run = now(self.driver.store.run(&last.run))?.map(|run| run.value);
+        let is_bad = |run: &SequenceRun| {
+            let mut deployments = run.tasks.iter().filter(|task| task.name == DEPLOYMENT_TASK);
+            run.outcome.is_some_and(|outcome| !outcome.passes()) && deployments.all(|task| task.started_at.is_none())
+        };
+        Ok(run.as_ref().and_then(Run::sequence).is_some_and(is_bad))
     }
 }
 
