@@ -278,7 +278,7 @@ fn judge(
     applied: &BTreeMap<StageName, Applied>,
 ) -> Result<Result<(Arc<Project>, Plan), RevisionResult>, Undecided> {
     let refused = |reason| Ok(Err(RevisionResult::Refused { reason }));
-    if !head.descends && !watched.rewrite_allowed && !names(state.accepted_rewrite.as_ref(), &head.commit) {
+    if !head.descends && !watched.rewrite_allowed && !head.commit.is_named_by(state.accepted_rewrite.as_ref()) {
         return refused(rewrite_reason(state, &head.commit));
     }
     let project = match &head.declared {
@@ -293,7 +293,7 @@ fn judge(
         commit: head.commit.clone(),
         subject: head.subject.clone(),
         at: transition.now,
-        prune_allowed: names(state.allowed_prune.as_ref(), &head.commit),
+        prune_allowed: head.commit.is_named_by(state.allowed_prune.as_ref()),
     };
     match build::build(project, &revision, applied) {
         Ok(plan) => Ok(Ok((project.clone(), plan))),
@@ -363,11 +363,6 @@ pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_so
         _ => None,
     };
     RevisionState { summary: known.summary.clone().or_else(first), again: known.again + 1, ..revision }
-}
-
-/// Whether a person's word for a commit, of at least four digits, means this one.
-fn names(word: Option<&CommitId>, commit: &CommitId) -> bool {
-    word.is_some_and(|word| word.as_str().len() >= 4 && commit.as_str().starts_with(word.as_str()))
 }
 
 fn rewrite_reason(state: &RepositoryState, head: &CommitId) -> String {

@@ -158,8 +158,8 @@ impl Holder {
     }
 
     fn is_prune_allowed(&self) -> bool {
-        let allowed = self.repository.allowed_prune.as_ref().zip(self.repository.applied.as_ref());
-        self.repository.down || allowed.is_some_and(|(word, applied)| applied.as_str().starts_with(word.as_str()))
+        let RepositoryState { down, applied, allowed_prune, .. } = &self.repository;
+        *down || applied.as_ref().is_some_and(|applied| applied.is_named_by(allowed_prune.as_ref()))
     }
 }
 

@@ -100,6 +100,11 @@ impl CommitId {
     pub fn short(&self) -> &str {
         self.0.get(..7).unwrap_or(&self.0)
     }
+
+    /// Whether a person's word for a commit, of at least four digits, means this one.
+    pub fn is_named_by(&self, word: Option<&Self>) -> bool {
+        word.is_some_and(|word| word.0.len() >= 4 && self.0.starts_with(&word.0))
+    }
 }
 
 /// A service in a stage of a project: what a slot belongs to.

@@ -20,7 +20,7 @@ use crate::model::run::Run;
 use crate::model::slot::PassedKey;
 use crate::model::state::{ConfigState, RevisionResult};
 use crate::runtime::Runtime;
-use crate::store::{ReadStore, RunFilter};
+use crate::store::{EventRow, ReadStore, RunFilter};
 
 pub use self::selection::Selection;
 
@@ -113,7 +113,7 @@ impl Query {
             ..RunFilter::default()
         };
         let runs = self.store.runs(&filter).await?;
-        let events = self.store.events(Some(&key.events()), 0, MOST).await?;
+        let events = self.all_events(&key.events()).await?;
         let rows = runs.iter().filter_map(|run| match &run.value {
             Run::Deployment(run) => Some(HistoryRow::from(&**run).with_scalings(&events)),
             Run::Sequence(_) => None,
@@ -121,6 +121,19 @@ impl Query {
         let mut items: Vec<_> = rows.collect();
         items.sort_by_key(|row| row.version);
         Ok(List { items })
+    }
+
+    /// What was said of one run as far as it is kept, oldest first.
+    async fn all_events(&self, run: &RunId) -> Result<Vec<EventRow>> {
+        let mut events: Vec<EventRow> = Vec::new();
+        loop {
+            let after = events.last().map_or(0, |event| event.number);
+            let some = self.store.events(Some(run), after, MOST).await?;
+            if some.is_empty() {
+                return Ok(events);
+            }
+            events.extend(some);
+        }
     }
 
     /// Runs, newest first.

@@ -1,7 +1,7 @@
 use reqwest::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::support::{READER, shop, shop_watching};
+use crate::support::{READER, shop, shop_scaled, shop_watching};
 
 #[tokio::test]
 async fn deployments_say_what_serves_and_what_was_tried() {
@@ -27,6 +27,14 @@ async fn the_history_has_openshifts_columns() {
     };
     assert_eq!((row(0), row(1)), ((1, "Complete".into()), (2, "Failed".into())));
     assert!(!rows["items"][0]["cause"].as_str().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn the_history_tells_the_last_of_many_scalings() {
+    let server = shop_scaled(2_500).await;
+    let rows = server.json("/api/v1/deployments/shop/dev/web/history").await;
+    let scalings = rows["items"][0]["scalings"].as_array().unwrap();
+    assert_eq!((scalings.len(), &scalings[2_499]["to"]), (2_500, &Value::from(2_500)));
 }
 
 #[tokio::test]

@@ -4,9 +4,12 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use launchway::control::commands::{Command, Commands, Done, Refusal};
+use launchway::engine::transition::Input;
 use launchway::error::Failure;
+use launchway::model::event::Event;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;
+use launchway::model::transaction::Write;
 use launchway::server::access::{Access, Role, Token};
 use launchway::server::listener::{self, Timeouts};
 use launchway::server::query::Query;
@@ -14,7 +17,7 @@ use launchway::server::router::router;
 use launchway::server::state::ServerState;
 use launchway::store::sqlite::SqliteReader;
 use launchway::testing::runtime::Behaviour;
-use launchway::testing::world::{World, deployment_config, hook, project};
+use launchway::testing::world::{World, config_key, deployment_config, hook, project};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -72,6 +75,21 @@ pub(crate) async fn shop_watching(watched: &[&str]) -> Server {
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
     serve(folder, &world, watched).await
+}
+
+/// A shop whose only version was scaled so often.
+pub(crate) async fn shop_scaled(times: u32) -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    world.push(&project(two_stages(), &[deployment_config("web", "a", 1, json!({}))])).await.unwrap();
+    world.settle().await.unwrap();
+    let scaled = |to: u32| {
+        let event = Box::new(Event::Scaled { version: Some(1), from: 0, to, by: "ann".into() });
+        Input::Write(Box::new(Write::Event { run: config_key("dev", "web").events(), at: Timestamp(0), event }))
+    };
+    let all: Vec<Input> = (1..=times).map(scaled).collect();
+    world.driver.commit(&all).await.unwrap();
+    serve(folder, &world, &[]).await
 }
 
 fn two_stages() -> Shipyard {

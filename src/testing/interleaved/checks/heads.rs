@@ -129,7 +129,7 @@ impl Heads<'_> {
             let mut deployments = run.tasks.iter().filter(|task| task.name == DEPLOYMENT_TASK);
             run.outcome.is_some_and(|outcome| !outcome.passes()) && deployments.all(|task| task.started_at.is_none())
         };
-        Ok(run.as_ref().and_then(Run::sequence).is_some_and(is_bad))
+        Ok(run.as_ref().and_then(Run::sequence).map_or(!last.deployed, is_bad)) // its record may be gone
     }
 }
 
