@@ -17,7 +17,7 @@ use crate::forge::plain::NotesWriter;
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
 use crate::secret::SecretSource;
-use crate::source::{self, Credentials, Limits, Mirror, Remote, RemoteUrl};
+use crate::source::{Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::debounce::Debounce;
 use crate::trigger::watch::RefWatches;
 
@@ -41,9 +41,8 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
     let remote = remote(settings)?;
-    let open = move || Ok::<_, Failure>((Mirror::open_or_create(&path, limits)?, with_branch(remote)));
-    let opened = tokio::task::spawn_blocking(open).await;
-    let (mirror, remote) = opened.or_transient(|| "opening the mirror broke off".into())??;
+    let opened = tokio::task::spawn_blocking(move || Mirror::open_or_create(&path, limits)).await;
+    let mirror = opened.or_transient(|| "opening the mirror broke off".into())??;
     let watched = Watched::new(
         settings.name.clone(),
         remote,
@@ -75,7 +74,7 @@ fn limits(settings: &RepositorySettings) -> Limits {
     }
 }
 
-/// Where a repository is and what opens it. The branch may still be missing.
+/// Where a repository is and what opens it; without a branch, if the settings name none.
 ///
 /// # Errors
 /// If its address is none.
@@ -94,17 +93,6 @@ pub fn remote(settings: &RepositorySettings) -> Result<Remote> {
         ca_file: files.ca.clone(),
     };
     Ok(remote)
-}
-
-/// Without a branch in the settings, the one that the remote's `HEAD` names; `main` while it cannot be asked.
-fn with_branch(mut remote: Remote) -> Remote {
-    if remote.branch.is_empty() {
-        remote.branch = source::default_branch(&remote).unwrap_or_else(|failure| {
-            tracing::warn!(remote = %remote.url, problem = failure.one_line(), "cannot ask for the default branch; watching `main`");
-            "main".to_owned()
-        });
-    }
-    remote
 }
 
 /// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.

@@ -26,7 +26,7 @@ use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remo
 pub struct Watched {
     /// Its name.
     pub name: RepositoryName,
-    /// Where it is.
+    /// Where it is; without a branch, the one is watched that its `HEAD` names.
     pub remote: Remote,
     /// Its objects on this machine.
     pub mirror: Arc<Mirror>,
@@ -36,6 +36,8 @@ pub struct Watched {
     pub options: manifest::Options,
     /// Whether a head that does not descend from the applied one is taken.
     pub rewrite_allowed: bool,
+    /// The branch that the remote's `HEAD` named when it was asked, if it was.
+    default_branch: Mutex<Option<String>>,
     /// What was read last, so that a new revision costs what it changes.
     snapshot: Mutex<Option<(CommitId, manifest::Snapshot)>>,
     /// Whether a sync was begun since the daemon started.
@@ -90,6 +92,7 @@ impl Watched {
             limits,
             options,
             rewrite_allowed,
+            default_branch: Mutex::default(),
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
         }
@@ -159,8 +162,16 @@ impl Watched {
         sync::Watched {
             name: self.name.clone(),
             url: self.remote.url.to_string(),
-            branch: self.remote.branch.clone(),
+            branch: self.branch().unwrap_or_default(),
             rewrite_allowed: self.rewrite_allowed,
+        }
+    }
+
+    /// The branch that is watched, as far as it is known.
+    pub fn branch(&self) -> Option<String> {
+        match self.remote.branch.as_str() {
+            "" => self.default_branch.lock().unwrap_or_else(PoisonError::into_inner).clone(),
+            named => Some(named.to_owned()),
         }
     }
 
@@ -255,7 +266,10 @@ impl Watched {
             .decide(|transition| {
                 let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), self.unknown());
                 let declared = match stored.clone() {
-                    Some(stored) => RepositoryState { url: fresh.url, branch: fresh.branch, ..stored },
+                    Some(stored) => {
+                        let branch = self.branch().unwrap_or_else(|| stored.branch.clone());
+                        RepositoryState { url: fresh.url, branch, ..stored }
+                    }
                     None => fresh,
                 };
                 match stored.as_ref() == Some(&declared) {
@@ -274,8 +288,10 @@ impl Watched {
     pub async fn remember(&self, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
         let now = driver.clock.now();
         self.change(driver, |state| {
-            let is_news = first || state.problem != problem;
+            let branch = self.branch().unwrap_or_else(|| state.branch.clone());
+            let is_news = first || state.problem != problem || state.branch != branch;
             if is_news {
+                state.branch = branch;
                 state.problem.clone_from(&problem);
                 state.synced_at = Some(now);
             }
@@ -318,20 +334,36 @@ impl Watched {
     }
 
     fn unknown(&self) -> RepositoryState {
-        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), &self.remote.branch)
+        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), self.branch().unwrap_or_default())
     }
 
     /// Reads the head, unless it is the one that was seen.
     fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
-        let head = source::remote_head(&self.remote)?.ok_or_else(|| {
-            let message = format!("branch `{}` of {} does not exist", self.remote.branch, self.remote.url);
-            Failure::stalled(message).hint("push it, or watch another branch; what runs keeps running")
-        })?;
+        let remote = self.remote_with_branch()?;
+        let Some(head) = source::remote_head(&remote)? else {
+            self.note_default_branch(None); // there may be another one the next time
+            let message = format!("branch `{}` of {} does not exist", remote.branch, remote.url);
+            return Err(Failure::stalled(message).hint("push it, or watch another branch; what runs keeps running"));
+        };
         if Some(&head) == seen {
             return Ok(None);
         }
-        let commit = self.mirror.fetch(&self.remote, &head)?;
+        let commit = self.mirror.fetch(&remote, &head)?;
         self.read_at(commit, applied).map(Some)
+    }
+
+    /// Nothing is guessed as long as the remote cannot be asked which branch is its main one.
+    fn remote_with_branch(&self) -> Result<Remote> {
+        let branch = match self.branch() {
+            Some(known) => known,
+            None => source::default_branch(&self.remote)?,
+        };
+        self.note_default_branch(Some(branch.clone()));
+        Ok(Remote { branch, ..self.remote.clone() })
+    }
+
+    fn note_default_branch(&self, branch: Option<String>) {
+        *self.default_branch.lock().unwrap_or_else(PoisonError::into_inner) = branch;
     }
 
     fn read_at(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Read> {

@@ -35,11 +35,12 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-/// Tells what an authentic call means for a repository of which `branch` is watched. `Malformed` if the body is no JSON.
-pub fn interpret(host: Host, headers: &HeaderMap, body: &[u8], branch: &str) -> Result<Verdict, Malformed> {
+/// Tells what an authentic call means for a repository of which `branch` is watched, or one that is not known yet.
+/// `Malformed` if the body is no JSON.
+pub fn interpret(host: Host, headers: &HeaderMap, body: &[u8], branch: Option<&str>) -> Result<Verdict, Malformed> {
     let push = Push::read(body)?;
     let event = event(host, headers);
-    let reason = indifference(host, event.as_deref(), &push, &watched_ref(branch));
+    let reason = indifference(host, event.as_deref(), &push, branch.map(watched_ref));
     Ok(Verdict {
         interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
         event,
@@ -64,7 +65,7 @@ fn watched_ref(branch: &str) -> String {
 }
 
 /// Why a call is of no interest; `None` if it is a push to the watched branch.
-fn indifference(host: Host, event: Option<&str>, push: &Push, watched: &str) -> Option<String> {
+fn indifference(host: Host, event: Option<&str>, push: &Push, watched: Option<String>) -> Option<String> {
     let Some(event) = event else {
         return Some("the call names no event".to_owned());
     };
@@ -74,7 +75,7 @@ fn indifference(host: Host, event: Option<&str>, push: &Push, watched: &str) -> 
     let Some(reference) = &push.reference else {
         return Some("the call names no ref in full, such as `refs/heads/main`".to_owned());
     };
-    if reference != watched {
+    if let Some(watched) = watched.filter(|watched| watched != reference) {
         return Some(format!("`{watched}` is watched"));
     }
     match &push.after {
@@ -101,7 +102,7 @@ mod tests {
         if let EventName::Header(header) = host.dialect().event {
             headers.insert(header, HeaderValue::from_str(event).unwrap());
         }
-        interpret(host, &headers, body.to_string().as_bytes(), "main").unwrap()
+        interpret(host, &headers, body.to_string().as_bytes(), Some("main")).unwrap()
     }
 
     fn push() -> Value {
@@ -237,7 +238,7 @@ mod tests {
             if let Ok(event) = HeaderValue::from_str(&event) {
                 headers.insert("x-gitea-event", event);
             }
-            if let Ok(verdict) = interpret(Host::identify(&headers), &headers, &body, "main") {
+            if let Ok(verdict) = interpret(Host::identify(&headers), &headers, &body, Some("main")) {
                 prop_assert_eq!(verdict.interest, Interest::Ignored);
             }
         }

@@ -44,8 +44,8 @@ pub trait Hooks: Send + Sync {
 pub struct HookTarget {
     /// The secrets that are valid now. Without any, no call is authentic.
     pub secrets: Vec<Secret>,
-    /// The branch that is watched.
-    pub branch: String,
+    /// The branch that is watched, once it is known.
+    pub branch: Option<String>,
     /// The longest body in bytes, instead of the host's own limit.
     pub body_limit: Option<usize>,
 }
@@ -128,7 +128,7 @@ impl Webhooks {
             Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
         })?;
         let delivery = host.delivery_id(headers).map_err(bad_request)?;
-        let verdict = interpret(host, headers, &body, &target.branch).map_err(bad_request)?;
+        let verdict = interpret(host, headers, &body, target.branch.as_deref()).map_err(bad_request)?;
         let outcome = self.act(repository, delivery, verdict.interest).await;
         Ok(answer(repository.clone(), outcome, verdict))
     }
