@@ -24,6 +24,9 @@ pub(in crate::engine) fn taken(
             other.repository, project.name
         )));
     }
+    if let Some(moved) = moved(records, repository, project)? {
+        return Ok(Some(moved));
+    }
     let mut own: BTreeMap<&Namespace, String> = BTreeMap::new();
     for stage in &project.stages {
         let namespace = &stage.destination.namespace;
@@ -37,6 +40,26 @@ pub(in crate::engine) fn taken(
         if let Some(other) = other.or_else(|| own.insert(namespace, here.clone())) {
             return Ok(Some(format!(
                 "{here} and {other} both live in namespace `{namespace}`; give one of them another `namespace` in launchway.yaml"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Why a stage stays where it is: something of it lives there, and would be left behind.
+fn moved(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<String>, Undecided> {
+    let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
+    for namespace in &state.namespaces {
+        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+        let Some(owner) = owner.filter(|owner| owner.project == project.name) else { continue };
+        let Some(stage) = owner.stage.as_ref().and_then(|stage| project.stage(stage)) else { continue };
+        let to = &stage.destination.namespace;
+        let inhabited = Lookup::Inhabited(project.name.clone(), stage.name.clone());
+        if to != namespace && records.number(inhabited)? > 0 {
+            return Ok(Some(format!(
+                "stage `{}` lives in namespace `{namespace}` and cannot move to `{to}`; give it that `namespace` again in \
+                 launchway.yaml, or another name, under which everything is deployed anew",
+                stage.name
             )));
         }
     }
@@ -125,10 +148,13 @@ mod tests {
         state.project = Some(now.name.clone());
         state.namespaces = now.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
         records.repositories.read("one".into(), Some(Versioned { version: 1, value: state }));
+        records.repositories.read("two".into(), None);
         for name in ["shop", "shop-api", "store"] {
             records.names.read(UniqueName::Project(name.into()), None);
         }
-        records.names.read(UniqueName::Namespace("shop-api-qa".into()), None);
+        for free in ["shop-api-qa", "live"] {
+            records.names.read(UniqueName::Namespace(free.into()), None);
+        }
         records.found(Lookup::Inhabited("shop".into(), "api-dev".into()), Found::Number(inhabited));
         records
     }
@@ -148,6 +174,18 @@ mod tests {
             assert_eq!(why.is_some(), refused, "{case}: {why:?}");
             let both = ["stage `dev` of project `shop-api`", "stage `api-dev` of project `shop`", "`shop-api-dev`"];
             assert!(why.is_none_or(|why| both.iter().all(|name| why.contains(name))), "{case}");
+        }
+    }
+
+    #[test]
+    fn a_stage_moves_to_another_namespace_only_while_nothing_of_it_is_anywhere() {
+        let mut moves = project("shop", &["api-dev"]);
+        moves.stages[0].destination.namespace = "live".into();
+        for (inhabited, refused) in [(1, true), (0, false)] {
+            let before = remembered(&project("shop", &["api-dev"]), inhabited);
+            let why = taken(&before, &"one".into(), &moves).expect("everything was read");
+            assert_eq!(why.is_some(), refused, "{why:?}");
+            assert!(why.is_none_or(|why| why.contains("`shop-api-dev`") && why.contains("`live`")));
         }
     }
 

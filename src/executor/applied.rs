@@ -257,11 +257,12 @@ fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Pla
 
 /// What a delivery brings where it is.
 fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
-    UnderWay::new(&delivery.content, run.procedure.value.as_ref().clone(), true, &delivery.changes)
+    let procedure = run.procedure.value.as_ref().clone();
+    UnderWay::new((&delivery.content, &delivery.changes), (procedure, &run.destination), true)
 }
 
 /// What a plan is going to bring to a stage.
 fn comes(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> UnderWay {
     let procedure = delivery_procedure(plan, stage, part).unwrap_or_default();
-    UnderWay::new(&part.content, procedure, false, &part.changes)
+    UnderWay::new((&part.content, &part.changes), (procedure, &stage.destination), false)
 }

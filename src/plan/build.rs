@@ -64,6 +64,8 @@ pub struct UnderWay {
     pub content: Digest,
     /// How it is delivered.
     pub procedure: Procedure,
+    /// Where to.
+    pub destination: Destination,
     /// Whether it has reached this stage; else it will, if the stages before let it pass.
     pub here: bool,
     /// The objects that it changes.
@@ -73,10 +75,15 @@ pub struct UnderWay {
 }
 
 impl UnderWay {
-    /// What one delivery brings.
-    pub fn new(content: &Digest, procedure: Procedure, here: bool, changes: &[Change]) -> Self {
+    /// What one delivery brings, how and where to.
+    pub fn new(
+        (content, changes): (&Digest, &[Change]),
+        (procedure, destination): (Procedure, &Destination),
+        here: bool,
+    ) -> Self {
         let keys = changes.iter().map(|change| change.key.clone()).collect();
-        Self { content: content.clone(), procedure, here, keys, others: BTreeSet::new() }
+        let (content, destination) = (content.clone(), destination.clone());
+        Self { content, procedure, destination, here, keys, others: BTreeSet::new() }
     }
 }
 
@@ -214,7 +221,7 @@ fn nearest<'a>(
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
 /// that will come because the stage before is being brought to what it declares too. What somebody has changed since
 /// they were planned, such as by a rollback, they do not bring back, and what another sequence delivers has passed only
-/// that.
+/// that; nor do they bring it to a namespace that was declared since.
 fn carried_out(
     stage: &StageContent,
     sequence: Option<&Sequence>,
@@ -234,7 +241,8 @@ fn carried_out(
     let alike = |service: &ServiceName, under_way: &UnderWay| {
         let sequence = sequence.map(|sequence| sequence_for(&under_way.content, sequence));
         let declared = sequence.map(|sequence| stage.procedure(&sequence, service));
-        declared.is_none_or(|declared| same_procedure(&declared, &under_way.procedure))
+        under_way.destination == stage.destination
+            && declared.is_none_or(|declared| same_procedure(&declared, &under_way.procedure))
     };
     let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
         let brings_all = under_way.content == content_of(stage, service) && !left_out.contains(*service);

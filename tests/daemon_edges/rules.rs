@@ -1,5 +1,7 @@
 //! What is refused although it can be read, and how a person allows it.
 
+use std::fs;
+
 use crate::support::daemon::{World, complaint, eventually, repository, sleeper};
 use crate::support::git::GitFixture;
 
@@ -41,6 +43,39 @@ fn a_deleted_branch_deletes_nothing() {
     world.git.push();
     let fixed = || world.json(&["get", "repositories"])["items"][0]["problem"].is_null();
     eventually("the problem is gone", fixed);
+}
+
+#[test]
+fn no_branch_is_guessed_while_the_remote_is_away() {
+    let world = World::new(&[]);
+    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "main"))]);
+    world.git.git(&["checkout", "--quiet", "-b", "trunk"]);
+    let trunk = world.git.commit_files(&[("web.yaml", &sleeper("web", "type: Recreate", "trunk"))]);
+    world.git.git(&["push", "--quiet", "origin", "HEAD"]);
+    world.git.git_in(&world.git.bare(), &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
+    let (there, away) = (world.git.bare(), world.git.path("away.git"));
+    fs::rename(&there, &away).unwrap();
+    world.configure(&repository("shop", &there.display().to_string(), &[]).replace("    branch: main\n", ""));
+    world.start();
+    let repository = || world.json(&["get", "repositories"])["items"][0].clone();
+    eventually("the problem is known", || repository()["problem"].is_string());
+    fs::rename(&away, &there).unwrap();
+    world.tell(&["sync"]);
+    assert_eq!(repository()["branch"], "trunk");
+    world.status(&trunk, "launchway/default", "success");
+}
+
+#[test]
+fn a_stage_stays_in_its_namespace() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let project = "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n";
+    let moved = format!("{project}spec: {{stages: {{default: {{namespace: live}}}}}}\n");
+    let commit = world.git.push_files(&[("launchway.yaml", &moved)]);
+    let why = world.status(&commit, "launchway/plan", "failure");
+    assert!(why.contains("`shop-default`") && why.contains("`live`"), "{why}");
+    world.pod_in("shop-default/web-1-0", "ready");
 }
 
 #[test]

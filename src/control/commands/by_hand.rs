@@ -2,10 +2,11 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::records::Records;
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
-use crate::executor::drive::Driver;
+use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName};
 use crate::model::state::ConfigState;
@@ -96,8 +97,17 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
 /// # Errors
 /// If the store fails.
 pub async fn up(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<bool> {
-    let configs = configs_of(driver, repository).await?;
-    driver.decide(|transition| by_hand::bring_up(transition, repository, &configs, by)).await
+    for _ in 0..TRIES {
+        // Before its deployment configs: nobody who takes it down meanwhile may stop one that is not among them.
+        let mut records = Records::default();
+        records.repositories.read(repository.clone(), driver.store.repository(repository).await?);
+        let configs = configs_of(driver, repository).await?;
+        let bring_up = |transition: &mut Transition<'_>| by_hand::bring_up(transition, repository, &configs, by);
+        if let Some(was_down) = driver.try_decide(&mut records, bring_up).await? {
+            return Ok(was_down);
+        }
+    }
+    Err(keeps_changing())
 }
 
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<BTreeSet<ConfigKey>> {

@@ -855,4 +855,52 @@ pub(crate) const CURED: &[Cured] = &[
             pass 11m
             prune 0",
     },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "what is brought up leaves out what was deployed and taken down since it was asked for",
+        story: "
+            order 39063
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a replicas=3
+            @two shipyard dev:deployment,test production
+            @two declare web image=a replicas=1
+            @three shipyard dev:deployment,test production
+            @three declare web image=a replicas=3
+            push
+            @two push
+            @three declare api image=d
+            @three push
+            turns 78
+            @two declare back service=web image=c
+            @two push
+            settle
+            hold production web x
+            turns 76
+            latest dev/web
+            settle
+            @three declare back service=web image=e
+            @three push
+            pass 1s
+            @three declare web image=c
+            @three push
+            pass 1s
+            @three push
+            @two declare api image=b
+            @two push
+            pass 1s
+            declare web image=c
+            push
+            pass 1s
+            trigger dev web
+            turns 54
+            up
+            turns 3
+            declare api image=d
+            push
+            down
+            hold production web x
+            turns 46
+            @three push",
+    },
 ];
