@@ -12,7 +12,7 @@ use crate::model::plan::Change;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::{Delivered, SlotState};
-use crate::plan::procedure;
+use crate::plan::{passed_procedure, procedure};
 
 /// What a slot becomes, given all runs that had it or waited for it.
 pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
@@ -103,16 +103,23 @@ impl<'a> Queue<'a> {
 }
 
 /// Whether a run, which was not told to end yet, ends for the next one. What replaces all that is being deployed takes its
-/// place; in any other task a run goes on to its end, so that what it has deployed is also tested. A rollback waits for
-/// nothing.
+/// place; in any other task a run goes on to its end, so that what it has deployed is also tested, unless the next one
+/// tests the same in a better way. A rollback waits for nothing.
 fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
     match run.state {
         SequenceState::Running { task } => {
             let deploys = run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK);
-            next.is_rollback || (deploys && replaces(next, run))
+            next.is_rollback || ((deploys || corrects(next, run)) && replaces(next, run))
         }
         SequenceState::Queued | SequenceState::Ending { .. } | SequenceState::Ended => false,
     }
+}
+
+/// Whether the same content is delivered by another sequence or with other tasks. Newer code of the same tasks waits: whoever
+/// pushes often would never let a test end.
+fn corrects(next: &SequenceRun, run: &SequenceRun) -> bool {
+    let brings_the_same = run.planned_content().is_some() && run.planned_content() == next.planned_content();
+    brings_the_same && passed_procedure(&next.procedure) != passed_procedure(&run.procedure)
 }
 
 /// Whether nothing of a run is left undone if the next one takes its place. A newer revision has the last word on those

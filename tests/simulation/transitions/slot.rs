@@ -1,10 +1,14 @@
 //! The slot: whoever shares it, one at a time, and the newest delivery has the last word.
 
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
 use launchway::engine::sequence::slot::decide;
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope};
 use launchway::model::ids::HoldId;
 use launchway::model::outcome::Outcome;
+use launchway::model::project::Procedure;
 use launchway::model::run::{SequenceRun, SequenceState, TaskTry};
 use proptest::prelude::*;
 
@@ -115,6 +119,21 @@ fn nothing_is_left_undone_by_what_takes_its_place() {
     }
     let backlog = [whole(1, WAITS), whole(2, WAITS), by_hand(3, "web", WAITS)];
     assert_eq!(superseded(&backlog), first, "the newest need not be what replaces");
+    let corrected = |content: &str| {
+        let mut fix = whole(2, WAITS);
+        fix.delivery.as_mut().unwrap().content = content.into();
+        fix.procedure.value = Arc::new(Procedure { tasks: BTreeMap::new(), ..Procedure::clone(&fix.procedure) });
+        fix
+    };
+    let tested = whole(1, SequenceState::Running { task: 1 });
+    let content = tested.delivery.as_ref().unwrap().content.to_string();
+    assert_eq!(superseded(&[tested.clone(), whole(2, WAITS)]), [""; 0], "what was deployed is tested");
+    assert_eq!(
+        superseded(&[tested.clone(), corrected("sha256:other")]),
+        [""; 0],
+        "also if what comes is tested otherwise"
+    );
+    assert_eq!(superseded(&[tested, corrected(&content)]), first, "a corrected test takes the place of the wrong one");
     let rolled_back = |number, config| SequenceRun { is_rollback: true, ..by_hand(number, config, WAITS) };
     assert_eq!(superseded(&[rolled_back(1, "web"), rolled_back(2, "api")]), [""; 0], "each is rolled back");
     let hangs = by_hand(1, "web", DEPLOYS);
