@@ -18,6 +18,7 @@ mod logs;
 mod man;
 mod moment;
 pub mod output;
+mod place;
 mod plan;
 mod prune;
 mod release;

@@ -8,6 +8,7 @@ use serde_json::json;
 use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output, Table};
+use super::place::{self, Place};
 use super::target::{ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::error::Failure;
@@ -44,7 +45,7 @@ enum Verb {
     /// List the versions: REVISION, STATUS, CAUSE
     #[command(after_help = "Example:\n  launchway rollout history dc/web -s dev")]
     History(Config),
-    /// End the deployment that is under way
+    /// End the deployment or the task that is under way
     #[command(after_help = "Example:\n  launchway rollout cancel dc/web -s dev")]
     Cancel(Config),
     /// Attempt the failed latest version again
@@ -71,7 +72,7 @@ struct Config {
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     match &arguments.verb {
         Verb::Latest(config) => act(config, "latest", &json!({}), global, output).await,
-        Verb::Cancel(config) => act(config, "cancel", &json!({}), global, output).await,
+        Verb::Cancel(config) => cancel(config, global, output).await,
         Verb::Retry(config) => act(config, "retry", &json!({}), global, output).await,
         Verb::Undo { config, to_revision } => {
             let request = json!(UndoRequest { to_version: *to_revision });
@@ -92,6 +93,15 @@ async fn act(
     let client = Client::to_act(global).await?;
     let found = config.name.find(&client, global).await?;
     let done: Done = client.post(&format!("{}/{action}", config_path(&found)), request).await?;
+    output.show(&done, |done| format!("{}\n", done.message))?;
+    Ok(Exit::Good)
+}
+
+/// Also of what was never deployed, because a task comes before that.
+async fn cancel(config: &Config, global: &Global, output: &mut Output) -> Outcome {
+    let (client, name) = (Client::to_act(global).await?, &config.name.0);
+    let Place { project, stage, .. } = place::of_delivered(name, &client, global).await?;
+    let done: Done = client.post(&format!("deployments/{project}/{stage}/{name}/cancel"), &json!({})).await?;
     output.show(&done, |done| format!("{}\n", done.message))?;
     Ok(Exit::Good)
 }

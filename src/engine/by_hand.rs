@@ -12,7 +12,7 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
@@ -25,26 +25,81 @@ use crate::model::transaction::Write;
 /// The sequence of one task that carries out what a person asked for a single deployment config.
 const BY_HAND: &str = "rollout";
 
-/// Cancels the rollout that is in progress; says which version.
+/// What a person ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cancelled {
+    /// What that is, for people.
+    pub what: String,
+    /// The run that ends.
+    pub run: RunId,
+}
+
+/// Cancels what has the slot of a deployment config's service, whatever it is at: a deployment, a task, or the pause before
+/// one. `service` is the one that it is delivered with for the first time, if a task comes before that.
 ///
 /// # Errors
-/// If there is none.
-pub fn cancel(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
-    let Some(attempt) = state.open_attempt() else {
-        return Err(Failure::stalled(match deployment(transition.records, config, state.latest_version)? {
-            Some(run) => format!(
-                "no rollout is in progress (latest rollout #{} {})",
-                run.version,
-                run.phase.as_str().to_lowercase()
-            ),
-            None => "no rollout is in progress".to_owned(),
-        })
-        .into());
+/// If nobody has the slot.
+pub fn cancel(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    service: &ServiceKey,
+    by: &str,
+) -> Result<Cancelled, Undecided> {
+    let state = transition.records.configs.get(config)?.cloned();
+    let attempt = state.as_ref().and_then(ConfigState::open_attempt);
+    let (tell, cancelled) = match attempt {
+        Some(Attempt { version, run, .. }) => {
+            let what = format!("version {}", version.number);
+            (run.clone(), Cancelled { what, run: config.deployment(version.number) })
+        }
+        None => {
+            let service = state.as_ref().map_or_else(|| service.clone(), service_of);
+            let Some(run) = holder(transition.records, &service)? else {
+                return Err(Failure::stalled(no_rollout(transition.records, state.as_ref())?).into());
+            };
+            (run.id.clone(), Cancelled { what: run.whereabouts(), run: run.id.clone() })
+        }
     };
     let event = Event::Cancel { outcome: Outcome::ABORTED, reason: format!("cancelled by {by}") };
-    transition.tell(attempt.run.clone(), event);
-    Ok(attempt.version.number)
+    transition.tell(tell, event);
+    Ok(cancelled)
+}
+
+fn no_rollout(records: &Records, state: Option<&ConfigState>) -> Result<String, Undecided> {
+    let latest = match state {
+        Some(state) => deployment(records, &state.key, state.latest_version)?,
+        None => None,
+    };
+    Ok(match latest {
+        Some(run) => {
+            format!("no rollout is in progress (latest rollout #{} {})", run.version, run.phase.as_str().to_lowercase())
+        }
+        None => "no rollout is in progress".to_owned(),
+    })
+}
+
+/// The run that has a slot.
+fn holder<'a>(records: &'a Records, service: &ServiceKey) -> Result<Option<&'a SequenceRun>, Undecided> {
+    let Some(id) = records.slots.get(service)?.and_then(|slot| slot.holder.as_ref()) else { return Ok(None) };
+    Ok(records.runs.get(id)?.and_then(Run::sequence))
+}
+
+/// How a person ends what has a slot, so that what waits for it has its turn; nothing, if nobody has it.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn way_out(
+    records: &Records,
+    service: &ServiceKey,
+    config: &str,
+) -> Result<Option<String>, Undecided> {
+    let ends = |run: &SequenceRun| format!("{} is under way: {}", run.whereabouts(), ends_it(config, &service.stage));
+    Ok(holder(records, service)?.map(ends))
+}
+
+/// The command that ends what has the slot of a deployment config's service.
+pub fn ends_it(config: &str, stage: &StageName) -> String {
+    format!("`launchway rollout cancel dc/{config} -s {stage}` ends it")
 }
 
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.
@@ -81,6 +136,9 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
 /// What helps where no deployment failed: its sequence may have, after the deployment.
 fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
     let service = service_of(state);
+    if let Some(way_out) = way_out(records, &service, &state.key.name)? {
+        return Ok(way_out);
+    }
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
     let failed = match last {
         Some(last) => match records.runs.get(&last.run)? {
@@ -286,7 +344,7 @@ fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecide
     let version = attempt.version.number;
     let phase = deployment(records, &state.key, version)?.map_or("New", |run| run.phase.as_str());
     let message = format!("#{version} is already in progress ({phase}).");
-    Err(Failure::stalled(message).hint("`launchway rollout cancel` ends it").into())
+    Err(Failure::stalled(message).hint(ends_it(&state.key.name, &state.key.stage)).into())
 }
 
 /// A newer revision that waits for its turn, or has not got to its deployment yet, must not be overtaken by what was
@@ -299,7 +357,11 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
             && (run.state == SequenceState::Queued || is_to_deploy(run, state))
         {
             let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
-            return Err(Failure::stalled(message.trim_end_matches(": ")).into());
+            let refused = Failure::stalled(message.trim_end_matches(": "));
+            return Err(match way_out(records, &run.service, &state.key.name)? {
+                Some(way_out) => refused.hint(way_out).into(),
+                None => refused.into(),
+            });
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::by_hand::is_down;
+use crate::engine::by_hand::{self, is_down};
 use crate::engine::holds;
 use crate::engine::names;
 use crate::engine::records::{Needs, Records, Undecided};
@@ -13,6 +13,7 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::Lifted;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::object::Kind;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
 use crate::model::run::{Run, SequenceRun, SequenceState};
@@ -182,11 +183,32 @@ pub fn trigger(
         runs.extend(needs.of(trigger_one(transition, (&plan, stage, part), asked, &cause))?.flatten());
     }
     needs.none()?;
-    if runs.is_empty() && asked.service.is_some() {
-        return Err(Failure::stalled("a delivery of what is declared is under way already").into());
+    if let (true, Some(service)) = (runs.is_empty(), asked.service) {
+        return Err(under_way(transition.records, &project, asked.stage, service)?.into());
     }
     transition.write(Write::Plan(Box::new(plan)));
     Ok(runs)
+}
+
+/// Why nothing is started, with how a person ends what is under way.
+fn under_way(
+    records: &Records,
+    project: &Project,
+    stage: &StageName,
+    service: &ServiceName,
+) -> Result<Failure, Undecided> {
+    let failure = Failure::stalled("a delivery of what is declared is under way already");
+    let mut objects = project.stage(stage).into_iter().flat_map(|stage| stage.objects.of_service(service));
+    let config = objects.find(|object| object.key.kind == Kind::DeploymentConfig);
+    let slot = ServiceKey { project: project.name.clone(), stage: stage.clone(), service: service.clone() };
+    let way_out = match config {
+        Some(config) => by_hand::way_out(records, &slot, &config.key.name)?,
+        None => None,
+    };
+    Ok(match way_out {
+        Some(way_out) => failure.hint(way_out),
+        None => failure,
+    })
 }
 
 fn trigger_one(

@@ -1,5 +1,7 @@
 //! Runs: executions that are being driven, as values.
 
+mod whereabouts;
+
 use std::sync::Arc;
 use std::time::Duration;
 

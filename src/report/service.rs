@@ -1,5 +1,6 @@
 //! What became of a service in a stage, and of the stage as a whole.
 
+use crate::clock::rfc3339;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
 use crate::model::outcome::Outcome;
@@ -47,9 +48,7 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let description = match run.state {
         SequenceState::Queued if run.message.is_empty() => "queued".to_owned(),
         SequenceState::Queued => run.message.clone(),
-        SequenceState::Running { task } => {
-            run.tasks.get(task).map(|task| under_way(task, delivery)).unwrap_or_default()
-        }
+        SequenceState::Running { .. } => run.task().map(|task| under_way(run, task, delivery)).unwrap_or_default(),
         SequenceState::Ending { .. } => format!("ending: {}", run.message),
         SequenceState::Ended if run.outcome.is_some_and(Outcome::passes) => succeeded(run),
         SequenceState::Ended => run.message.clone(),
@@ -61,7 +60,10 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
 }
 
-fn under_way(task: &TaskRecord, delivery: &Delivery<'_>) -> String {
+fn under_way(run: &SequenceRun, task: &TaskRecord, delivery: &Delivery<'_>) -> String {
+    if let Some(at) = run.pauses_until() {
+        return format!("{} starts at {}", task.step, rfc3339(at));
+    }
     let deployment = task.deployments.iter().find(|deployment| deployment.outcome.is_none());
     match deployment.and_then(|deployment| delivery.deployment(deployment.run.as_ref())) {
         Some(run) => {

@@ -2,7 +2,7 @@
 
 mod selection;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::problem::{Answer, Problem};
@@ -13,7 +13,8 @@ use super::view::{
 use crate::control::commands::Refusal;
 use crate::control::renderings::Renderings;
 use crate::error::{Class, Failure, Result};
-use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, Digest, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
+use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
@@ -325,6 +326,10 @@ impl Query {
             Some(repository) => self.planned(repository, service).await?,
             None => None,
         };
+        let applied = match &planned {
+            Some((plan, _)) => self.applied(service, plan).await?,
+            None => BTreeMap::new(),
+        };
         let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
             Some(previous) => {
                 let before = ServiceKey { stage: previous.stage.clone(), ..service.clone() };
@@ -343,7 +348,31 @@ impl Query {
         let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
         let holds = self.store.holds().await?;
-        Ok(Facts { repository, head, holds, slot, deployments, last_delivery, outbox, configs, planned, passed, pods })
+        Ok(Facts {
+            repository,
+            head,
+            holds,
+            slot,
+            deployments,
+            last_delivery,
+            outbox,
+            configs,
+            planned,
+            applied,
+            passed,
+            pods,
+        })
+    }
+
+    /// Of the objects that a plan names for a service beside deployment configs, those that are applied.
+    async fn applied(&self, service: &ServiceKey, plan: &ServicePlan) -> Result<BTreeMap<ObjectKey, Digest>> {
+        let mut found = BTreeMap::new();
+        let others = plan.changes.iter().filter(|change| change.key.kind != Kind::DeploymentConfig);
+        for key in others.map(|change| &change.key) {
+            let state = self.store.object(&service.project, &service.stage, key).await?;
+            found.extend(state.map(|state| (key.clone(), state.value.object.digest.clone())));
+        }
+        Ok(found)
     }
 
     /// Who has a slot and who waits for it, and the delivery that ended last.

@@ -44,7 +44,7 @@ fn a_rollback_waits_for_no_test() {
     world.start();
     let passes = test_task("host", "exit 0");
     world.deploy(&[("shipyard.yaml", TESTED), ("test.yaml", &passes), ("web.yaml", &web("1"))], "success");
-    let hangs = test_task("host", "while :; do sleep 0.05; done");
+    let hangs = test_task("host", HANGS);
     let commit = world.git.push_files(&[("test.yaml", &hangs), ("web.yaml", &web("2"))]);
     world.status(&commit, "launchway/default/web/test", "running");
     world.tell(&["rollout", "undo", "dc/web"]);
@@ -53,6 +53,60 @@ fn a_rollback_waits_for_no_test() {
     eventually("the version of before serves", || only_config(&world)["serving"]["version"] == 3);
     let status = world.tell(&["rollout", "history", "dc/web"]);
     assert!(status.contains("rollback to version 1 by"), "{status}");
+}
+
+/// A delivery that begins with a check.
+const CHECKED: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: default, sequences: [{name: delivery, tasks: [{name: check}, {name: deployment}]}]}
+";
+
+const HANGS: &str = "while :; do sleep 0.05; done";
+
+#[test]
+fn a_task_that_hangs_is_cancelled_and_the_fix_has_its_turn() {
+    let world = World::new(&[]);
+    world.start();
+    let (hangs, passes) = (test_task("host", HANGS), test_task("host", "exit 0"));
+    let hanging = world.git.push_files(&[("shipyard.yaml", TESTED), ("test.yaml", &hangs), ("web.yaml", &web("1"))]);
+    world.status(&hanging, "launchway/default/web/test", "running");
+    let fix = world.git.push_files(&[("test.yaml", &passes), ("web.yaml", &web("2"))]);
+    let waits = world.status(&fix, "launchway/default/web", "pending");
+    assert!(waits.contains(&hanging[..7]), "{waits}");
+    let way_out = "`launchway rollout cancel dc/web -s default` ends it";
+    let why = world.tell(&["why", "dc/web"]);
+    assert!(why.contains("rollout cancel dc/web -s default` ends it"), "{why}");
+    for verb in [["rollout", "retry", "dc/web"], ["rollout", "latest", "dc/web"], ["trigger", "delivery", "web"]] {
+        let told = complaint(&world.run(&verb));
+        assert!(told.contains(way_out) && !told.contains("ended badly"), "{verb:?}: {told}");
+    }
+    let told = world.tell(&["rollout", "cancel", "dc/web"]);
+    assert!(told.contains(&format!("delivery of {} at `test`", &hanging[..7])), "{told}");
+    let why = world.status(&hanging, "launchway/default/web", "cancelled");
+    assert!(why.contains("cancelled by"), "{why}");
+    world.status(&fix, "launchway/default/web", "success");
+    assert!(world.tell(&["why", "dc/web"]).contains("waits for nothing"));
+}
+
+#[test]
+fn a_task_before_the_first_deployment_is_cancelled_too() {
+    let world = World::new(&[]);
+    world.start();
+    let (hangs, passes) = (task("check", "host", HANGS), task("check", "host", "exit 0"));
+    let hanging = world.git.push_files(&[("shipyard.yaml", CHECKED), ("check.yaml", &hangs), ("web.yaml", &web("1"))]);
+    world.status(&hanging, "launchway/default/web/check", "running");
+    let fix = world.git.push_files(&[("check.yaml", &passes)]);
+    world.status(&fix, "launchway/default/web", "pending");
+    let why = world.tell(&["why", "dc/web"]);
+    assert!(why.contains("rollout cancel dc/web -s default` ends it"), "{why}");
+    assert!(world.tell(&["rollout", "cancel", "dc/web"]).contains("at `check`"));
+    world.status(&hanging, "launchway/default/web", "cancelled");
+    world.status(&fix, "launchway/default/web", "success");
+    assert_eq!(world.run(&["rollout", "cancel", "dc/cart"]).status.code(), Some(1), "nothing is known of it");
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
+use super::survival::SERVICE;
 use crate::support::daemon::{BY_HAND, World, complaint, eventually, hook, repository, sleeper};
 
 pub(crate) fn web(version: &str) -> String {
@@ -237,4 +238,13 @@ fn why_answers_for_everything_that_is_in_the_way_and_names_what_to_do() {
     let in_dev = |hold: &&Value| hold["scope"] == "shop/dev/web" && hold["kind"] == "paused" && hold["id"] == "dc/web";
     assert_eq!(holds.iter().filter(in_dev).count(), 1, "{holds:#?}");
     assert!(world.tell(&["get", "holds"]).contains("web.yaml"));
+}
+
+#[test]
+fn why_says_nothing_of_what_is_applied_of_a_service_that_serves() {
+    let world = World::new(&[]);
+    world.start();
+    let colors = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colors}\ndata: {sky: blue}\n";
+    world.deploy(&[("web.yaml", &web("1")), ("service.yaml", SERVICE), ("colors.yaml", colors)], "success");
+    assert!(world.tell(&["why", "dc/web"]).contains("waits for nothing"));
 }

@@ -2,21 +2,44 @@
 
 use std::collections::BTreeSet;
 
+use crate::engine::by_hand::Cancelled;
 use crate::engine::records::Records;
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName};
+use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
+use crate::model::object::{Kind, ObjectKey};
+use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
 
-/// Cancels the rollout that is in progress; says which version.
+/// Cancels what is under way for a deployment config's service; says what, or nothing if there is no such deployment config.
 ///
 /// # Errors
-/// If there is none.
-pub async fn cancel(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
-    driver.decide(|transition| by_hand::cancel(transition, config, by)).await
+/// If nothing is under way.
+pub async fn cancel(driver: &Driver, config: &ConfigKey, by: &str) -> Result<Option<Cancelled>> {
+    let Some(service) = service_of(driver, config).await? else { return Ok(None) };
+    driver.decide(|transition| by_hand::cancel(transition, config, &service, by)).await.map(Some)
+}
+
+/// The service that a deployment config is delivered with, also if a task comes before its first deployment.
+async fn service_of(driver: &Driver, config: &ConfigKey) -> Result<Option<ServiceKey>> {
+    if let Some(state) = driver.store.config(config).await? {
+        let ConfigKey { project, stage, .. } = config.clone();
+        return Ok(Some(ServiceKey { project, stage, service: state.value.service }));
+    }
+    let key = ObjectKey { kind: Kind::DeploymentConfig, name: config.name.clone() };
+    let slots = driver.store.open_slots(Some(&config.project)).await?.into_iter().map(|slot| slot.value);
+    for slot in slots.filter(|slot| slot.service.stage == config.stage) {
+        let Some(id) = &slot.holder else { continue };
+        let run = driver.store.run(id).await?.map(|run| run.value);
+        let changes = run.as_ref().and_then(Run::sequence).map_or(&[][..], SequenceRun::changes);
+        if changes.iter().any(|change| change.key == key) {
+            return Ok(Some(slot.service));
+        }
+    }
+    Ok(None)
 }
 
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.

@@ -45,7 +45,7 @@ pub enum Command {
         /// Which.
         config: ConfigKey,
     },
-    /// End the deployment that is under way; what served before serves again.
+    /// End what is under way: a deployment, then what served before serves again, or a task.
     Cancel {
         /// Of which config.
         config: ConfigKey,

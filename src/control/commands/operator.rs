@@ -10,6 +10,7 @@ use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
 use crate::control::housekeeping::Housekeeping;
 use crate::control::sync::Allowance;
 use crate::control::watcher::Watcher;
+use crate::engine::by_hand::Cancelled;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
@@ -46,9 +47,10 @@ impl Commands for Operator {
                 Ok(rollout(&config, version, "rolled out"))
             }
             Command::Cancel { config } => {
-                self.known(&config).await?;
-                let version = by_hand::cancel(&self.driver, &config, by).await.map_err(conflict)?;
-                Ok(rollout(&config, version, "cancelling"))
+                let cancelled = by_hand::cancel(&self.driver, &config, by).await.map_err(conflict)?;
+                let Cancelled { what, run } = cancelled.ok_or_else(|| missing(&config))?;
+                let message = format!("deploymentconfig/{} cancelling: {what}", config.name);
+                Ok(Done { message, runs: vec![run], ..Done::default() })
             }
             Command::Retry { config } => {
                 self.known(&config).await?;
@@ -107,10 +109,7 @@ impl Operator {
 
     pub(super) async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
         let found = self.driver.store.config(config).await?;
-        let missing = || {
-            Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage))
-        };
-        found.map(|_| ()).ok_or_else(|| Refusal::Unknown(missing()))
+        found.map(|_| ()).ok_or_else(|| missing(config))
     }
 
     /// Has the next sync judge the head anew, if there is a reason to.
@@ -195,6 +194,11 @@ fn conflict(failure: Failure) -> Refusal {
         Class::Stalled => Refusal::Conflict(failure),
         Class::Transient | Class::Waiting => Refusal::Failed(failure),
     }
+}
+
+fn missing(config: &ConfigKey) -> Refusal {
+    let message = format!("deployment config `{}` does not exist in stage {}", config.name, config.stage);
+    Refusal::Unknown(Failure::stalled(message))
 }
 
 fn undeclared(project: &ProjectName) -> Refusal {

@@ -1,16 +1,19 @@
 //! Why a service is not what was pushed, or that it is.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
+use crate::engine::by_hand::ends_it;
 use crate::model::hold::Hold;
-use crate::model::ids::{ServiceKey, StageName};
-use crate::model::object::Kind;
+use crate::model::ids::{Digest, ServiceKey, StageName};
+use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, PodPhase};
-use crate::model::run::{Run, SequenceState};
+use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
 
@@ -35,6 +38,8 @@ pub struct Facts {
     pub configs: Vec<ConfigState>,
     /// What the last revision wants to change in it, and what starts its stage.
     pub planned: Option<(ServicePlan, StageStart)>,
+    /// The digests of the objects that this names beside deployment configs, of those that are applied.
+    pub applied: BTreeMap<ObjectKey, Digest>,
     /// Whether the stage before has passed what it must.
     pub passed: bool,
     /// Its pods, if a runtime was asked.
@@ -82,7 +87,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
     reasons.extend(facts.repository.iter().filter_map(repository_reason));
     reasons.extend(facts.head.iter().filter_map(revision_reason));
     reasons.extend(hold_reasons(service, &facts.holds));
-    reasons.extend(facts.slot.iter().filter_map(run_reason));
+    reasons.extend(facts.slot.iter().filter_map(|run| run_reason(run, &facts.configs)));
     reasons.extend(facts.deployments.iter().filter_map(deployment_reason));
     reasons.extend(facts.outbox.iter().filter_map(outbox_reason));
     if facts.slot.is_empty() {
@@ -135,21 +140,33 @@ fn hold_reasons<'a>(service: &'a ServiceKey, holds: &'a [Hold]) -> impl Iterator
     })
 }
 
-fn run_reason(run: &Run) -> Option<Reason> {
-    let Run::Sequence(run) = run else { return None };
-    let revision = run.commit.short();
-    let what = format!("{} of {revision}", run.sequence());
-    let task = |index: usize| run.tasks.get(index).map_or("its end", |task| task.step.as_str());
+fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
+    let run = run.sequence()?;
+    let what = format!("{} of {}", run.sequence(), run.commit.short());
+    let step = run.task().map_or("its end", |task| task.step.as_str());
     let message = match run.state {
         SequenceState::Queued if run.message.is_empty() => format!("{what} is queued"),
         SequenceState::Queued => format!("{what} is queued: {}", run.message),
-        SequenceState::Running { task: index } => format!("{what} is at `{}`", task(index)),
-        SequenceState::Ending { task: index, .. } => {
-            format!("{what} was told to end at `{}`: {}", task(index), run.message)
-        }
+        SequenceState::Running { .. } => match run.pauses_until() {
+            Some(at) => format!("{what} starts `{step}` at {}", time(at)),
+            None => format!("{what} is at `{step}`"),
+        },
+        SequenceState::Ending { .. } => format!("{what} was told to end at `{step}`: {}", run.message),
         SequenceState::Ended => return None,
     };
-    Some(Reason::new("run", message).hint(format!("`launchway describe run/{}` tells its steps", run.id)))
+    let steps = format!("`launchway describe run/{}` tells its steps", run.id);
+    let mut names = configs.iter().map(|config| &config.key.name).chain(configs_of(run));
+    let hint = match (run.state, names.next()) {
+        (SequenceState::Running { .. }, Some(name)) => format!("{steps}, {}", ends_it(name, &run.service.stage)),
+        _ => steps,
+    };
+    Some(Reason::new("run", message).hint(hint))
+}
+
+/// The names of the deployment configs that a run changes.
+fn configs_of(run: &SequenceRun) -> impl Iterator<Item = &String> {
+    let configs = run.changes().iter().filter(|change| change.key.kind == Kind::DeploymentConfig);
+    configs.map(|change| &change.key.name)
 }
 
 /// What holds a deployment back.
@@ -182,7 +199,7 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
             let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
             reasons.push(Reason::new("stage", message).hint(hint));
         }
-        _ if *start == StageStart::ByHand && plan.changes.iter().any(|change| is_to_come(change, &facts.configs)) => {
+        _ if *start == StageStart::ByHand && plan.changes.iter().any(|change| is_to_come(change, facts)) => {
             let hint = format!("`launchway trigger delivery -s {stage}` starts it");
             reasons.push(Reason::new("stage", "this stage is started by hand").hint(hint));
         }
@@ -209,15 +226,25 @@ fn asked_by(plan: &ServicePlan) -> String {
 }
 
 /// Whether a change that was planned has not been made since.
-fn is_to_come(change: &Change, configs: &[ConfigState]) -> bool {
-    if !change.is_held() && matches!(change.decision, Decision::None | Decision::Wait | Decision::Refuse) {
-        return false;
+fn is_to_come(change: &Change, facts: &Facts) -> bool {
+    (change.is_held() || change.decision.does_something()) && !is_made(change, facts)
+}
+
+/// Whether an object is as a change leaves it.
+fn is_made(change: &Change, facts: &Facts) -> bool {
+    if change.key.kind != Kind::DeploymentConfig {
+        return facts.applied.get(&change.key) == change.digest();
     }
-    let Some(object) = change.object.as_ref().filter(|object| object.key.kind == Kind::DeploymentConfig) else {
-        return true;
+    let mut applied = facts.configs.iter().filter(|config| !config.removed);
+    let config = applied.find(|config| config.object.key == change.key);
+    let (Some(digest), Some(config)) = (change.digest(), config) else {
+        return change.digest().is_none() && config.is_none();
     };
-    let serving = configs.iter().filter(|config| config.object.key == object.key);
-    !serving.filter_map(|config| config.serving.as_ref()).any(|version| version.object.digest == object.digest)
+    let serves = || config.serving.as_ref().is_some_and(|version| &version.object.digest == digest);
+    match change.is_held() || change.starts_deployment() {
+        true => serves(),
+        false => &config.object.digest == digest,
+    }
 }
 
 /// What ended badly and nobody puts right yet.
@@ -252,11 +279,14 @@ fn delivery_reason(run: &Run, head: Option<&RevisionState>) -> Option<Reason> {
 /// What the last revision declares and nobody brings, as where its delivery was ended before it began.
 fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
     let (plan, _) = facts.planned.as_ref()?;
-    let deploys = |change: &&Change| matches!(change.decision, Decision::Create | Decision::Deploy);
-    let change = plan.changes.iter().filter(deploys).find(|change| is_to_come(change, &facts.configs))?;
-    let message = format!("what was pushed of {} does not serve, and nothing brings it", change.key);
+    let change = plan.changes.iter().find(|change| is_to_come(change, facts))?;
+    let lacks = match change.key.kind {
+        Kind::DeploymentConfig => "does not serve",
+        _ => "is not applied",
+    };
+    let message = format!("what was pushed of {} {lacks}, and nothing brings it", change.key);
     let ServiceKey { stage, service, .. } = service;
-    let hint = format!("`launchway trigger delivery {service} -s {stage}` deploys it");
+    let hint = format!("`launchway trigger delivery {service} -s {stage}` brings it");
     Some(Reason::new("drift", message).hint(hint))
 }
 
@@ -281,18 +311,17 @@ fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
     use std::sync::Arc;
+
+    use serde_json::{Value, json};
 
     use super::*;
     use crate::manifest::digest;
     use crate::model::hold::{HoldKind, HoldScope};
-    use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, HoldId};
-    use crate::model::json::Json;
-    use crate::model::object::{Location, Object, ObjectKey};
+    use crate::model::ids::{CommitId, ConfigKey, Destination, HoldId};
+    use crate::model::object::{Location, Object};
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
-    use crate::model::run::SequenceRun;
     use crate::model::shipyard::Shipyard;
     use crate::model::state::{Attempt, Version, Wanted};
     use crate::model::time::Timestamp;
@@ -344,8 +373,20 @@ mod tests {
     }
 
     fn change(decision: Decision, cause: &str) -> Change {
-        let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
-        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: None, retry: None }
+        let object = config(json!({"replicas": 1}));
+        let key = object.key.clone();
+        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: Some(object), retry: None }
+    }
+
+    fn config(spec: Value) -> Arc<Object> {
+        let content = json!({"kind": "DeploymentConfig", "spec": spec});
+        object(Kind::DeploymentConfig, content)
+    }
+
+    fn object(kind: Kind, content: Value) -> Arc<Object> {
+        let key = ObjectKey { kind, name: "web".into() };
+        let digest = digest::of(&content);
+        Arc::new(Object { key, service: "web".into(), location: Location::default(), content: content.into(), digest })
     }
 
     /// Every way in which a service is not what was pushed is named, with what to do.
@@ -415,16 +456,8 @@ mod tests {
         }
     }
 
-    /// A deployment config whose first version a person cancelled.
-    fn cancelled() -> ConfigState {
-        let object = Arc::new(Object {
-            key: ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() },
-            service: "web".into(),
-            location: Location::default(),
-            content: Json::default(),
-            digest: "d1".into(),
-        });
-        let version = Version { number: 1, commit: "1a2b3c4".into(), object: object.clone() };
+    /// A deployment config of which nothing was deployed.
+    fn declared(object: Arc<Object>) -> ConfigState {
         ConfigState {
             key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
             service: "web".into(),
@@ -434,10 +467,61 @@ mod tests {
             declared_on: "1a2b3c4".into(),
             latest_version: 1,
             serving: None,
-            attempted: Some(Attempt { version, run: "r1".into(), outcome: Some(Outcome::ABORTED) }),
+            attempted: None,
             wanted: Wanted::default(),
             scaled: None,
             removed: false,
+        }
+    }
+
+    fn version(object: Arc<Object>) -> Version {
+        Version { number: 1, commit: "1a2b3c4".into(), object }
+    }
+
+    /// A deployment config whose first version a person cancelled.
+    fn cancelled() -> ConfigState {
+        let object = config(json!({}));
+        let attempted = Attempt { version: version(object.clone()), run: "r1".into(), outcome: Some(Outcome::ABORTED) };
+        ConfigState { attempted: Some(attempted), ..declared(object) }
+    }
+
+    fn serving(served: Arc<Object>, object: Arc<Object>) -> ConfigState {
+        ConfigState { serving: Some(version(served)), ..declared(object) }
+    }
+
+    /// What is applied as the plan says is no reason, of whatever kind it is; anything else is, if nobody brings it.
+    #[test]
+    fn what_a_plan_has_brought_is_not_to_come() {
+        let (one, two) = (config(json!({"replicas": 1})), config(json!({"replicas": 2})));
+        let (old, new) = (object(Kind::Service, json!({"port": 1})), object(Kind::Service, json!({"port": 2})));
+        let to = |decision: Decision, object: &Arc<Object>| {
+            let key = object.key.clone();
+            let object = (decision != Decision::Delete).then(|| object.clone());
+            Change { key, decision, reasons: Vec::new(), cause: String::new(), object, retry: None }
+        };
+        let configs = |config: ConfigState| Facts { configs: vec![config], ..Facts::default() };
+        let applied = |object: &Object| {
+            let applied = BTreeMap::from([(object.key.clone(), object.digest.clone())]);
+            Facts { applied, ..Facts::default() }
+        };
+        let removed = ConfigState { removed: true, ..declared(one.clone()) };
+        let table: [(&str, Change, Facts, bool); 12] = [
+            ("a service that is as pushed", to(Decision::Create, &new), applied(&new), false),
+            ("one that is not there", to(Decision::Create, &new), Facts::default(), true),
+            ("one as it was before", to(Decision::Update, &new), applied(&old), true),
+            ("one that is still there", to(Decision::Delete, &new), applied(&new), true),
+            ("one that is gone", to(Decision::Delete, &new), Facts::default(), false),
+            ("a config that serves", to(Decision::Create, &one), configs(serving(one.clone(), one.clone())), false),
+            ("one that serves what was", to(Decision::Deploy, &two), configs(serving(one.clone(), one.clone())), true),
+            ("one that only declares", to(Decision::Deploy, &two), configs(serving(one.clone(), two.clone())), true),
+            ("one that was scaled", to(Decision::Scale, &two), configs(serving(one.clone(), two.clone())), false),
+            ("one that was not", to(Decision::Scale, &two), configs(serving(one.clone(), one.clone())), true),
+            ("one that is being removed", to(Decision::Delete, &one), configs(removed), false),
+            ("one that is to stay as it is", to(Decision::None, &two), configs(serving(one.clone(), one)), false),
+        ];
+        for (case, change, facts, to_come) in table {
+            let facts = Facts { planned: Some(planned(change, StageStart::Push)), passed: true, ..facts };
+            assert_eq!(explain(&web(), &facts).waiting, to_come, "{case}");
         }
     }
 

@@ -229,7 +229,10 @@ impl Play<'_> {
                 self.world.sync_again(&self.declared.project()?, false).await?;
                 "lets it go on".to_owned()
             }
-            ["cancel", dc] => format!("cancels #{}", by_hand::cancel(&driver, &key(dc)?, WHO).await?),
+            ["cancel", dc] => match by_hand::cancel(&driver, &key(dc)?, WHO).await? {
+                Some(cancelled) => format!("cancels {}", cancelled.what),
+                None => "there is no such deployment config".to_owned(),
+            },
             ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
             ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, WHO).await?),
             ["undo", dc, to @ ..] => {

@@ -1,0 +1,139 @@
+//! Where a deployment config is, or is to be: what is applied, what is being delivered, and what is planned.
+
+use super::arguments::Global;
+use super::client::Client;
+use super::get::short;
+use super::output::{Complaint, Outcome};
+use super::target;
+use crate::error::Failure;
+use crate::server::view::{ChangeView, ConfigView, List, PlanView, RepositoryView, RevisionView, RunDetail, RunView};
+
+/// The most open runs that are asked for what they deliver.
+const MOST_RUNS: &str = "1000";
+
+/// Where a service is, or is to be.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) repository: String,
+    pub(super) project: String,
+    pub(super) stage: String,
+    pub(super) service: String,
+}
+
+/// Of a deployment config that is applied; also of one that never was, if a delivery is under way that brings it.
+pub(super) async fn of_delivered(name: &str, client: &Client, global: &Global) -> Outcome<Place> {
+    let mut places = applied(name, client, global).await?;
+    if places.is_empty() {
+        places = delivered(name, client, global).await?;
+    }
+    only(places, name)
+}
+
+/// The same, or of one that was planned. Where it moves from one service to another, the last revision's counts.
+pub(super) async fn of_anything(name: &str, client: &Client, global: &Global) -> Outcome<Place> {
+    let repository = global.repository.as_deref();
+    let (mut places, mut unread) = (Vec::new(), Vec::new());
+    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
+    for watched in watched.items.iter().filter(|watched| repository.is_none_or(|name| name == watched.name)) {
+        let parameters = [("repository", Some(watched.name.as_str())), ("limit", Some("1"))];
+        let last: List<RevisionView> = client.get("revisions", &parameters).await?;
+        let Some(last) = last.items.into_iter().next() else { continue };
+        if let (Some(id), Some(project)) = (&last.plan, &watched.project) {
+            let plan: PlanView = client.get(&format!("plans/{id}"), &[]).await?;
+            places.extend(planned(&plan, name, global.stage.as_deref(), watched, project));
+        }
+        unread
+            .extend(last.problems.first().map(|problem| format!("{} is not deployed: {problem}", short(&last.commit))));
+    }
+    places.extend(applied(name, client, global).await?);
+    if places.is_empty() {
+        places = delivered(name, client, global).await?;
+    }
+    if let (true, Some(problem)) = (places.is_empty(), unread.into_iter().next()) {
+        let failure = Failure::stalled(format!("there is no deployment config `{name}`, and {problem}"));
+        return Err(Complaint::failed(failure.hint("push a fix; `launchway validate` checks files before a push")));
+    }
+    only(places, name)
+}
+
+/// The only one; of those that a user could not tell apart, the first.
+fn only(places: Vec<Place>, name: &str) -> Outcome<Place> {
+    let choice = |place: &Place| format!("-r {} -s {}", place.repository, place.stage);
+    let mut chosen: Vec<Place> = Vec::new();
+    for place in places {
+        if chosen.iter().all(|other| choice(other) != choice(&place)) {
+            chosen.push(place);
+        }
+    }
+    target::only(chosen, &format!("deployment config `{name}`"), choice)
+}
+
+async fn applied(name: &str, client: &Client, global: &Global) -> Outcome<Vec<Place>> {
+    let parameters =
+        [("name", Some(name)), ("repository", global.repository.as_deref()), ("stage", global.stage.as_deref())];
+    let found: List<ConfigView> = client.get("deployments", &parameters).await?;
+    Ok(found.items.into_iter().map(Place::from).collect())
+}
+
+/// Where open deliveries bring it.
+async fn delivered(name: &str, client: &Client, global: &Global) -> Outcome<Vec<Place>> {
+    let parameters = [
+        ("kind", Some("sequence")),
+        ("open", Some("true")),
+        ("repository", global.repository.as_deref()),
+        ("stage", global.stage.as_deref()),
+        ("limit", Some(MOST_RUNS)),
+    ];
+    let open: List<RunView> = client.get("runs", &parameters).await?;
+    let mut places = Vec::new();
+    for run in open.items {
+        let detail: RunDetail = client.get(&format!("runs/{}", run.id), &[]).await?;
+        if detail.changes.iter().any(|change| is_of(change, name)) {
+            let RunView { repository, project, stage, service, .. } = run;
+            places.push(Place { repository, project, stage, service });
+        }
+    }
+    Ok(places)
+}
+
+fn planned(plan: &PlanView, name: &str, stage: Option<&str>, watched: &RepositoryView, project: &str) -> Vec<Place> {
+    let named = plan.changes.iter().filter(|change| is_of(change, name));
+    let chosen = named.filter(|change| stage.is_none_or(|stage| stage == change.stage));
+    let place = |change: &ChangeView| Place {
+        repository: watched.name.clone(),
+        project: project.to_owned(),
+        stage: change.stage.clone(),
+        service: change.service.clone(),
+    };
+    chosen.map(place).collect()
+}
+
+fn is_of(change: &ChangeView, name: &str) -> bool {
+    change.kind == "DeploymentConfig" && change.name == name
+}
+
+impl From<ConfigView> for Place {
+    fn from(config: ConfigView) -> Self {
+        let ConfigView { repository, project, stage, service, .. } = config;
+        Self { repository, project, stage, service }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_choice_is_offered_once() {
+        let place = |stage: &str, service: &str| Place {
+            repository: "shop".into(),
+            project: "shop".into(),
+            stage: stage.into(),
+            service: service.into(),
+        };
+        let moved = only(vec![place("dev", "new"), place("dev", "old")], "web");
+        assert_eq!(moved.ok().map(|place| place.service), Some("new".to_owned()));
+        let two = only(vec![place("dev", "web"), place("production", "web")], "web").expect_err("ambiguous");
+        assert!(two.failure.hint_text().is_some_and(|hint| hint.contains("-s dev\n  -r shop -s production")));
+    }
+}
