@@ -8,10 +8,10 @@ use super::arguments::Global;
 use super::client::Client;
 use super::follow::{Patience, follow};
 use super::here;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Complaint, Exit, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
-use crate::server::api::act::SyncRequest;
+use crate::server::api::act::{SyncRequest, commit_word};
 
 /// How long a followed revision may take to be synced.
 const FIRST_SYNC: Duration = Duration::from_secs(10);
@@ -43,14 +43,15 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let (allow_prune, accept_rewrite) =
+        (named(arguments.allow_prune.as_deref())?, named(arguments.accept_rewrite.as_deref())?);
     let client = Client::to_act(global).await?;
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
-    let Arguments { allow_prune, accept_rewrite, .. } = arguments;
     let request = SyncRequest {
         repository: Some(repository.name.clone()),
-        allow_prune: allow_prune.clone(),
-        accept_rewrite: accept_rewrite.clone(),
+        allow_prune,
+        accept_rewrite,
         up: arguments.up,
         only_new: false,
     };
@@ -70,4 +71,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ended = &mut followed => return ended,
     }
     followed.await
+}
+
+/// The commit that is to be allowed something, which Git here may know by a name.
+fn named(revision: Option<&str>) -> Outcome<Option<String>> {
+    let Some(revision) = revision else { return Ok(None) };
+    let commit = commit_word(&here::commit(revision)).map_err(Complaint::usage)?;
+    Ok(Some(commit.to_string()))
 }

@@ -95,15 +95,24 @@ name!(
     Incarnation
 );
 
+/// The fewest digits that name a commit.
+const SHORTEST_WORD: usize = 4;
+
 impl CommitId {
     /// The first seven digits, as `git log --oneline` shows them.
     pub fn short(&self) -> &str {
         self.0.get(..7).unwrap_or(&self.0)
     }
 
-    /// Whether a person's word for a commit, of at least four digits, means this one.
+    /// A person's word for a commit: at least four digits, the first ones of its id or all.
+    pub fn word(text: &str) -> Option<Self> {
+        let is_word = text.len() >= SHORTEST_WORD && text.bytes().all(|digit| digit.is_ascii_hexdigit());
+        is_word.then(|| Self(text.to_ascii_lowercase()))
+    }
+
+    /// Whether a person's word for a commit means this one.
     pub fn is_named_by(&self, word: Option<&Self>) -> bool {
-        word.is_some_and(|word| word.0.len() >= 4 && self.0.starts_with(&word.0))
+        word.is_some_and(|word| word.0.len() >= SHORTEST_WORD && self.0.starts_with(&word.0))
     }
 }
 

@@ -99,7 +99,7 @@ fn a_task_before_the_first_deployment_is_cancelled_too() {
     let (hangs, passes) = (task("check", "host", HANGS), task("check", "host", "exit 0"));
     let hanging = world.git.push_files(&[("shipyard.yaml", CHECKED), ("check.yaml", &hangs), ("web.yaml", &web("1"))]);
     world.status(&hanging, "launchway/default/web/check", "running");
-    let fix = world.git.push_files(&[("check.yaml", &passes)]);
+    let fix = world.git.push_files(&[("check.yaml", &passes), ("web.yaml", &web("2"))]);
     world.status(&fix, "launchway/default/web", "pending");
     let why = world.tell(&["why", "dc/web"]);
     assert!(why.contains("rollout cancel dc/web -s default` ends it"), "{why}");

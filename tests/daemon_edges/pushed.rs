@@ -9,7 +9,7 @@ use crate::support::git_http::GitHttp;
 const WAIT: [&str; 4] = ["status", "--wait", "--timeout", "60"];
 
 /// A verb as somebody types it in the work tree.
-fn here(world: &World, arguments: &[&str]) -> Output {
+pub(super) fn here(world: &World, arguments: &[&str]) -> Output {
     world.launchway().current_dir(world.git.work()).args(arguments).output().unwrap()
 }
 

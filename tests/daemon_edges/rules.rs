@@ -2,6 +2,7 @@
 
 use std::fs;
 
+use super::pushed::here;
 use crate::support::daemon::{World, complaint, eventually, repository, sleeper};
 use crate::support::git::GitFixture;
 
@@ -22,7 +23,15 @@ fn rewritten_history_is_refused_until_a_person_accepts_it() {
     let why = world.status(&rewritten, "launchway/plan", "failure");
     assert!(why.contains("history was rewritten") && why.contains("--accept-rewrite"), "{why}");
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 2);
-    world.tell(&["sync", "--accept-rewrite", &rewritten]);
+    for (word, code, said) in
+        [("zzz", 2, "`zzz` names no commit"), ("HEAD~1", 1, &*format!("which is {}", &rewritten[..7]))]
+    {
+        let refused = here(&world, &["sync", "--accept-rewrite", word]);
+        assert_eq!(refused.status.code(), Some(code), "{word}: {}", complaint(&refused));
+        assert!(complaint(&refused).contains(said), "{word}: {}", complaint(&refused));
+    }
+    let allowed = here(&world, &["sync", "--accept-rewrite", "HEAD"]);
+    assert!(allowed.status.success(), "{}", complaint(&allowed));
     world.status(&rewritten, "launchway/default", "success");
     assert_eq!(world.json(&["get", "deployments"])["items"][0]["serving"]["version"], 3);
 }

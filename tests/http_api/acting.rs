@@ -75,6 +75,12 @@ async fn a_body_that_makes_no_sense_is_refused() {
         let response = request.header("content-type", "application/json").body(body).send().await.unwrap();
         assert_eq!(response.status(), StatusCode::BAD_REQUEST, "{allowed}");
     }
+    for word in ["zzzz", "HEAD", "1a2", ""] {
+        let request = server.request(Method::POST, "/api/v1/sync").bearer_auth(OPERATOR);
+        let response = request.json(&json!({"allowPrune": word})).send().await.unwrap();
+        assert_eq!(response.status(), StatusCode::UNPROCESSABLE_ENTITY, "{word}");
+    }
+    assert!(server.asked.all().is_empty());
     let get = server.request(Method::PUT, "/api/v1/holds").bearer_auth(OPERATOR).send().await.unwrap();
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
 }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
 
 /// Carries out what people ask for.
 #[async_trait]
@@ -27,12 +27,12 @@ pub enum Command {
     Sync {
         /// Which.
         repository: RepositoryName,
-        /// This revision may delete more than the rule allows; at least four digits.
+        /// This revision may delete more than the rule allows.
         #[serde(default)]
-        allow_prune: Option<String>,
-        /// This revision may replace history; at least four digits.
+        allow_prune: Option<CommitId>,
+        /// This revision may replace history.
         #[serde(default)]
-        accept_rewrite: Option<String>,
+        accept_rewrite: Option<CommitId>,
         /// Bring back what was taken down.
         #[serde(default)]
         up: bool,

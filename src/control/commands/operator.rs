@@ -34,12 +34,13 @@ impl Commands for Operator {
         tracing::info!(?command, by, "asked by hand");
         match command {
             Command::Sync { repository, allow_prune, accept_rewrite, up, only_new } => {
-                let allow =
-                    Allowance { rewrite: accept_rewrite.map(CommitId::new), prune: allow_prune.map(CommitId::new) };
-                if !only_new {
-                    self.allow(&repository, &allow).await?;
+                let allow = Allowance { rewrite: accept_rewrite, prune: allow_prune };
+                let allows = allow != Allowance::default();
+                if !only_new && !allows {
+                    self.judge_anew(&repository).await?;
                 }
-                self.sync(&repository, up.then_some(by)).await
+                let done = self.sync(&repository, up.then_some(by)).await?;
+                if allows { self.allow(&repository, &allow).await } else { Ok(done) }
             }
             Command::Latest { config } => {
                 self.known(&config).await?;
@@ -112,13 +113,26 @@ impl Operator {
         found.map(|_| ()).ok_or_else(|| missing(config))
     }
 
-    /// Has the next sync judge the head anew, if there is a reason to.
-    async fn allow(&self, repository: &RepositoryName, allow: &Allowance) -> Result<(), Refusal> {
+    /// Has the next sync judge the head anew, if it is refused: what it broke may be put right elsewhere.
+    async fn judge_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
         let watched = &self.watcher(repository)?.watched;
-        if *allow != Allowance::default() || watched.is_refused(&self.driver).await? {
-            watched.allow(&self.driver, allow).await.map_err(conflict)?;
+        if watched.is_refused(&self.driver).await? {
+            watched.allow(&self.driver, &Allowance::default()).await.map_err(conflict)?;
         }
         Ok(())
+    }
+
+    /// Has the head, which was just synced, judged anew with what a person allows for it.
+    async fn allow(&self, repository: &RepositoryName, allow: &Allowance) -> Result<Done, Refusal> {
+        let state = self.driver.store.repository(repository).await?.map(|state| state.value);
+        let head = state.and_then(|state| state.seen);
+        let words = allow.rewrite.iter().chain(&allow.prune);
+        let is_head = |word: &&CommitId| head.as_ref().is_some_and(|head| head.is_named_by(Some(word)));
+        if let Some(word) = words.into_iter().find(|word| !is_head(word)) {
+            return Err(Refusal::Conflict(not_the_head(repository, word, head.as_ref())));
+        }
+        self.watcher(repository)?.watched.allow(&self.driver, allow).await.map_err(conflict)?;
+        self.sync(repository, None).await
     }
 
     /// `up` is who brings it up again.
@@ -194,6 +208,17 @@ fn conflict(failure: Failure) -> Refusal {
         Class::Stalled => Refusal::Conflict(failure),
         Class::Transient | Class::Waiting => Refusal::Failed(failure),
     }
+}
+
+/// Only the head is judged, so that only it can be allowed something.
+fn not_the_head(repository: &RepositoryName, word: &CommitId, head: Option<&CommitId>) -> Failure {
+    let Some(head) = head else {
+        return Failure::stalled(format!("nothing is allowed: `{repository}` was not read yet"));
+    };
+    let message =
+        format!("nothing is allowed: {} is not the head of `{repository}`, which is {}", word.short(), head.short());
+    Failure::stalled(message)
+        .hint(format!("push it first; `launchway status {}` says what the head needs", head.short()))
 }
 
 fn missing(config: &ConfigKey) -> Refusal {

@@ -8,9 +8,10 @@ use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Segments};
 use super::read::config_key;
-use crate::control::commands::{Command, Done};
+use crate::control::commands::{Command, Done, Refusal};
+use crate::error::Failure;
 use crate::model::hold::HoldScope;
-use crate::model::ids::HoldId;
+use crate::model::ids::{CommitId, HoldId};
 use crate::server::problem::{Answer, Problem};
 use crate::server::state::{Actor, ServerState};
 
@@ -23,9 +24,9 @@ type Acted = Answer<Json<Done>>;
 pub struct SyncRequest {
     /// Which repository; all if absent.
     pub repository: Option<String>,
-    /// This revision may delete more than the rule allows.
+    /// This revision may delete more than the rule allows: at least four digits of the head's id.
     pub allow_prune: Option<String>,
-    /// This revision may replace history.
+    /// This revision may replace history: at least four digits of the head's id.
     pub accept_rewrite: Option<String>,
     /// Bring back what was taken down.
     pub up: bool,
@@ -117,7 +118,13 @@ pub(in crate::server) async fn sync(
         let detail = "`onlyNew` leaves a head alone for which something is to be allowed";
         return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("leave out one or the other"));
     }
+    let allow_prune = allow_prune.as_deref().map(commit_word).transpose().map_err(Refusal::Invalid)?;
+    let accept_rewrite = accept_rewrite.as_deref().map(commit_word).transpose().map_err(Refusal::Invalid)?;
     let names = state.query.repository_names(repository.as_deref()).await?;
+    if names.len() > 1 && (allow_prune.is_some() || accept_rewrite.is_some()) {
+        let detail = "something is allowed to a revision of one repository";
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("name it as `repository`"));
+    }
     let mut all = Done::default();
     for repository in names {
         let (allow_prune, accept_rewrite) = (allow_prune.clone(), accept_rewrite.clone());
@@ -127,6 +134,15 @@ pub(in crate::server) async fn sync(
         all.runs.extend(done.runs);
     }
     Ok(Json(all))
+}
+
+/// A person's word for a commit.
+///
+/// # Errors
+/// If it is none.
+pub fn commit_word(word: &str) -> Result<CommitId, Failure> {
+    let none = || Failure::stalled(format!("`{word}` names no commit")).hint("give at least four digits of its id");
+    CommitId::word(word).ok_or_else(none)
 }
 
 pub(in crate::server) async fn down(

@@ -29,9 +29,6 @@ use crate::store::{
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Fewer digits of a commit id than this name no revision.
-const SHORTEST_PREFIX: usize = 4;
-
 pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
     let mut conditions = Conditions::default();
     conditions.equals("repository", filter.repository.as_ref().map(RepositoryName::as_str));
@@ -215,13 +212,10 @@ fn one_revision(
     commit: &str,
     plan: ReadPlan,
 ) -> Result<Option<RevisionState>> {
-    let commit = commit.to_ascii_lowercase();
-    if commit.len() < SHORTEST_PREFIX || !commit.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return Ok(None);
-    }
+    let Some(commit) = CommitId::word(commit) else { return Ok(None) };
     // Every id that begins with the digits lies between them and them followed by the letter after `f`.
     let sql = format!("{REVISIONS} WHERE repository = ?1 AND commit_id BETWEEN ?2 AND ?2 || 'g' LIMIT 2");
-    let values = params![repository.as_str(), commit];
+    let values = params![repository.as_str(), commit.as_str()];
     let mut found = many(connection, &sql, values, |row| joined(connection, row, plan))?;
     if found.len() > 1 {
         let problem = Failure::stalled(format!("`{commit}` is the beginning of several revisions of `{repository}`"));

@@ -25,9 +25,6 @@ use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
 use crate::testing::memory_store::write::is_of;
 
-/// Fewer digits of a commit id than this name no revision.
-const SHORTEST_PREFIX: usize = 4;
-
 #[async_trait]
 impl ReadStore for MemoryStore {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
@@ -171,12 +168,9 @@ impl ReadStore for MemoryStore {
     }
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
-        let commit = commit.to_ascii_lowercase();
-        if commit.len() < SHORTEST_PREFIX || !commit.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-            return Ok(None);
-        }
+        let Some(commit) = CommitId::word(commit) else { return Ok(None) };
         let tables = self.tables();
-        let named = |of: &RepositoryName, id: &CommitId| of == repository && id.as_str().starts_with(&commit);
+        let named = |of: &RepositoryName, id: &CommitId| of == repository && id.is_named_by(Some(&commit));
         let mut found = tables.revisions.iter().filter(|((of, id), _)| named(of, id));
         let revision = found.next().map(|(_, (_, revision))| RevisionState::clone(revision));
         if found.next().is_some() {
