@@ -903,4 +903,19 @@ pub(crate) const CURED: &[Cured] = &[
             turns 46
             @three push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a person deploys by hand takes the place of a delivery that still has to pass its tasks",
+        story: "
+            order 2
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=d
+            push
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            settle
+            push
+            latest production/web",
+    },
 ];
