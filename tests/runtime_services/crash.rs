@@ -135,3 +135,58 @@ fn a_shim_is_small() {
     let resident: u64 = line.split_whitespace().nth(1).unwrap().parse().unwrap();
     assert!(resident < SHIM_MEMORY, "{line}");
 }
+
+#[test]
+fn a_damaged_record_is_written_anew_and_no_connection_is_refused() {
+    let (world, address, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let record = world.service_dir("web").join("service.json");
+    let load = Load::start(address);
+    fs::write(&record, "{").unwrap();
+    let again = open(world.root.path());
+    let told = world.listed("web").problem.unwrap();
+    assert!(told.contains(record.to_str().unwrap()) && told.contains("damaged"), "{told}");
+    let applied = again.apply(&spec("web", &[address.port()])).unwrap();
+    assert_eq!((applied.address, applied.problem), (address.ip(), None));
+    assert_eq!(get(address, "/").unwrap().body, "a");
+    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
+    assert_eq!(load.end().refused, 0);
+}
+
+#[test]
+fn a_shim_that_does_not_say_where_it_listens_makes_room_for_another() {
+    let (world, address, _pod) = world_with_pod();
+    let (shim, dir) = (world.shim("web"), world.service_dir("web"));
+    fs::write(dir.join("shim.json"), format!(r#"{{"v":1,"pid":{shim},"generation":1,"problems":[]}}"#)).unwrap();
+    fs::write(dir.join("service.json"), "").unwrap();
+    let applied = open(world.root.path()).apply(&spec("web", &[address.port()])).unwrap();
+    assert_eq!((applied.address, applied.problem), (address.ip(), None), "the address stays");
+    eventually("the old shim is gone", || !is_running(shim));
+    eventually("the pod answers", || get(address, "/").is_ok_and(|answer| answer.body == "a"));
+}
+
+#[test]
+fn a_damaged_service_is_listed_and_can_be_removed() {
+    let (world, _, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    fs::write(world.service_dir("web").join("service.json"), "{").unwrap();
+    let again = open(world.root.path());
+    let names: Vec<String> = again.list(&crate::support::namespace()).unwrap().into_iter().map(|it| it.name).collect();
+    assert_eq!(names, ["web"]);
+    again.remove(&crate::support::namespace(), "web").unwrap();
+    assert!(!world.service_dir("web").exists());
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+}
+
+#[test]
+fn a_damaged_list_of_pods_is_written_anew() {
+    let (world, address, pod) = world_with_pod();
+    let endpoints = world.service_dir("web").join("endpoints.json");
+    fs::write(&endpoints, "[").unwrap();
+    let next = world.pod("b");
+    world.comes(&next);
+    assert_eq!(get(address, "/").unwrap().body, "a");
+    fs::write(&endpoints, "").unwrap();
+    world.select(&[&pod]);
+    assert_eq!(get(address, "/").unwrap().body, "a");
+}

@@ -140,7 +140,9 @@ fn a_service_that_cannot_be_told_of_a_pod_keeps_the_news_from_no_other() {
     let world = World::new();
     world.apply(&spec("cart", &[unused_port()]));
     let (_, address) = world.web();
-    fs::write(world.service_dir("cart").join("endpoints.json"), "{").unwrap();
+    let endpoints = world.service_dir("cart").join("endpoints.json");
+    fs::remove_file(&endpoints).unwrap();
+    fs::create_dir(&endpoints).unwrap();
     let pod = world.pod("a");
     pod.make_ready();
     let told = world.services.pod_changed(&pod.id(), &|| Some(pod.endpoint()));

@@ -42,6 +42,12 @@ pub(crate) enum Problem {
     Damaged(#[from] serde_json::Error),
 }
 
+/// Whether something failed because a file is not what it says it is: nobody will ever read it.
+pub(crate) fn is_damage(error: &(dyn std::error::Error + 'static)) -> bool {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.filter_map(|error| error.downcast_ref()).any(|problem| matches!(problem, Problem::Damaged(_)))
+}
+
 /// Reads the content of a file whose shape is understood up to version `newest`.
 pub(crate) fn parse<T: DeserializeOwned>(content: &[u8], newest: u32) -> Result<T, Problem> {
     // A bare list has no place for a version.

@@ -184,7 +184,7 @@ impl Services {
         spec::check_name(namespace.as_str())?;
         let dirs = service_dirs(&self.root.join(namespace.as_str()))
             .or_transient(|| format!("cannot list the services of `{namespace}`"))?;
-        Ok(dirs.iter().filter_map(|dir| Some(describe(dir, &record::read(&dir.record()).ok()??))).collect())
+        Ok(dirs.iter().filter_map(|dir| describe_any(dir, namespace)).collect())
     }
 
     /// Where the services of a namespace answer, by name, whether they do or not.
@@ -223,7 +223,9 @@ impl Services {
         let specs = state.specs(&self.root, &pod.namespace, concerned)?;
         tell_each(&specs, |spec| {
             let dir = self.dir(&pod.namespace, &spec.name);
-            exchange_endpoint(&dir, spec, &before_and_now, now.as_ref())?;
+            if !exchange_endpoint(&dir, spec, &before_and_now, now.as_ref())? {
+                state.write_endpoints(&dir, spec)?;
+            }
             self.keep_shim(&mut state, &dir)
         })
     }
@@ -247,18 +249,23 @@ impl Services {
         let failed = || format!("cannot write down service `{}/{}`", spec.namespace, spec.name);
         fs::create_dir_all(dir.path()).or_transient(failed)?;
         files::remove_if_there(&dir.stop()).or_transient(failed)?;
-        let before = record::read::<ServiceRecord>(&dir.record()).or_transient(failed)?;
-        let (record, claimed) = match before {
-            Some(record) if record.spec == *spec => return Ok((record, None)),
-            Some(record) => {
-                let (generation, address) = (record.generation + 1, record.address);
-                (ServiceRecord { v: record::VERSION, generation, spec: spec.clone(), address }, None)
+        let unreadable = || format!("{}: cannot read `{}`", failed(), dir.record().display());
+        let before = match record::read::<ServiceRecord>(&dir.record()) {
+            Ok(Some(record)) if record.spec == *spec => return Ok((record, None)),
+            Err(error) if record::is_damage(&error) => {
+                tracing::warn!(file = %dir.record().display(), %error, "the record of a service is written anew");
+                salvage(dir).or_transient(unreadable)?
             }
+            read => read.or_transient(unreadable)?.map(|record| (record.generation, record.address)),
+        };
+        let (generation, address, claimed) = match before {
+            Some((generation, address)) => (generation + 1, address, None),
             None => {
                 let (address, sockets) = self.claim_address(spec)?;
-                (ServiceRecord { v: record::VERSION, generation: 1, spec: spec.clone(), address }, Some(sockets))
+                (1, address, Some(sockets))
             }
         };
+        let record = ServiceRecord { v: record::VERSION, generation, spec: spec.clone(), address };
         dir.write(&dir.record(), &record, Durability::Durable).or_transient(failed)?;
         Ok((record, claimed))
     }
@@ -305,7 +312,7 @@ impl State {
     /// those of the last time stand.
     fn write_endpoints(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<()> {
         let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
-        let before = record::read::<Vec<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
+        let before = record::read_whole::<Vec<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
         let now = match self.pods.get(&spec.namespace) {
             Some(pods) => spec::select(spec, pods.values()),
             None => before.clone().unwrap_or_default(),
@@ -362,26 +369,61 @@ fn read_record(dir: &ServiceDir) -> io::Result<Option<ServiceRecord>> {
     }
 }
 
+/// The generation and the address of a damaged record, as far as the living shim knows them. A shim that does not say its
+/// address ends, so that the service can have the address again.
+fn salvage(dir: &ServiceDir) -> io::Result<Option<(u64, Ipv4Addr)>> {
+    let said = record::read_whole::<ShimStatus>(&dir.status())?.filter(|_| is_alive(dir));
+    if let Some(ShimStatus { generation, address: Some(address), .. }) = said {
+        return Ok(Some((generation, address)));
+    }
+    fs::write(dir.stop(), "")?;
+    signal_shim(dir, Signal::TERM);
+    if !wait_until(FOLLOW, || !is_alive(dir)) {
+        return Err(io::Error::new(io::ErrorKind::TimedOut, "its shim does not end"));
+    }
+    files::remove_if_there(&dir.stop())?;
+    Ok(None)
+}
+
 /// Tells each service its news, also if that fails with another; hands back what failed first.
 fn tell_each(specs: &[ServiceSpec], tell: impl FnMut(&ServiceSpec) -> Result<()>) -> Result<()> {
     specs.iter().map(tell).fold(Ok(()), Result::and)
 }
 
-/// Writes down that a pod is now behind a service, or no longer. The others stay as they are written.
+/// Writes down that a pod is now behind a service, or no longer. The others stay as they are written; says whether they
+/// could be read.
 fn exchange_endpoint(
     dir: &ServiceDir,
     spec: &ServiceSpec,
     before_and_now: &[&PodEndpoint],
     now: Option<&PodEndpoint>,
-) -> Result<()> {
+) -> Result<bool> {
     let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
-    let before = record::read::<BTreeSet<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
+    let before = match record::read::<BTreeSet<Endpoint>>(&dir.endpoints()) {
+        Err(error) if record::is_damage(&error) => return Ok(false),
+        read => read.or_transient(failed)?,
+    };
     let others = before.iter().flatten().filter(|it| before_and_now.iter().all(|pod| pod.dir != it.dir())).cloned();
     let endpoints = others.chain(spec::select(spec, now)).collect();
-    if before.as_ref() == Some(&endpoints) {
-        return Ok(());
+    if before.as_ref() != Some(&endpoints) {
+        dir.write(&dir.endpoints(), &endpoints, Durability::Plain).or_transient(failed)?;
     }
-    dir.write(&dir.endpoints(), &endpoints, Durability::Plain).or_transient(failed)
+    Ok(true)
+}
+
+/// A service as it is now, also if its record cannot be read; `None` if the folder holds none.
+fn describe_any(dir: &ServiceDir, namespace: &Namespace) -> Option<ServiceAddress> {
+    let error = match record::read::<ServiceRecord>(&dir.record()) {
+        Ok(record) => return Some(describe(dir, &record?)),
+        Err(error) => error,
+    };
+    let (name, unknown) = (dir.path().file_name()?.to_str()?.to_owned(), Ipv4Addr::UNSPECIFIED);
+    let address = status(dir).ok().flatten().and_then(|status| status.address).unwrap_or(unknown);
+    let problem = format!(
+        "cannot read `{}`: {error}; it is written anew when {namespace}/{name} is applied again",
+        dir.record().display()
+    );
+    Some(ServiceAddress { name, address: address.into(), ports: Vec::new(), ready: 0, problem: Some(problem) })
 }
 
 /// A service as it is now.

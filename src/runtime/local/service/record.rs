@@ -107,6 +107,22 @@ pub(super) fn read<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     format::parse(&content, VERSION).map(Some).map_err(|problem| io::Error::new(io::ErrorKind::InvalidData, problem))
 }
 
+/// Like [`read`]; what is damaged is not there, because nobody will ever read it.
+pub(super) fn read_whole<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
+    match read(path) {
+        Err(error) if is_damage(&error) => {
+            tracing::warn!(file = %path.display(), %error, "what cannot be read is written anew");
+            Ok(None)
+        }
+        read => read,
+    }
+}
+
+/// Whether one of these files is not what it says it is.
+pub(super) fn is_damage(error: &io::Error) -> bool {
+    error.get_ref().is_some_and(|problem| format::is_damage(problem))
+}
+
 /// `service.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ServiceRecord {
@@ -144,6 +160,9 @@ pub(super) struct ShimStatus {
     pub(super) pid: i32,
     /// The generation of `service.json` that these facts are about.
     pub(super) generation: u64,
+    /// Where it listens; a shim of before does not say it.
+    #[serde(default)]
+    pub(super) address: Option<Ipv4Addr>,
     /// Why ports do not answer, a sentence each; empty if all do.
     pub(super) problems: Vec<String>,
 }
@@ -151,7 +170,7 @@ pub(super) struct ShimStatus {
 impl ShimStatus {
     /// Of a shim that has made nothing true yet.
     pub(super) fn of(pid: i32) -> Self {
-        Self { v: VERSION, pid, generation: 0, problems: Vec::new() }
+        Self { v: VERSION, pid, generation: 0, address: None, problems: Vec::new() }
     }
 }
 

@@ -128,7 +128,8 @@ impl Shim {
         if !self.sockets.keys().eq(before.iter()) {
             self.pass_sockets();
         }
-        let status = ShimStatus { generation: record.generation, problems, ..self.status.clone() };
+        let (generation, address) = (record.generation, Some(record.address));
+        let status = ShimStatus { generation, address, problems, ..self.status.clone() };
         if status != self.status {
             self.dir.write(&self.dir.status(), &status, Durability::Plain)?;
             self.status = status;
