@@ -15,6 +15,7 @@ mod daemon_edges {
     mod answers;
     mod at_once;
     mod bad_input;
+    mod damage;
     mod full_disk;
     mod many;
     mod orders;

@@ -36,7 +36,8 @@ pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Resu
     let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::of([]) };
     let app = App::start(&settings, state).await?;
     let stopped = by_hand::down(&app.driver, repository, THIS_MACHINE).await?;
-    app.wait_until_gone(repository).await?;
+    let gone = app.wait_until_gone(repository).await;
     app.stop().await;
+    gone?;
     Ok(format!("{repository} is down: {stopped} deployment configs stopped; `launchway up` brings it back"))
 }

@@ -62,12 +62,15 @@ async fn wait_until_gone(client: &Client, repository: &str) -> Outcome<()> {
         let pods: List<PodView> = client.get("pods", &parameters).await?;
         let services: List<ServiceView> = client.get("services", &parameters).await?;
         let alive = |pod: &&PodView| matches!(pod.status.as_str(), "Starting" | "Ready" | "Stopping");
-        let running = pods.items.iter().filter(alive).count();
-        if running == 0 && services.items.is_empty() {
+        let running: Vec<&PodView> = pods.items.iter().filter(alive).collect();
+        if running.is_empty() && services.items.is_empty() {
             return Ok(());
         }
         if started.elapsed() > PATIENCE {
-            let message = format!("{running} pods and {} services of {repository} still end", services.items.len());
+            let (pods, services) = (running.len(), services.items.len());
+            let why = running.iter().find(|pod| !pod.message.is_empty());
+            let why = why.map(|pod| format!("; pod {}: {}", pod.name, pod.message)).unwrap_or_default();
+            let message = format!("{pods} pods and {services} services of {repository} still end{why}");
             return Err(Failure::waiting(message).hint("`launchway get pods` shows them").into());
         }
         tokio::time::sleep(PERIOD).await;

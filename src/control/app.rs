@@ -48,6 +48,8 @@ const ANNOUNCEMENTS: usize = 1024;
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
+/// How long what is taken down may take to end.
+const DOWN_PATIENCE: Duration = Duration::from_secs(120);
 /// How long an address may be in use before that is reported, and how often it is tried.
 const BIND_PATIENCE: Duration = Duration::from_secs(1);
 const BIND_PAUSE: Duration = Duration::from_millis(20);
@@ -140,7 +142,12 @@ impl App {
     /// If the store or the runtime cannot be read.
     pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
         let mut changes = self.driver.changes();
+        let started = Instant::now();
         while self.runs_anything(repository).await? {
+            if started.elapsed() > DOWN_PATIENCE {
+                return Err(Failure::waiting(format!("pods or services of {repository} still end"))
+                    .hint("start the daemon, and `launchway get pods` says why"));
+            }
             // Pods end without the store knowing: their ends are looked for at short intervals too.
             drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
         }

@@ -243,7 +243,7 @@ impl Worker {
     /// anything may have changed.
     pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, RecvError>) {
         let woken: BTreeSet<OutboxId> = match change {
-            Ok(RuntimeChange::Pod(..)) => return,
+            Ok(RuntimeChange::Pod(..) | RuntimeChange::Overlooked(_)) => return,
             Ok(RuntimeChange::Image(image)) => locked(&self.waiting).remove(&Some(image.clone())).unwrap_or_default(),
             Ok(RuntimeChange::Everything) | Err(_) => {
                 std::mem::take(&mut *locked(&self.waiting)).into_values().flatten().collect()

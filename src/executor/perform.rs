@@ -133,14 +133,15 @@ async fn referred_objects(store: &dyn ReadStore, pod: &Pod) -> Result<Objects> {
 }
 
 async fn home(store: &dyn ReadStore, pod: &Pod) -> Result<(ProjectName, StageName)> {
+    let nobody = || Failure::stalled(format!("nobody asks for pod `{}` any more", pod.id));
     match &pod.owner {
         PodOwner::Version { config, .. } => Ok((config.project.clone(), config.stage.clone())),
         PodOwner::Run { run, .. } => {
             let run = store.run(run).await?;
             let service = run.map(|run| Run::service(&run.value));
-            let service =
-                service.ok_or_else(|| Failure::stalled(format!("nobody asks for pod `{}` any more", pod.id)))?;
+            let service = service.ok_or_else(nobody)?;
             Ok((service.project, service.stage))
         }
+        PodOwner::Unknown => Err(nobody()),
     }
 }

@@ -131,6 +131,7 @@ impl Reconciler {
 
     /// Works a part of the queue off: those that wait longest first, so that nobody waits for more than what came before.
     pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
+        self.driver.metrics.overlooked_pods(std::mem::take(&mut queue.overlooked));
         if queue.everything {
             self.take_stock(queue).await?;
             queue.everything = false;

@@ -25,6 +25,8 @@ pub(crate) struct WorkQueue {
     pub(super) later: BTreeMap<ConfigKey, Timestamp>,
     /// When everything is reconciled again, because something is there that no record names.
     pub(super) orphans: Option<Timestamp>,
+    /// How many pods had changed without an announcement.
+    pub(super) overlooked: usize,
 }
 
 /// Which services may have to answer otherwise than they do.
@@ -79,7 +81,8 @@ impl WorkQueue {
             Ok(RuntimeChange::Pod(_, PodOwner::Version { config, .. })) => self.configs.extend([config]),
             Ok(RuntimeChange::Pod(pod, PodOwner::Run { .. })) => drop(self.pods.insert(pod)),
             Ok(RuntimeChange::Image(image)) => drop(self.images.insert(image)),
-            Ok(RuntimeChange::Everything) | Err(_) => self.add_everything(),
+            Ok(RuntimeChange::Overlooked(count)) => self.overlooked += count,
+            Ok(RuntimeChange::Pod(_, PodOwner::Unknown) | RuntimeChange::Everything) | Err(_) => self.add_everything(),
         }
     }
 

@@ -115,6 +115,8 @@ pub enum RuntimeChange {
     Image(String),
     /// Events may have been lost.
     Everything,
+    /// So many pods had changed without an announcement; only the runtime's safety net found that.
+    Overlooked(usize),
 }
 
 /// A service as it is wanted.

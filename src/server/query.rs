@@ -483,5 +483,6 @@ fn owned_by(pod: &ObservedPod, name: &str) -> bool {
             let deployment = run.as_str().rsplit('/').next().unwrap_or_default();
             deployment.rsplit_once('-').is_some_and(|(config, _)| config == name)
         }
+        PodOwner::Unknown => pod.id.may_be_of(name),
     }
 }

@@ -106,6 +106,14 @@ impl Metrics {
         }
     }
 
+    /// So many pods had changed some time ago, and only the runtime's safety net found that.
+    pub fn overlooked_pods(&self, count: usize) {
+        if count > 0 {
+            tracing::error!(count, "pods had changed, and nobody was told");
+            self.lost_wakeups.get_or_create(&[("lane", "pods".to_owned())]).inc_by(count as u64);
+        }
+    }
+
     /// All numbers as OpenMetrics text.
     pub fn encode(&self) -> String {
         let mut text = String::new();

@@ -207,7 +207,7 @@ impl PretendedRuntime {
                 (PodPhase::Starting, PodOwner::Version { .. }) => {
                     self.set_phase(&pod.id, PodPhase::Ready { since: self.clock.now() });
                 }
-                (PodPhase::Ready { .. } | PodPhase::Ended { .. }, _) => {}
+                (PodPhase::Ready { .. } | PodPhase::Ended { .. }, _) | (_, PodOwner::Unknown) => {}
             }
         }
     }

@@ -23,7 +23,7 @@ spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
 ";
 
 /// A service whose pod answers HTTP.
-fn server() -> String {
+pub(super) fn server() -> String {
     let container = "{name: main, image: host, ports: [{containerPort: 8080}], command: [sh, -c, 'exec python3 -m \
                      http.server --bind 127.0.0.1 $PORT'], readinessProbe: {tcpSocket: {port: 8080}, periodSeconds: 1}}";
     config("web", "type: Recreate", container)
@@ -244,7 +244,7 @@ pub(super) fn service_address(world: &World) -> String {
 }
 
 /// Whether HTTP is answered with success.
-fn answers(address: &str) -> bool {
+pub(super) fn answers(address: &str) -> bool {
     asked(address, "/").is_some()
 }
 

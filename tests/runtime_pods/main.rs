@@ -4,6 +4,7 @@
 
 mod another_life;
 mod crash;
+mod damage;
 mod ending;
 mod kernel;
 mod once;

@@ -1,5 +1,6 @@
 //! Pods and shims of another version of the program.
 
+use launchway::model::pod::PodOwner;
 use launchway::runtime::Runtime;
 use serde_json::{Value, json};
 
@@ -21,7 +22,7 @@ async fn what_a_newer_launchway_wrote_is_left_alone_and_told() {
         newer["v"] = json!(9);
         std::fs::write(&file, newer.to_string()).unwrap();
         world.restart();
-        assert!(world.observe(&pod).await.is_none(), "{name}");
+        assert_eq!(world.observe(&pod).await.unwrap().owner, PodOwner::Unknown, "{name}");
         let problem = world.runtime().start_pod(&pod, &Default::default()).await.unwrap_err().one_line();
         let told = problem.contains(name) && problem.contains("a newer launchway wrote it: it has version 9");
         assert!(told, "{problem}");

@@ -128,6 +128,16 @@ pub struct PodId {
     pub name: PodName,
 }
 
+impl PodId {
+    /// Whether its name is one that [`ReplicaSet::pod_name`] gives to pods of a deployment config of this name.
+    pub fn may_be_of(&self, config: &str) -> bool {
+        let is_number = |part: &str| !part.is_empty() && part.bytes().all(|byte| byte.is_ascii_digit());
+        let rest = self.name.as_str().strip_prefix(config).and_then(|rest| rest.strip_prefix('-'));
+        rest.and_then(|rest| rest.split_once('-'))
+            .is_some_and(|(version, number)| is_number(version) && is_number(number))
+    }
+}
+
 impl std::fmt::Display for PodId {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.name)
@@ -158,6 +168,8 @@ pub enum PodOwner {
         #[serde(default)]
         since: Timestamp,
     },
+    /// Nobody can tell: what was written down of it cannot be read.
+    Unknown,
 }
 
 impl PodOwner {
@@ -220,7 +232,7 @@ impl ObservedPod {
         match &self.owner {
             PodOwner::Version { config, .. } if self.is_stranger() => Some((config, STRANGER)),
             PodOwner::Version { config, version, .. } => Some((config, *version)),
-            PodOwner::Run { .. } => None,
+            PodOwner::Run { .. } | PodOwner::Unknown => None,
         }
     }
 

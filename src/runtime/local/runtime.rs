@@ -8,7 +8,6 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Instant;
 
 use async_trait::async_trait;
-use notify::RecommendedWatcher;
 use tokio::sync::broadcast;
 
 use crate::clock::Clock;
@@ -23,6 +22,7 @@ use crate::runtime::local::launchable::images::Images;
 use crate::runtime::local::pod::exec;
 use crate::runtime::local::pod::follow::{self, Follower};
 use crate::runtime::local::pod::logs;
+use crate::runtime::local::pod::lost::Lost;
 use crate::runtime::local::pod::paths::{self, PodDir, Root};
 use crate::runtime::local::pod::record::PodRecord;
 use crate::runtime::local::pod::start::{self, InUse, Surroundings};
@@ -30,9 +30,10 @@ use crate::runtime::local::pod::status::PodStatus;
 use crate::runtime::local::pod::table::{Entry, Table};
 use crate::runtime::local::pod::volume;
 use crate::runtime::local::service::table::ServiceTable;
+use crate::runtime::local::shim::changes::ChangesFolder;
 use crate::runtime::local::shim::spawn;
 use crate::runtime::local::shim::wake;
-use crate::runtime::local::shim::watch::{self, ShimWatch};
+use crate::runtime::local::shim::watch::ShimWatch;
 use crate::runtime::{
     ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references,
 };
@@ -67,7 +68,6 @@ impl fmt::Debug for LocalOptions {
 #[derive(Debug)]
 pub struct LocalRuntime {
     inner: Arc<Inner>,
-    _watcher: Option<RecommendedWatcher>,
 }
 
 /// What is shared with the tasks that watch.
@@ -79,6 +79,8 @@ pub(super) struct Inner {
     table: Mutex<Table>,
     starting: Mutex<()>,
     shims: Arc<ShimWatch>,
+    /// What is heard of shims; nothing before the runtime is open.
+    changes: Mutex<Option<ChangesFolder>>,
 }
 
 impl LocalRuntime {
@@ -86,18 +88,18 @@ impl LocalRuntime {
     pub fn open(options: LocalOptions) -> Result<Self> {
         let made = std::fs::create_dir_all(&options.root).and_then(|()| options.root.canonicalize());
         let root = Root::new(made.or_stalled(|| format!("cannot use `{}`", options.root.display()))?);
-        for folder in [root.pods(), root.changes(), root.trash()] {
+        for folder in [root.pods(), root.trash()] {
             std::fs::create_dir_all(&folder).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
         }
-        let (allow, table, starting) = Default::default();
+        let (allow, table, starting, changes) = Default::default();
         let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);
-        let inner = Arc::new(Inner { root, options, allow, table, starting, shims: Arc::clone(&shims) });
-        let watcher = watch::watch_changes(&inner.root.changes(), &Arc::downgrade(&inner))?;
-        inner.take_over()?;
+        let inner = Arc::new(Inner { root, options, allow, table, starting, shims: Arc::clone(&shims), changes });
         let runtime = Arc::downgrade(&inner);
+        *inner.changes_folder() = Some(ChangesFolder::watch(inner.root.changes(), &runtime)?);
+        inner.take_over()?;
         let thread = std::thread::Builder::new().name("shims".to_owned());
         thread.spawn(move || shims.run(&runtime)).or_transient(|| "cannot start a thread".to_owned())?;
-        Ok(Self { inner, _watcher: watcher })
+        Ok(Self { inner })
     }
 
     /// Says what a repository's pods may use of the machine; nothing unless said.
@@ -142,14 +144,12 @@ impl Inner {
         for (id, dir) in self.root.all_pods().or_transient(|| "cannot list the pods".to_owned())? {
             match Entry::read(&dir, &self.options.incarnation) {
                 Ok(Some(entry)) => self.table().insert(id, entry),
-                // An interrupted start left it; whoever wanted the pod starts it again.
-                Ok(None) => {
-                    files::remove_folder_if_there(dir.path()).or_transient(|| format!("cannot remove `{id}`"))?;
-                }
-                Err(failure) => tracing::warn!(pod = %id, failure = failure.one_line(), "pod left alone"),
+                // An interrupted start left it, or it is damaged.
+                Ok(None) | Err(_) => self.table().lose(id, Lost::new(dir, self.now())),
             }
         }
         self.keep_shims();
+        self.mend_at_start();
         self.tell_all_services()
     }
 
@@ -158,41 +158,21 @@ impl Inner {
         self.options.clock.now()
     }
 
-    /// Looks at a pod again.
-    pub(super) fn refresh(&self, id: &PodId) {
-        let Some(dir) = self.table().get(id).map(|entry| entry.dir.clone()) else { return };
-        let status = match PodStatus::read(&dir) {
-            Ok(status) => status,
-            Err(failure) => return tracing::warn!(pod = %id, failure = failure.one_line(), "status not readable"),
-        };
-        let Some(change) = self.table().set_status(id, status) else { return };
-        self.announce(RuntimeChange::Pod(id.clone(), change.owner));
-        if change.ended {
-            self.tell_services(id);
-        }
+    fn changes_folder(&self) -> MutexGuard<'_, Option<ChangesFolder>> {
+        self.changes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Looks at each pod again, and announces those that changed.
-    pub(super) fn refresh_each(&self) {
-        let ids = self.table().ids();
-        ids.iter().for_each(|id| self.refresh(id));
+    /// Sees that what shims write is heard of; says whether some of it may not have been.
+    pub(super) fn keep_watching(self: &Arc<Self>) -> bool {
+        let mut changes = self.changes_folder();
+        let again = changes.as_mut().map_or(Ok(false), |changes| changes.watch_again(&Arc::downgrade(self)));
+        again.unwrap_or_else(|failure| {
+            tracing::error!(failure = failure.one_line(), "changes of pods are not heard of");
+            true
+        })
     }
 
-    /// Looks at all pods again, and announces that anything may have changed.
-    pub(super) fn refresh_all(&self) {
-        self.refresh_each();
-        self.announce(RuntimeChange::Everything);
-    }
-
-    /// A shim is gone: its pod ended, or another shim has to find out what is left.
-    pub(super) fn shim_ended(&self, id: &PodId) {
-        if let Some(entry) = self.table().get_mut(id) {
-            entry.watched = false;
-        }
-        self.refresh(id);
-    }
-
-    /// Sees that every pod that did not end has a shim.
+    /// Sees that every pod that did not end has a shim, and that what shims wrote can be read.
     pub(super) fn keep_shims(&self) {
         let ids = self.table().without_shim();
         for id in ids {
@@ -200,10 +180,11 @@ impl Inner {
                 tracing::warn!(pod = %id, failure = failure.one_line(), "no shim");
             }
         }
+        self.mend();
     }
 
     /// Sees that a pod that did not end has a living shim, and watches it.
-    fn keep_shim(&self, id: &PodId) -> Result<()> {
+    pub(super) fn keep_shim(&self, id: &PodId) -> Result<()> {
         let mut table = self.table();
         let Some(entry) = table.get_mut(id).filter(|entry| entry.lacks_shim()) else { return Ok(()) };
         let known = entry.status().and_then(|status| status.shim);
@@ -211,6 +192,10 @@ impl Inner {
             Some(shim) => shim,
             None => {
                 entry.shim_started = Some(Instant::now());
+                // One lives that has not said so yet, or whose word was lost: it says so again.
+                if files::is_locked(&entry.dir.lock()).unwrap_or(false) {
+                    return wake::wake(&entry.dir).or_transient(|| format!("cannot wake the shim of `{id}`"));
+                }
                 spawn::spawn(&self.options.program, &entry.dir)?
             }
         };
@@ -249,8 +234,11 @@ impl Inner {
         if let Some(missing) = references::missing(pod, objects) {
             return Err(Failure::waiting(missing));
         }
-        if dir.record().exists() {
-            return Err(unknown_pod(&dir, &self.options.incarnation));
+        if dir.record().exists() || self.table().lost(&pod.id).is_some() {
+            self.clear(&pod.id, &dir)?;
+            if self.table().get(&pod.id).is_some() {
+                return Ok(());
+            }
         }
         let in_use =
             InUse { address: &|address| self.table().has_address(address), port: &|port| self.table().has_port(port) };
@@ -307,12 +295,18 @@ impl Inner {
         let ended =
             self.table().get(id).filter(|entry| entry.ended()).map(|entry| (entry.dir.clone(), entry.created_at));
         let Some((dir, created_at)) = ended else { return Ok(()) };
+        self.throw_away(id, &dir, created_at)?;
+        self.table().remove(id);
+        self.tell_services(id);
+        Ok(())
+    }
+
+    /// Deletes the folder of a pod of which nothing runs any more.
+    pub(super) fn throw_away(&self, id: &PodId, dir: &PodDir, created_at: Timestamp) -> Result<()> {
         let wrong = || format!("cannot remove pod `{id}`");
         let trash = self.root.trash().join(format!("{}~{}~{}", id.namespace, id.name, created_at.0));
         // A rename, so that nobody ever sees half a pod.
         std::fs::rename(dir.path(), &trash).or_transient(wrong)?;
-        self.table().remove(id);
-        self.tell_services(id);
         files::remove_if_there(&self.root.change(id)).or_transient(wrong)?;
         if let Err(error) = files::remove_folder_if_there(&trash) {
             tracing::warn!(pod = %id, %error, "a part of the pod's folder cannot be removed");
@@ -361,13 +355,6 @@ impl Inner {
         };
         Ok(names.into_iter().map(|name| (name.to_owned(), dir.log(name))).collect())
     }
-}
-
-/// Why there is a pod in a folder that is not known.
-fn unknown_pod(dir: &PodDir, life: &Incarnation) -> Failure {
-    let why = Entry::read(dir, life).err().map_or_else(|| "it came there by itself".to_owned(), |it| it.one_line());
-    Failure::stalled(format!("the folder `{}` holds a pod that was left alone: {why}", dir.path().display()))
-        .hint("end its processes and remove the folder to start the pod again")
 }
 
 fn unreadable(id: &PodId) -> String {
@@ -426,8 +413,8 @@ impl Runtime for LocalRuntime {
         Ok(self.inner.table().observe(namespace))
     }
 
-    async fn observe_config(&self, _namespace: &Namespace, config: &ConfigKey) -> Result<Vec<ObservedPod>> {
-        Ok(self.inner.table().observe_config(config))
+    async fn observe_config(&self, namespace: &Namespace, config: &ConfigKey) -> Result<Vec<ObservedPod>> {
+        Ok(self.inner.table().observe_config(namespace, config))
     }
 
     async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {

@@ -42,6 +42,7 @@ impl From<&ObservedPod> for PodView {
                 (Some(config.name.clone()), version, None)
             }
             PodOwner::Run { run, .. } => (None, None, Some(run.to_string())),
+            PodOwner::Unknown => (None, None, None),
         };
         let ready_since = match pod.phase {
             PodPhase::Ready { since } => Some(time(since)),

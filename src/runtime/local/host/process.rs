@@ -94,12 +94,25 @@ impl Belonging {
     }
 
     fn is_marked(&self, pid: i32) -> bool {
-        let mut environment = Vec::new();
-        let read = fs::File::open(format!("/proc/{pid}/environ"))
-            .and_then(|file| file.take(MAX_ENVIRONMENT).read_to_end(&mut environment));
+        let environment = environment(pid);
         let entries: Vec<&[u8]> = environment.split(|byte| *byte == 0).collect();
-        read.is_ok() && self.marks.iter().all(|mark| entries.contains(&mark.as_slice()))
+        self.marks.iter().all(|mark| entries.contains(&mark.as_slice()))
     }
+}
+
+/// The processes whose pod's mark begins so.
+pub(crate) fn marked(beginning: &str) -> Vec<i32> {
+    let beginning = format!("{POD_MARK}={beginning}").into_bytes();
+    let is_marked = |pid: &i32| environment(*pid).split(|byte| *byte == 0).any(|entry| entry.starts_with(&beginning));
+    running().into_keys().filter(is_marked).collect()
+}
+
+/// The environment that a process was started with; nothing if it may not be read.
+fn environment(pid: i32) -> Vec<u8> {
+    let mut environment = Vec::new();
+    let file = fs::File::open(format!("/proc/{pid}/environ"));
+    let read = file.and_then(|file| file.take(MAX_ENVIRONMENT).read_to_end(&mut environment));
+    read.map(|_| environment).unwrap_or_default()
 }
 
 fn own_pid() -> i32 {

@@ -45,7 +45,11 @@ impl Adopted {
         let path = dir.adopted();
         let wrong = || format!("cannot read `{}`", path.display());
         let content = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)?;
-        content.map(|content| format::parse(&content, VERSION).or_stalled(wrong)).transpose()
+        match content.map(|content| format::parse(&content, VERSION).or_stalled(wrong)).transpose() {
+            // Then it is a stranger again, which is judged anew.
+            Err(failure) if format::is_damage(&failure) => Ok(None),
+            read => read,
+        }
     }
 }
 

@@ -11,7 +11,7 @@ impl Inner {
     /// Brings a version to so many pods, a few at a time. Says when to ask again because of those that had to wait.
     pub(crate) fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
         let now = self.now();
-        let pods = self.table().observe_config(&set.config);
+        let pods = self.table().observe_config(&set.destination.namespace, &set.config);
         let choice = replicas::choose(set, &pods, now);
         choice.stop.iter().try_for_each(|pod| self.stop(pod))?;
         choice.remove.iter().try_for_each(|pod| self.remove(pod))?;

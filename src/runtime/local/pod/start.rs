@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
+use std::io;
 use std::net::Ipv4Addr;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::PathBuf;
@@ -95,8 +96,12 @@ fn make_folder(pod: &Pod, dir: &PodDir, created_at: Timestamp) -> Result<String>
     let mode = if other_users { 0o711 } else { 0o700 };
     fs::DirBuilder::new().recursive(true).mode(mode).create(dir.path()).or_transient(wrong)?;
     fs::File::create(dir.connections()).or_transient(wrong)?;
-    let inode = fs::metadata(dir.path()).or_transient(wrong)?.ino();
-    Ok(format!("{inode:x}-{:x}", created_at.0))
+    Ok(format!("{}{:x}", folder_id(dir).or_transient(wrong)?, created_at.0))
+}
+
+/// With what the id begins of every pod that this folder is or was of.
+pub(crate) fn folder_id(dir: &PodDir) -> io::Result<String> {
+    Ok(format!("{:x}-", fs::metadata(dir.path())?.ino()))
 }
 
 fn stored(objects: &BTreeMap<ObjectKey, Value>) -> Vec<StoredObject> {

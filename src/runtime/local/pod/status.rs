@@ -8,7 +8,7 @@ use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
-use crate::runtime::local::host::process::ProcessId;
+use crate::runtime::local::host::process::{ProcessId, boot_id};
 
 /// The version of the file that this program writes and reads.
 const VERSION: u32 = 1;
@@ -96,5 +96,16 @@ impl PodStatus {
         let wrong = || format!("cannot read `{}`", path.display());
         let Some(content) = files::read_bounded(&path, MAX_BYTES).or_transient(wrong)? else { return Ok(None) };
         format::parse(&content, VERSION).map(Some).or_stalled(wrong)
+    }
+
+    /// Reads the status of a folder in which no shim lives. If it is damaged, or gone although a shim was there, commands
+    /// may have run, and nobody knows what they did.
+    pub(crate) fn read_or_lost(dir: &PodDir) -> Result<Option<Self>> {
+        let lost = || Self { intent: true, ..Self::beginning(boot_id(), None) };
+        match Self::read(dir) {
+            Ok(None) => Ok(dir.wake().exists().then(lost)),
+            Err(failure) if format::is_damage(&failure) => Ok(Some(lost())),
+            read => read,
+        }
     }
 }

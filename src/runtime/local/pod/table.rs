@@ -5,6 +5,7 @@ use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};
 
 use super::adopted;
+use super::lost::Lost;
 use super::paths::PodDir;
 use super::record::PodRecord;
 use super::status::PodStatus;
@@ -13,6 +14,7 @@ use crate::model::ids::{ConfigKey, Incarnation, Namespace, PodName};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, STRANGER};
 use crate::model::time::Timestamp;
 use crate::runtime::ImageUse;
+use crate::runtime::local::host::format;
 use crate::runtime::local::service::PodEndpoint;
 
 /// The least time between two shims of a pod.
@@ -27,6 +29,8 @@ pub(crate) struct Table {
     addresses: BTreeSet<Ipv4Addr>,
     /// By how many pods that have not ended each port is used: those that listen on their own address may share one.
     ports: BTreeMap<u16, usize>,
+    /// Those whose records cannot be read.
+    lost: BTreeMap<PodId, Lost>,
 }
 
 /// A pod.
@@ -35,6 +39,8 @@ pub(crate) struct Entry {
     /// Its folder.
     pub(crate) dir: PodDir,
     status: Option<PodStatus>,
+    /// Since when its shim's last word is damaged or gone, and how people are told.
+    unreadable: Option<(Instant, String)>,
     /// Whose it is.
     pub(crate) owner: PodOwner,
     /// Which life of the store it comes from.
@@ -74,6 +80,7 @@ impl Entry {
             stop_requested: dir.stop().exists(),
             dir,
             status,
+            unreadable: None,
             owner,
             origin,
             watched: false,
@@ -90,7 +97,12 @@ impl Entry {
     pub(crate) fn read(dir: &PodDir, life: &Incarnation) -> Result<Option<Self>> {
         let Some(record) = PodRecord::read(dir)? else { return Ok(None) };
         let owner = adopted::owner(&record, dir, life)?;
-        Ok(Some(Self::new(&record, dir.clone(), PodStatus::read(dir)?, owner)))
+        let (status, unreadable) = match PodStatus::read(dir) {
+            Ok(status) => (status, None),
+            Err(failure) if !format::is_damage(&failure) => return Err(failure),
+            Err(failure) => (None, Some((Instant::now(), failure.one_line()))),
+        };
+        Ok(Some(Self { unreadable, ..Self::new(&record, dir.clone(), status, owner) }))
     }
 
     /// What its shim said last.
@@ -118,7 +130,7 @@ impl Entry {
         let version = match &self.owner {
             PodOwner::Version { config, .. } if self.origin == Origin::Stranger => Some((config.clone(), STRANGER)),
             PodOwner::Version { config, version, .. } => Some((config.clone(), *version)),
-            PodOwner::Run { .. } => None,
+            PodOwner::Run { .. } | PodOwner::Unknown => None,
         };
         let (name, dir) = (id.name.to_string(), self.dir.path().to_owned());
         (!self.ended()).then(|| PodEndpoint { name, labels: self.labels.clone(), dir, version })
@@ -128,6 +140,7 @@ impl Entry {
         let status = self.status.as_ref();
         let stopping = self.stop_requested && !self.ended();
         let phase = status.map_or(PodPhase::Starting, |status| status.phase.clone());
+        let unreadable = self.unreadable.as_ref().map(|(_, why)| why.clone());
         ObservedPod {
             id: id.clone(),
             owner: self.owner.clone(),
@@ -135,7 +148,7 @@ impl Entry {
             labels: self.labels.clone(),
             phase: if stopping { PodPhase::Stopping } else { phase },
             restarts: status.map_or(0, PodStatus::restarts),
-            message: status.map(|status| status.message.clone()).unwrap_or_default(),
+            message: unreadable.or_else(|| status.map(|status| status.message.clone())).unwrap_or_default(),
             created_at: self.created_at,
             ended_at: status.and_then(|status| status.ended_at),
         }
@@ -162,6 +175,7 @@ impl Table {
     /// Adds a pod.
     pub(crate) fn insert(&mut self, id: PodId, entry: Entry) {
         self.remove(&id);
+        self.lost.remove(&id);
         self.addresses.insert(entry.address);
         if !entry.ended() {
             take_ports(&mut self.ports, &entry);
@@ -174,7 +188,11 @@ impl Table {
 
     /// Takes over what a pod's shim says; says what is new, if anything is.
     pub(crate) fn set_status(&mut self, id: &PodId, status: Option<PodStatus>) -> Option<StatusChange> {
-        let entry = self.pods.get_mut(id).filter(|entry| entry.status != status)?;
+        let entry = self.pods.get_mut(id)?;
+        let was_unreadable = entry.unreadable.take().is_some();
+        if entry.status == status && !was_unreadable {
+            return None;
+        }
         let before = entry.ended();
         entry.status = status;
         let ended = !before && entry.ended();
@@ -201,6 +219,54 @@ impl Table {
         }
     }
 
+    /// Notes that what a pod's shim said last is damaged or gone.
+    pub(crate) fn cannot_read(&mut self, id: &PodId, why: String) {
+        if let Some(entry) = self.pods.get_mut(id) {
+            entry.unreadable.get_or_insert((Instant::now(), why));
+        }
+    }
+
+    /// The pods of which that is so, with for how long.
+    pub(crate) fn unreadable(&self) -> Vec<(PodId, PodDir, Duration)> {
+        let since = |entry: &Entry| entry.unreadable.as_ref().map(|(since, _)| since.elapsed());
+        self.pods.iter().filter_map(|(id, entry)| Some((id.clone(), entry.dir.clone(), since(entry)?))).collect()
+    }
+
+    /// Whether there is anything that cannot be read.
+    pub(crate) fn has_unreadable(&self) -> bool {
+        !self.lost.is_empty() || self.pods.values().any(|entry| entry.unreadable.is_some())
+    }
+
+    /// Adds a pod whose records cannot be read.
+    pub(crate) fn lose(&mut self, id: PodId, lost: Lost) {
+        self.lost.entry(id).or_insert(lost);
+    }
+
+    /// A pod whose records cannot be read.
+    pub(crate) fn lost(&self, id: &PodId) -> Option<&Lost> {
+        self.lost.get(id)
+    }
+
+    /// All of these.
+    pub(crate) fn lost_ids(&self) -> Vec<PodId> {
+        self.lost.keys().cloned().collect()
+    }
+
+    /// Says something of one of them; whether that is new.
+    pub(crate) fn say_of_lost(&mut self, id: &PodId, message: &str) -> bool {
+        self.lost.get_mut(id).is_some_and(|lost| lost.say(message))
+    }
+
+    /// Forgets one of them.
+    pub(crate) fn forget_lost(&mut self, id: &PodId) {
+        self.lost.remove(id);
+    }
+
+    /// All folders.
+    pub(crate) fn dirs(&self) -> Vec<(PodId, PodDir)> {
+        self.pods.iter().map(|(id, entry)| (id.clone(), entry.dir.clone())).collect()
+    }
+
     /// All identities.
     pub(crate) fn ids(&self) -> Vec<PodId> {
         self.pods.keys().cloned().collect()
@@ -213,18 +279,27 @@ impl Table {
 
     /// The pods of a namespace, sorted by name.
     pub(crate) fn observe(&self, namespace: &Namespace) -> Vec<ObservedPod> {
-        self.of(namespace).map(|(id, entry)| entry.observed(id)).collect()
+        let known = self.of(namespace).map(|(id, entry)| entry.observed(id));
+        let mut pods: Vec<ObservedPod> = known.chain(self.lost_in(namespace)).collect();
+        pods.sort_by(|one, other| one.id.cmp(&other.id));
+        pods
     }
 
-    /// The pods of a deployment config, sorted by name.
-    pub(crate) fn observe_config(&self, config: &ConfigKey) -> Vec<ObservedPod> {
+    /// The pods of a deployment config, sorted by name, and those that may be its.
+    pub(crate) fn observe_config(&self, namespace: &Namespace, config: &ConfigKey) -> Vec<ObservedPod> {
         let pods = self.of_config.get(config).into_iter().flatten();
-        pods.filter_map(|id| Some(self.pods.get(id)?.observed(id))).collect()
+        let known = pods.filter_map(|id| Some(self.pods.get(id)?.observed(id)));
+        known.chain(self.lost_in(namespace).filter(|pod| pod.id.may_be_of(&config.name))).collect()
+    }
+
+    fn lost_in(&self, namespace: &Namespace) -> impl Iterator<Item = ObservedPod> {
+        self.lost.iter().filter(move |(id, _)| id.namespace == *namespace).map(|(id, lost)| lost.observed(id))
     }
 
     /// One pod.
     pub(crate) fn observe_pod(&self, id: &PodId) -> Option<ObservedPod> {
-        self.pods.get(id).map(|entry| entry.observed(id))
+        let known = self.pods.get(id).map(|entry| entry.observed(id));
+        known.or_else(|| self.lost.get(id).map(|lost| lost.observed(id)))
     }
 
     /// The pods of a namespace that services may lead to.
@@ -245,7 +320,7 @@ impl Table {
 
     /// The namespaces that have pods.
     pub(crate) fn namespaces(&self) -> BTreeSet<Namespace> {
-        self.pods.keys().map(|id| id.namespace.clone()).collect()
+        self.pods.keys().chain(self.lost.keys()).map(|id| id.namespace.clone()).collect()
     }
 
     /// Whether a pod has this address.

@@ -3,6 +3,7 @@
 //! One thread and one loop: [`machine`] decides, [`supervisor`] does. A pod is started by one shim only: the lock says
 //! which one lives, the intent in the status says that commands may have run.
 
+pub(crate) mod changes;
 mod child;
 mod handlers;
 mod machine;
@@ -57,10 +58,10 @@ pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
 
 /// Owns a pod until it ended. Does nothing if another shim owns it or it ended before.
 fn supervise(dir: &PodDir) -> Result<()> {
-    let Some(_lock) = files::take_lock(&dir.lock()).or_transient(|| "cannot lock the pod".to_owned())? else {
+    let Some(lock) = files::take_lock(&dir.lock()).or_transient(|| "cannot lock the pod".to_owned())? else {
         return Ok(());
     };
-    let before = PodStatus::read(dir)?;
+    let before = PodStatus::read_or_lost(dir)?;
     if before.as_ref().is_some_and(PodStatus::ended) {
         return Ok(());
     }
@@ -75,7 +76,7 @@ fn supervise(dir: &PodDir) -> Result<()> {
         return report.tell(ended(report.status(), not_started(problem)));
     }
     report.intend()?;
-    let supervisor = Supervisor::new(dir, &record, &SystemClock, report);
+    let supervisor = Supervisor::new((dir, &lock), &record, &SystemClock, report);
     supervisor.or_transient(|| "cannot listen to the daemon".to_owned())?.run();
     cgroup::remove(&record.uid);
     Ok(())

@@ -57,6 +57,11 @@ impl Report {
             .or_transient(|| format!("cannot write `{}`", self.change.display()))
     }
 
+    /// Tells it again the next time, whether it changed or not: what was written may be gone.
+    pub(super) fn repeat(&mut self) {
+        self.written = false;
+    }
+
     /// Lets new connections in, or no more.
     pub(super) fn admit(&mut self, admitted: bool) -> Result<()> {
         if admitted == self.marked {

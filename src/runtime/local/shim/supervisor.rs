@@ -1,7 +1,9 @@
 //! The shim's one loop: waits for something to happen, tells the machine, does what it asks for.
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -17,6 +19,7 @@ use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::files;
+use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
 use crate::runtime::local::pod::logs::LogWriter;
@@ -35,6 +38,7 @@ const CLEAN_PATIENCE: Duration = Duration::from_secs(1);
 /// A pod being supervised.
 pub(super) struct Supervisor<'a> {
     dir: &'a PodDir,
+    lock: &'a File,
     record: &'a PodRecord,
     clock: &'a dyn Clock,
     since: Instant,
@@ -59,7 +63,7 @@ struct Slot {
 impl<'a> Supervisor<'a> {
     /// Supervises a pod of which nothing was started yet.
     pub(super) fn new(
-        dir: &'a PodDir,
+        (dir, lock): (&'a PodDir, &'a File),
         record: &'a PodRecord,
         clock: &'a dyn Clock,
         report: Report,
@@ -68,6 +72,7 @@ impl<'a> Supervisor<'a> {
         let slot = |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name)), status: unstarted(name) };
         Ok(Self {
             dir,
+            lock,
             record,
             clock,
             since: Instant::now(),
@@ -89,7 +94,7 @@ impl<'a> Supervisor<'a> {
             let events = self.examine();
             self.dispatch(events);
             self.tell();
-            if matches!(self.machine.stage(), Stage::Ended(_)) && !self.unreported {
+            if matches!(self.machine.stage(), Stage::Ended(_)) && (!self.unreported || self.is_deleted()) {
                 return;
             }
             self.pause();
@@ -117,6 +122,9 @@ impl<'a> Supervisor<'a> {
 
     /// Everything that happened since the last time.
     fn examine(&mut self) -> Vec<Event> {
+        if self.wake.take() {
+            self.restore_files();
+        }
         let mut events: Vec<Event> = self.stop_requested().into_iter().collect();
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let Some(child) = &mut slot.child else { continue };
@@ -138,9 +146,27 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop_requested(&mut self) -> Option<Event> {
-        self.wake.take();
-        self.stop_seen = self.stop_seen || self.dir.stop().exists();
+        self.stop_seen = self.stop_seen || self.dir.stop().exists() || self.is_deleted();
         (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
+    }
+
+    /// Whether somebody deleted the pod's folder. A disk that is away for a moment is no such thing: its files keep their
+    /// names.
+    fn is_deleted(&self) -> bool {
+        self.lock.metadata().is_ok_and(|lock| lock.nlink() == 0) && !self.dir.path().exists()
+    }
+
+    /// Whoever wakes this shim may do so because the pod's files are damaged or gone; it knows what they said.
+    fn restore_files(&mut self) {
+        let is_lost = match PodRecord::read(self.dir) {
+            Ok(record) => record.is_none(),
+            Err(failure) => format::is_damage(&failure),
+        };
+        if is_lost {
+            // If the disk does not take it, whoever misses it asks again.
+            self.record.write(self.dir).ok();
+        }
+        self.report.repeat();
     }
 
     /// Proxies share this lock while a request is in flight, and take it before they ask whether the pod is ready.

@@ -30,10 +30,13 @@ impl Wake {
         &self.0
     }
 
-    /// Takes what was heard so far.
-    pub(crate) fn take(&self) {
-        let mut buffer = [0_u8; 64];
-        while matches!(read(&self.0, &mut buffer), Ok(count) if count > 0) {}
+    /// Takes what was heard so far; says whether anything was.
+    pub(crate) fn take(&self) -> bool {
+        let (mut buffer, mut heard) = ([0_u8; 64], false);
+        while matches!(read(&self.0, &mut buffer), Ok(count) if count > 0) {
+            heard = true;
+        }
+        heard
     }
 }
 
@@ -69,7 +72,7 @@ mod tests {
         assert!(!is_woken(&listening));
         (0..100_000).for_each(|_| wake(&dir).unwrap());
         assert!(is_woken(&listening));
-        listening.take();
+        assert!(listening.take() && !listening.take());
         assert!(!is_woken(&listening));
         drop(listening);
         wake(&dir).unwrap();

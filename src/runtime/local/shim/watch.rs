@@ -1,24 +1,20 @@
-//! How the daemon notices what shims do: one watched folder, and a handle on every shim.
+//! How the daemon notices the end of shims: by a handle on each.
 
 use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use notify::{Event, EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 use rustix::buffer::spare_capacity;
 use rustix::event::{EventfdFlags, Timespec, epoll, eventfd};
 use rustix::process::{Pid, PidfdFlags, WaitOptions, pidfd_open, waitpid};
 
-use crate::error::{Context, Result};
 use crate::model::pod::PodId;
 use crate::runtime::local::host::process::ProcessId;
-use crate::runtime::local::pod::paths::Root;
 use crate::runtime::local::runtime::Inner;
 
-/// How often pods are read where they cannot be watched.
+/// How often shims are examined that cannot be watched.
 const POLLING: Duration = Duration::from_millis(500);
 /// How many ends are taken in at once.
 const AT_ONCE: usize = 256;
@@ -26,48 +22,8 @@ const AT_ONCE: usize = 256;
 const WAKE: u64 = 0;
 /// How long a pod may be without a shim after one ended at once.
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
-
-/// Refreshes every pod that a shim says has changed, for as long as the result lives. A user has few instances of inotify
-/// (`fs.inotify.max_user_instances`), and other programs need some too: where none is left, all pods are read regularly.
-pub(crate) fn watch_changes(folder: &Path, runtime: &Weak<Inner>) -> Result<Option<RecommendedWatcher>> {
-    let watched = notify::recommended_watcher(Listener(Weak::clone(runtime))).and_then(|mut watcher| {
-        watcher.watch(folder, RecursiveMode::NonRecursive)?;
-        Ok(watcher)
-    });
-    match watched {
-        Ok(watcher) => Ok(Some(watcher)),
-        Err(error) => {
-            tracing::warn!(%error, every = ?POLLING, "pods cannot be watched, and are read regularly instead");
-            let runtime = Weak::clone(runtime);
-            let thread = std::thread::Builder::new().name("pods".to_owned());
-            thread.spawn(move || poll_pods(&runtime)).or_transient(|| "cannot start a thread".to_owned())?;
-            Ok(None)
-        }
-    }
-}
-
-/// Refreshes all pods again and again, as long as there is a runtime.
-fn poll_pods(runtime: &Weak<Inner>) {
-    while let Some(runtime) = runtime.upgrade() {
-        runtime.refresh_each();
-        drop(runtime);
-        std::thread::sleep(POLLING);
-    }
-}
-
-struct Listener(Weak<Inner>);
-
-impl EventHandler for Listener {
-    fn handle_event(&mut self, event: notify::Result<Event>) {
-        let Some(runtime) = self.0.upgrade() else { return };
-        match event {
-            Ok(event) if !event.need_rescan() => {
-                event.paths.iter().filter_map(|path| Root::changed(path)).for_each(|pod| runtime.refresh(&pod));
-            }
-            _ => runtime.refresh_all(),
-        }
-    }
-}
+/// How often all pods are read although nothing is announced.
+const RESYNC: Duration = Duration::from_secs(30);
 
 /// Waits for the end of shims, in a thread of its own. However many there are, the end of one costs the same.
 #[derive(Debug)]
@@ -131,7 +87,7 @@ impl ShimWatch {
 
     /// Tells the runtime of every shim that ends, as long as there is a runtime.
     pub(crate) fn run(&self, runtime: &Weak<Inner>) {
-        let mut pause = Duration::ZERO;
+        let (mut pause, mut resynced) = (Duration::ZERO, Instant::now());
         loop {
             let keys = self.pause(pause);
             let Some(runtime) = runtime.upgrade() else { return };
@@ -141,6 +97,10 @@ impl ShimWatch {
             ended.iter().for_each(|shim| runtime.shim_ended(&shim.pod));
             if keys.is_empty() || !ended.is_empty() {
                 runtime.keep_shims();
+            }
+            if runtime.keep_watching() || resynced.elapsed() > RESYNC {
+                runtime.resync();
+                resynced = Instant::now();
             }
         }
     }

@@ -109,7 +109,7 @@ fn ready(pods: &[ObservedPod]) -> BTreeMap<PodId, ConfigKey> {
     let ready = pods.iter().filter(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
     let of_config = ready.filter_map(|pod| match &pod.owner {
         PodOwner::Version { config, .. } => Some((pod.id.clone(), config.clone())),
-        PodOwner::Run { .. } => None,
+        PodOwner::Run { .. } | PodOwner::Unknown => None,
     });
     of_config.collect()
 }
