@@ -91,10 +91,10 @@ fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan
 fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (StatusState, String) {
     let goes_on = |change: &Change| change.is_held() || !matches!(change.decision, Decision::None | Decision::Wait);
     if !service.changes.iter().any(goes_on) {
-        let cause =
-            service.changes.first().map(|change| format!("{} {}", change.key, change.cause)).unwrap_or_default();
-        let waits = service.changes.iter().any(|change| change.decision == Decision::Wait);
-        return (if waits { StatusState::Pending } else { StatusState::Skipped }, cause);
+        let waits = service.changes.iter().find(|change| change.decision == Decision::Wait);
+        let told = waits.or_else(|| service.changes.iter().find(|change| !change.cause.is_empty()));
+        let told = told.map_or_else(|| "nothing changed".to_owned(), |it| format!("{} {}", it.key, it.cause));
+        return (if waits.is_some() { StatusState::Pending } else { StatusState::Skipped }, told);
     }
     match (&stage.start, &service.previous_stage) {
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
