@@ -6,6 +6,17 @@ pub(crate) fn subdomain(name: &str) -> Result<(), &'static str> {
     if is_good { Ok(()) } else { Err("must be lower-case letters, digits, `-` and `.`, and at most 253 of them") }
 }
 
+/// The longest name of a deployment config: on the local runtime, its namespace (63) with the name of the longest pod that
+/// is named after it, a task's (`-<task, 63>-<times>-<8 of the run>-<try>`), still names one file, of 255 bytes.
+const LONGEST_CONFIG: usize = 100;
+
+/// A deployment config's name.
+pub(crate) fn config(name: &str) -> Result<(), &'static str> {
+    subdomain(name)?;
+    let is_good = name.len() <= LONGEST_CONFIG;
+    if is_good { Ok(()) } else { Err("must be at most 100 characters: its pods, hooks and tasks are named after it") }
+}
+
 /// RFC 1123 label: containers, volumes, services.
 pub(crate) fn label(name: &str) -> Result<(), &'static str> {
     let is_good = name.len() <= 63 && is_label(name);
@@ -67,8 +78,10 @@ mod tests {
     fn names_follow_upstreams_rules() {
         type Rule = fn(&str) -> Result<(), &'static str>;
         let long = "x".repeat(64);
-        let table: [(Rule, &[&str], &[&str]); 7] = [
+        let (longest, too_long) = ("x".repeat(100), "x".repeat(101));
+        let table: [(Rule, &[&str], &[&str]); 8] = [
             (subdomain, &["web", "a.b-c", "1"], &["", "Web", "-a", "a-", "a..b", "a_b"]),
+            (config, &["web", "a.b-c", &longest], &["", "Web", &too_long]),
             (label, &["web", "1"], &["", "a.b", &long]),
             (port, &["http", "p1"], &["80", "", "a--b", "averyveryverylong"]),
             (entity, &["dev", "a1"], &["1a", "", "a-", "Dev", "a.b"]),

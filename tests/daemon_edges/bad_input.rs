@@ -3,6 +3,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
+use super::orders::task;
 use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
@@ -166,4 +167,31 @@ fn a_service_whose_port_is_taken_says_so_until_it_is_free() {
     eventually("the service's problem", || told().contains(&port.to_string()));
     drop(taken);
     eventually("the service has its port", || told().is_empty());
+}
+
+#[test]
+fn the_longest_name_works_in_the_longest_namespace_and_a_longer_one_is_refused_where_it_stands() {
+    let world = World::new(&[]);
+    world.start();
+    let (task_name, namespace) = ("t".repeat(63), "n".repeat(63));
+    let named = |length: usize| {
+        let strategy = format!("type: Rolling, rollingParams: {{{}}}", hook("post", "Abort", "exit 0"));
+        sleeper("web", &strategy, "1")
+            .replace("metadata: {name: web}", &format!("metadata: {{name: {}}}", "w".repeat(length)))
+    };
+    let shipyard = format!(
+        "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {{name: shop}}\nspec:\n  stages:\n  \
+         - {{name: dev, sequences: [{{name: delivery, tasks: [{{name: deployment}}, {{name: {task_name}}}]}}]}}\n"
+    );
+    let project = format!(
+        "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: shop}}\n\
+         spec: {{stages: {{dev: {{namespace: {namespace}}}}}}}\n"
+    );
+    let test = task(&task_name, "host", "exit 0");
+    let files = [("shipyard.yaml", &*shipyard), ("launchway.yaml", &project), ("test.yaml", &test)];
+    let commit = world.git.push_files(&[&files[..], &[("web.yaml", &*named(100))]].concat());
+    world.status(&commit, "launchway/dev", "success");
+    let longer = world.git.push_files(&[("web.yaml", &named(101))]);
+    let why = world.status(&longer, "launchway/plan", "error");
+    assert!(why.contains("web.yaml:3") && why.contains("100"), "{why}");
 }
