@@ -201,11 +201,13 @@ impl Watched {
     /// If nothing was applied yet or it cannot be read, and as [`sync::trigger`].
     pub async fn trigger(self: &Arc<Self>, driver: &Driver, asked: Trigger<'_>) -> Result<Vec<RunId>> {
         for _ in 0..TRIES {
-            let state = self.state(driver).await?.value;
+            let stored = self.state(driver).await?;
             let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
-            let commit = state.applied.ok_or_else(nothing)?;
+            let commit = stored.value.applied.clone().ok_or_else(nothing)?;
             let read = self.read_aside(commit).await?;
             let mut records = Records::default();
+            // Another revision that is applied meanwhile is met by deciding again.
+            records.repositories.read(self.name.clone(), Some(stored).filter(|stored| stored.version > 0));
             let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
             let watched = self.as_declared();
             let decide =

@@ -146,3 +146,22 @@ fn what_is_triggered_while_its_repository_goes_down_does_not_run_on() {
         eventually("what served serves again", || world.processes().len() == 2 * pods);
     }
 }
+
+#[test]
+fn a_delivery_that_is_triggered_while_a_push_arrives_is_of_one_revision_or_the_other() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "0"))], "success");
+    for round in 1..=ROUNDS {
+        let commit = world.git.commit_files(&[("web.yaml", &sleeper("web", "type: Recreate", &round.to_string()))]);
+        let mut trigger = world.launchway();
+        trigger.args(["trigger", "delivery", "web"]).stdout(Stdio::piped()).stderr(Stdio::piped());
+        world.git.push();
+        let answer = trigger.spawn().unwrap().wait_with_output().unwrap();
+        let told = complaint(&answer);
+        assert!(answer.status.success() || told.contains("under way already"), "round {round}: {told}");
+        world.status(&commit, "launchway/default", "success");
+        no_run_is_open(&world);
+        assert_one_after_the_other(&world);
+    }
+}
