@@ -177,27 +177,18 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
     Ok(None)
 }
 
-/// The same sequence once more, in which every failed version is attempted again and everything else is as it is now.
+/// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as
+/// it is now.
 fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
     let cause = format!("retried by {by}");
     let mut changes = Vec::new();
     for change in delivery.changes() {
-        let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
-            continue;
+        let again = match failed(transition.records, delivery, change, &cause)? {
+            // What never got to its deployment has brought nothing of this either.
+            None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
+            failed => failed,
         };
-        let key = delivery.service.config(&change.key.name);
-        let attempted = transition.records.configs.get(&key)?.and_then(|state| state.attempted.as_ref());
-        let failed = attempted
-            .filter(|attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest)
-            .map(|attempt| Change {
-                key: change.key.clone(),
-                decision: Decision::Deploy,
-                reasons: Vec::new(),
-                cause: cause.clone(),
-                object: Some(object.clone()),
-                retry: Some(attempt.version.number),
-            });
-        changes.extend(failed);
+        changes.extend(again.filter(|change| change.decision.does_something()));
     }
     let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
     let SequenceRun { service, destination, repository, commit, procedure, .. } = delivery.clone();
@@ -210,6 +201,28 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         ..SequenceRun::draft(service, destination, (repository, commit), procedure)
     };
     queue::queued(transition.records, transition.now, draft)
+}
+
+/// The next attempt at a version that a delivery brought and that failed.
+fn failed(
+    records: &Records,
+    delivery: &SequenceRun,
+    change: &Change,
+    cause: &str,
+) -> Result<Option<Change>, Undecided> {
+    let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
+        return Ok(None);
+    };
+    let state = records.configs.get(&delivery.service.config(&change.key.name))?;
+    let same = |attempt: &&Attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest;
+    Ok(state.and_then(|state| state.attempted.as_ref()).filter(same).map(|attempt| Change {
+        key: change.key.clone(),
+        decision: Decision::Deploy,
+        reasons: Vec::new(),
+        cause: cause.to_owned(),
+        object: Some(object.clone()),
+        retry: Some(attempt.version.number),
+    }))
 }
 
 /// Deploys what is declared now as a new version, although nothing changed; says which.

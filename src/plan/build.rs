@@ -276,7 +276,7 @@ fn plan_stage<'a>(
     let mut runs_again: BTreeMap<ServiceName, String> = BTreeMap::new();
     for (service, why) in &applied.not_passed {
         let found = changes.entry(service.clone()).or_default();
-        if found.iter().all(|change| is_under_way(change, applied)) {
+        if found.iter().all(|change| asks_for_nothing(change, applied)) {
             *found = stage.objects.of_service(service).map(unchanged).collect();
             runs_again.insert(service.clone(), why.clone());
         }
@@ -309,10 +309,10 @@ fn leave(change: &mut Change, why: &str) {
     }
 }
 
-/// Whether a change is being made, so that nothing but the rest of the sequence is left to be done.
-fn is_under_way(change: &Change, applied: &Applied) -> bool {
+/// Whether nothing differs, or what does is being made, so that nothing but the rest of the sequence is left to be done.
+fn asks_for_nothing(change: &Change, applied: &Applied) -> bool {
     let attempt = applied.configs.get(&change.key).and_then(ConfigState::open_attempt);
-    change.decision == Decision::None && attempt.is_some()
+    change.decision == Decision::None && (change.cause.is_empty() || attempt.is_some())
 }
 
 /// What open deliveries of other content are going to change, although nothing differs yet: once they have, what is

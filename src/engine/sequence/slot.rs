@@ -32,8 +32,8 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
 
 fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
     let content = run.planned_content()?.clone();
-    let deployed = run.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK && task.started_at.is_some());
-    Some(Delivered { run: run.id.clone(), content, procedure: procedure(&run.procedure), deployed })
+    let procedure = procedure(&run.procedure);
+    Some(Delivered { run: run.id.clone(), content, procedure, deployed: run.deployed() })
 }
 
 /// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once

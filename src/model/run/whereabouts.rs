@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::time::Timestamp;
 
 impl SequenceRun {
@@ -12,6 +13,11 @@ impl SequenceRun {
             SequenceState::Running { task } | SequenceState::Ending { task, .. } => self.tasks.get(task),
             SequenceState::Queued | SequenceState::Ended => None,
         }
+    }
+
+    /// Whether its deployment has begun, or was begun.
+    pub fn deployed(&self) -> bool {
+        self.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK && task.started_at.is_some())
     }
 
     /// Until when it pauses before a task.

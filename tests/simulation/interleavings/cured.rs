@@ -918,4 +918,37 @@ pub(crate) const CURED: &[Cured] = &[
             push
             latest production/web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what an older revision is going to bring to a stage hides that its sequence has changed there",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web mid=Abort
+            push
+            settle
+            declare web image=b
+            push
+            turns 20
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web image=a
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a retry of what never got to its deployment leaves out what it was to bring for the first time",
+        story: "
+            order 2
+            shipyard dev:check,deployment,test production
+            task check
+            declare web image=c
+            push
+            turns 134
+            unknown shop-dev/web-
+            declare back service=web image=b
+            push
+            settle
+            retry dev/web",
+    },
 ];

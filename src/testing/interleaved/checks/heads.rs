@@ -8,7 +8,6 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::ids::{ConfigKey, Digest, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::state::{Attempt, RevisionResult, RevisionState, spec_of};
 use crate::plan::build::content_of;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
@@ -125,10 +124,7 @@ impl Heads<'_> {
         let last = now(self.driver.store.slot(service))?.and_then(|slot| slot.value.last_delivery);
         let Some(last) = last.filter(|last| &last.content == content) else { return Ok(false) };
         let run = now(self.driver.store.run(&last.run))?.map(|run| run.value);
-        let is_bad = |run: &SequenceRun| {
-            let mut deployments = run.tasks.iter().filter(|task| task.name == DEPLOYMENT_TASK);
-            run.outcome.is_some_and(|outcome| !outcome.passes()) && deployments.all(|task| task.started_at.is_none())
-        };
+        let is_bad = |run: &SequenceRun| run.outcome.is_some_and(|outcome| !outcome.passes()) && !run.deployed();
         Ok(run.as_ref().and_then(Run::sequence).map_or(!last.deployed, is_bad)) // its record may be gone
     }
 }
