@@ -4,7 +4,7 @@ use std::fs;
 use std::time::Instant;
 
 use launchway::model::outcome::PodOutcome;
-use launchway::model::pod::{Pod, PodOwner, PodPhase};
+use launchway::model::pod::{ObservedPod, Pod, PodOwner, PodPhase};
 use launchway::runtime::Runtime;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
@@ -57,7 +57,8 @@ async fn a_status_that_is_damaged_while_the_daemon_runs_is_written_anew() {
     fs::write(&status, "{").unwrap();
     fs::write(world.root().join("changes/shop-dev~web-1-a"), "").unwrap();
     eventually("the status is whole", || serde_json::from_str(&read(&status)).ok() == Some(before.clone()));
-    assert_eq!(world.ready(&pod).await.message, "");
+    let is_well = |seen: &ObservedPod| matches!(seen.phase, PodPhase::Ready { .. }) && seen.message.is_empty();
+    world.until(&pod, "well", is_well).await;
 }
 
 #[tokio::test]
