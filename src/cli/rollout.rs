@@ -92,16 +92,18 @@ async fn act(
 ) -> Outcome {
     let client = Client::to_act(global).await?;
     let found = config.name.find(&client, global).await?;
-    let done: Done = client.post(&format!("{}/{action}", config_path(&found)), request).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    ask(&client, &format!("{}/{action}", config_path(&found)), request, output).await
 }
 
 /// Also of what was never deployed, because a task comes before that.
 async fn cancel(config: &Config, global: &Global, output: &mut Output) -> Outcome {
     let (client, name) = (Client::to_act(global).await?, &config.name.0);
     let Place { project, stage, .. } = place::of_delivered(name, &client, global).await?;
-    let done: Done = client.post(&format!("deployments/{project}/{stage}/{name}/cancel"), &json!({})).await?;
+    ask(&client, &format!("deployments/{project}/{stage}/{name}/cancel"), &json!({}), output).await
+}
+
+async fn ask(client: &Client, path: &str, request: &serde_json::Value, output: &mut Output) -> Outcome {
+    let done: Done = client.post(path, request).await?;
     output.show(&done, |done| format!("{}\n", done.message))?;
     Ok(Exit::Good)
 }

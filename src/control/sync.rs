@@ -162,7 +162,7 @@ impl Watched {
         sync::Watched {
             name: self.name.clone(),
             url: self.remote.url.to_string(),
-            branch: self.branch().unwrap_or_default(),
+            branch: self.branch_or(""),
             rewrite_allowed: self.rewrite_allowed,
         }
     }
@@ -173,6 +173,11 @@ impl Watched {
             "" => self.default_branch.lock().unwrap_or_else(PoisonError::into_inner).clone(),
             named => Some(named.to_owned()),
         }
+    }
+
+    /// The same; as long as it is not known, the one that was watched before.
+    fn branch_or(&self, before: &str) -> String {
+        self.branch().unwrap_or_else(|| before.to_owned())
     }
 
     /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
@@ -269,8 +274,7 @@ impl Watched {
                 let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), self.unknown());
                 let declared = match stored.clone() {
                     Some(stored) => {
-                        let branch = self.branch().unwrap_or_else(|| stored.branch.clone());
-                        RepositoryState { url: fresh.url, branch, ..stored }
+                        RepositoryState { url: fresh.url, branch: self.branch_or(&stored.branch), ..stored }
                     }
                     None => fresh,
                 };
@@ -290,7 +294,7 @@ impl Watched {
     pub async fn remember(&self, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
         let now = driver.clock.now();
         self.change(driver, |state| {
-            let branch = self.branch().unwrap_or_else(|| state.branch.clone());
+            let branch = self.branch_or(&state.branch);
             let is_news = first || state.problem != problem || state.branch != branch;
             if is_news {
                 state.branch = branch;
@@ -336,7 +340,7 @@ impl Watched {
     }
 
     fn unknown(&self) -> RepositoryState {
-        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), self.branch().unwrap_or_default())
+        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), self.branch_or(""))
     }
 
     /// Reads the head, unless it is the one that was seen.
@@ -358,9 +362,12 @@ impl Watched {
     fn remote_with_branch(&self) -> Result<Remote> {
         let branch = match self.branch() {
             Some(known) => known,
-            None => source::default_branch(&self.remote)?,
+            None => {
+                let asked = source::default_branch(&self.remote)?;
+                self.note_default_branch(Some(asked.clone()));
+                asked
+            }
         };
-        self.note_default_branch(Some(branch.clone()));
         Ok(Remote { branch, ..self.remote.clone() })
     }
 

@@ -84,15 +84,24 @@ fn holder<'a>(records: &'a Records, service: &ServiceKey) -> Result<Option<&'a S
     Ok(records.runs.get(id)?.and_then(Run::sequence))
 }
 
-/// How a person ends what has a slot, so that what waits for it has its turn; nothing, if nobody has it.
+/// A refusal with how a person ends what has the slot.
 ///
 /// # Errors
 /// If something must be read first.
-pub(in crate::engine) fn way_out(
+pub(in crate::engine) fn with_way_out(
+    refused: Failure,
     records: &Records,
     service: &ServiceKey,
     config: &str,
-) -> Result<Option<String>, Undecided> {
+) -> Result<Failure, Undecided> {
+    Ok(match way_out(records, service, config)? {
+        Some(way_out) => refused.hint(way_out),
+        None => refused,
+    })
+}
+
+/// How a person ends what has a slot, so that what waits for it has its turn; nothing, if nobody has it.
+fn way_out(records: &Records, service: &ServiceKey, config: &str) -> Result<Option<String>, Undecided> {
     let ends = |run: &SequenceRun| format!("{} is under way: {}", run.whereabouts(), ends_it(config, &service.stage));
     Ok(holder(records, service)?.map(ends))
 }
@@ -371,10 +380,7 @@ fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undeci
         {
             let message = format!("{} of {} comes first: {}", run.sequence(), run.commit.short(), run.message);
             let refused = Failure::stalled(message.trim_end_matches(": "));
-            return Err(match way_out(records, &run.service, &state.key.name)? {
-                Some(way_out) => refused.hint(way_out).into(),
-                None => refused.into(),
-            });
+            return Err(with_way_out(refused, records, &run.service, &state.key.name)?.into());
         }
     }
     Ok(())

@@ -201,14 +201,10 @@ fn under_way(
     let mut objects = project.stage(stage).into_iter().flat_map(|stage| stage.objects.of_service(service));
     let config = objects.find(|object| object.key.kind == Kind::DeploymentConfig);
     let slot = ServiceKey { project: project.name.clone(), stage: stage.clone(), service: service.clone() };
-    let way_out = match config {
-        Some(config) => by_hand::way_out(records, &slot, &config.key.name)?,
-        None => None,
-    };
-    Ok(match way_out {
-        Some(way_out) => failure.hint(way_out),
-        None => failure,
-    })
+    match config {
+        Some(config) => by_hand::with_way_out(failure, records, &slot, &config.key.name),
+        None => Ok(failure),
+    }
 }
 
 fn trigger_one(

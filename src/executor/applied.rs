@@ -257,12 +257,11 @@ fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Pla
 
 /// What a delivery brings where it is.
 fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
-    let procedure = run.procedure.value.as_ref().clone();
-    UnderWay::new((&delivery.content, &delivery.changes), (procedure, &run.destination), true)
+    UnderWay::new((&delivery.content, &delivery.changes), (run.procedure.value.clone(), &run.destination), true)
 }
 
 /// What a plan is going to bring to a stage.
 fn comes(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> UnderWay {
     let procedure = delivery_procedure(plan, stage, part).unwrap_or_default();
-    UnderWay::new((&part.content, &part.changes), (procedure, &stage.destination), false)
+    UnderWay::new((&part.content, &part.changes), (procedure.into(), &stage.destination), false)
 }

@@ -370,6 +370,30 @@ pub struct AppliedDigest {
 }
 
 impl ConfigState {
+    /// One that was declared and of which nothing was deployed.
+    pub fn new(
+        key: ConfigKey,
+        destination: Destination,
+        repository: RepositoryName,
+        object: Arc<Object>,
+        declared_on: CommitId,
+    ) -> Self {
+        Self {
+            key,
+            service: object.service.clone(),
+            destination,
+            repository,
+            object,
+            declared_on,
+            latest_version: 0,
+            serving: None,
+            attempted: None,
+            wanted: Wanted::default(),
+            scaled: None,
+            removed: false,
+        }
+    }
+
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
         !self.removed && self.attempted.is_none()

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use crate::model::ids::{CommitId, ConfigKey, RepositoryName, StageName};
 use crate::model::object::{Kind, Object};
 use crate::model::project::{Project, StageContent};
-use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Version, Wanted};
+use crate::model::state::{AppliedDigest, ConfigState, ObjectState, Version};
 use crate::plan::build::Applied;
 
 /// Every stage of `project` as it is once `commit` has passed everywhere.
@@ -46,20 +46,8 @@ fn config(
 ) -> ConfigState {
     let key = ConfigKey { project: project.name.clone(), stage: stage.name.clone(), name: object.key.name.clone() };
     let serving = Version { number: 1, commit: commit.clone(), object: object.clone() };
-    ConfigState {
-        key,
-        service: object.service.clone(),
-        destination: stage.destination.clone(),
-        repository: repository.clone(),
-        object: object.clone(),
-        declared_on: commit.clone(),
-        latest_version: 1,
-        serving: Some(serving),
-        attempted: None,
-        wanted: Wanted::default(),
-        scaled: None,
-        removed: false,
-    }
+    let declared = ConfigState::new(key, stage.destination.clone(), repository.clone(), object.clone(), commit.clone());
+    ConfigState { latest_version: 1, serving: Some(serving), ..declared }
 }
 
 #[cfg(test)]

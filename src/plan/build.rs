@@ -63,7 +63,7 @@ pub struct UnderWay {
     /// Everything that the service declares then.
     pub content: Digest,
     /// How it is delivered.
-    pub procedure: Procedure,
+    pub procedure: Arc<Procedure>,
     /// Where to.
     pub destination: Destination,
     /// Whether it has reached this stage; else it will, if the stages before let it pass.
@@ -78,7 +78,7 @@ impl UnderWay {
     /// What one delivery brings, how and where to.
     pub fn new(
         (content, changes): (&Digest, &[Change]),
-        (procedure, destination): (Procedure, &Destination),
+        (procedure, destination): (Arc<Procedure>, &Destination),
         here: bool,
     ) -> Self {
         let keys = changes.iter().map(|change| change.key.clone()).collect();

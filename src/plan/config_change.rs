@@ -127,10 +127,10 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RepositoryName, RunId, ServiceName};
+    use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RunId, ServiceName};
     use crate::model::object::{Kind, Location, ObjectKey};
     use crate::model::outcome::Outcome;
-    use crate::model::state::{Attempt, Version, Wanted};
+    use crate::model::state::{Attempt, Version};
 
     fn object(image: &str, replicas: u32, patch: Value) -> Arc<Object> {
         let mut content = json!({
@@ -160,20 +160,10 @@ mod tests {
     }
 
     fn applied(object: &Arc<Object>, serving: Option<Version>, attempted: Option<Attempt>) -> ConfigState {
-        ConfigState {
-            key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
-            service: ServiceName::new("web"),
-            destination: Destination::local(Namespace::new("shop-dev")),
-            repository: RepositoryName::new("shop"),
-            object: object.clone(),
-            declared_on: CommitId::new("c"),
-            latest_version: 1,
-            serving,
-            attempted,
-            wanted: Wanted::default(),
-            scaled: None,
-            removed: false,
-        }
+        let key = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
+        let destination = Destination::local(Namespace::new("shop-dev"));
+        let declared = ConfigState::new(key, destination, "shop".into(), object.clone(), "c".into());
+        ConfigState { latest_version: 1, serving, attempted, ..declared }
     }
 
     #[test]

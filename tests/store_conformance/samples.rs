@@ -16,7 +16,7 @@ use launchway::model::project::{Procedure, Procedures, StatusDetail};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Shipyard};
 use launchway::model::state::{
-    Attempt, ConfigState, ObjectState, Progress, RepositoryState, RevisionResult, RevisionState, Version, Wanted,
+    Attempt, ConfigState, ObjectState, Progress, RepositoryState, RevisionResult, RevisionState, Version,
 };
 use launchway::model::time::Timestamp;
 use launchway::store::{Store, Transaction, Versioned, Write};
@@ -119,20 +119,10 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
 }
 
 pub(crate) fn config_state(key: &ConfigKey, digest: &str) -> ConfigState {
-    ConfigState {
-        key: key.clone(),
-        service: key.name.as_str().into(),
-        destination: Destination::local("shop-dev".into()),
-        repository: "shop".into(),
-        object: object(Kind::DeploymentConfig, &key.name, digest),
-        declared_on: commit_id('1'),
-        latest_version: 1,
-        serving: None,
-        attempted: None,
-        wanted: Wanted::default(),
-        scaled: None,
-        removed: false,
-    }
+    let (destination, object) =
+        (Destination::local("shop-dev".into()), object(Kind::DeploymentConfig, &key.name, digest));
+    let declared = ConfigState::new(key.clone(), destination, "shop".into(), object, commit_id('1'));
+    ConfigState { service: key.name.as_str().into(), latest_version: 1, ..declared }
 }
 
 pub(crate) fn attempt(outcome: Option<Outcome>) -> Attempt {

@@ -288,20 +288,8 @@ fn config_or_new<'a>(
 ) -> Result<&'a mut ConfigState, Undecided> {
     let key = run.service.config(&object.key.name);
     if records.configs.get(&key)?.is_none() {
-        let fresh = ConfigState {
-            key: key.clone(),
-            service: object.service.clone(),
-            destination: run.destination.clone(),
-            repository: run.repository.clone(),
-            object: object.clone(),
-            declared_on: run.commit.clone(),
-            latest_version: 0,
-            serving: None,
-            attempted: None,
-            wanted: Wanted::default(),
-            scaled: None,
-            removed: false,
-        };
+        let (destination, repository) = (run.destination.clone(), run.repository.clone());
+        let fresh = ConfigState::new(key.clone(), destination, repository, object.clone(), run.commit.clone());
         records.configs.put(&key, Some(fresh))?;
     }
     let state = records.configs.get_mut(&key)?;

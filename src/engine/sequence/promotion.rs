@@ -27,14 +27,14 @@ pub(in crate::engine) fn promote(
 ) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
     let Some(id) = ended.plan.clone() else { return Ok(()) };
-    let repository = transition.records.repositories.get(&ended.repository)?.cloned();
-    if repository.as_ref().is_some_and(|repository| repository.down) {
+    let repository = transition.records.repositories.get(&ended.repository)?;
+    if repository.is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
     let service = &ended.service;
     let Some(mut plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     let mut newest = transition.newest_plan_of(service)?.filter(|newest| newest.id != plan.id);
-    if let Some(repository) = &repository {
+    if let Some(repository) = repository {
         // A stage that the applied revision no longer has gets nothing more.
         let is_there = |stage: &StagePlan| repository.namespaces.contains(&stage.destination.namespace);
         plan.stages.retain(is_there);

@@ -323,7 +323,7 @@ mod tests {
     use crate::model::plan::{PAUSED, PassedContent};
     use crate::model::project::Procedure;
     use crate::model::shipyard::Shipyard;
-    use crate::model::state::{Attempt, Version, Wanted};
+    use crate::model::state::{Attempt, Version};
     use crate::model::time::Timestamp;
 
     fn web() -> ServiceKey {
@@ -458,20 +458,10 @@ mod tests {
 
     /// A deployment config of which nothing was deployed.
     fn declared(object: Arc<Object>) -> ConfigState {
-        ConfigState {
-            key: ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() },
-            service: "web".into(),
-            destination: Destination::local("shop-dev".into()),
-            repository: "shop".into(),
-            object,
-            declared_on: "1a2b3c4".into(),
-            latest_version: 1,
-            serving: None,
-            attempted: None,
-            wanted: Wanted::default(),
-            scaled: None,
-            removed: false,
-        }
+        let key = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
+        let destination = Destination::local("shop-dev".into());
+        let declared = ConfigState::new(key, destination, "shop".into(), object, "1a2b3c4".into());
+        ConfigState { latest_version: 1, ..declared }
     }
 
     fn version(object: Arc<Object>) -> Version {

@@ -107,27 +107,16 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::state::{ConfigState, Wanted};
+    use crate::model::ids::{ConfigKey, Destination};
+    use crate::model::state::ConfigState;
     use crate::model::time::Timestamp;
     use crate::store::{Retention, Transaction, Versioned, Write};
     use crate::testing::world::deployment_config;
 
     fn declared(name: &str, image: &str) -> ConfigState {
         let object = deployment_config(name, image, 1, json!({}));
-        ConfigState {
-            key: crate::model::ids::ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.into() },
-            service: name.into(),
-            destination: crate::model::ids::Destination::local("shop-dev".into()),
-            repository: "shop".into(),
-            object: object.into(),
-            declared_on: "c1".into(),
-            latest_version: 0,
-            serving: None,
-            attempted: None,
-            wanted: Wanted::default(),
-            scaled: None,
-            removed: false,
-        }
+        let key = ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.into() };
+        ConfigState::new(key, Destination::local("shop-dev".into()), "shop".into(), object.into(), "c1".into())
     }
 
     fn count(connection: &Connection) -> i64 {
@@ -146,10 +135,7 @@ mod tests {
         };
         let config = |version, value: ConfigState| Write::Config(Box::new(Versioned { version, value }));
         let (web, other) = (declared("web", "a"), declared("web", "b"));
-        let twin = ConfigState {
-            key: crate::model::ids::ConfigKey { stage: "production".into(), ..web.key.clone() },
-            ..web.clone()
-        };
+        let twin = ConfigState { key: ConfigKey { stage: "production".into(), ..web.key.clone() }, ..web.clone() };
         assert_eq!(apply(vec![config(0, web.clone()), config(0, twin.clone())]), 1);
         assert_eq!(apply(vec![config(1, other)]), 2);
         let remove =

@@ -1,7 +1,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::ids::{CommitId, ConfigKey, Destination, PodName, RepositoryName};
+use crate::model::ids::{CommitId, ConfigKey, Destination, PodName};
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::state::{Attempt, Fallback, Target, Version, Wanted};
@@ -37,13 +37,9 @@ fn recreate(version: &mut Version) {
 fn state(serving: Option<Version>, attempted: Option<Version>, replicas: u32) -> ConfigState {
     let target = attempted.as_ref().or(serving.as_ref()).map(|version| (version.number, Target::ALL));
     let fallback = attempted.as_ref().and(serving.as_ref());
+    let destination = Destination::local("p-s".into());
+    let declared = ConfigState::new(key(), destination, "repo".into(), object("a").into(), "c".into());
     ConfigState {
-        key: key(),
-        service: "web".into(),
-        destination: Destination::local("p-s".into()),
-        repository: RepositoryName::new("repo"),
-        object: object("a").into(),
-        declared_on: CommitId::new("c"),
         latest_version: 2,
         wanted: Wanted {
             targets: target.into_iter().collect(),
@@ -53,8 +49,7 @@ fn state(serving: Option<Version>, attempted: Option<Version>, replicas: u32) ->
         },
         serving,
         attempted: attempted.map(|version| Attempt { version, run: "run".into(), outcome: None }),
-        scaled: None,
-        removed: false,
+        ..declared
     }
 }
 
