@@ -10,7 +10,7 @@ use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
 use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{PassedContent, Plan, ServicePlan, StagePlan};
-use crate::model::project::Project;
+use crate::model::project::{Procedure, Project};
 use crate::model::run::{Delivery, Run, SequenceRun, SequenceState};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::slot::PassedKey;
@@ -87,7 +87,8 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
 }
 
 /// Which services of a stage have content that has neither passed its sequence nor ended otherwise, and why that is news;
-/// and which have content that was not delivered last and passed before.
+/// and which have content that was not delivered last and passed before. Where a sequence only deploys, what is deployed
+/// has passed, unless the sequence before did more and did not end well.
 async fn read_passed(
     store: &dyn ReadStore,
     project: &Project,
@@ -97,26 +98,31 @@ async fn read_passed(
     records: &mut Records,
 ) -> Result<()> {
     let Some(content) = project.stage(stage) else { return Ok(()) };
-    if sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK) {
-        return Ok(()); // what is deployed has passed
-    }
-    let mut delivered = store.delivered(&project.name, stage).await?;
+    let only_deploys = sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK);
+    let deployed = only_deploys.then(|| procedure(&Procedure { sequence: sequence.clone(), tasks: BTreeMap::new() }));
+    let mut delivered = store.delivered(&project.name, stage, deployed.as_ref()).await?;
     // All services that no task names are delivered alike.
     let named: BTreeSet<&ServiceName> = content.tasks.values().flatten().flat_map(|task| &task.services).collect();
     let mut procedures = BTreeMap::new();
-    for service in content.objects.services() {
+    let asked = |service: &&ServiceName| !only_deploys || delivered.contains_key(*service);
+    let services: Vec<&ServiceName> = content.objects.services().filter(asked).collect();
+    for service in services {
         let (tried, passes) = procedures.entry(named.get(service)).or_insert_with(|| {
             let tried = content.procedure(sequence, service);
             (procedure(&tried), passed_procedure(&tried))
         });
         let declared = content_of(content, service);
         let ended = delivered.remove(service);
-        if let Some(ended) = ended.filter(|it| it.content == declared && it.procedure == *tried) {
+        let last = ended.as_ref().map(|ended| &ended.content);
+        if let Some(ended) = ended.as_ref().filter(|it| last == Some(&declared) && it.procedure == *tried) {
             if !ended.deployed {
                 let hint = format!("`launchway trigger delivery {service} -s {stage}` runs it again");
                 let why = format!("`{}` ended before its deployment; {hint}", sequence.name);
                 seen.never_deployed.insert(service.clone(), why);
             }
+            continue;
+        }
+        if only_deploys && last != Some(&declared) {
             continue;
         }
         let (project, stage) = (project.name.clone(), stage.clone());
@@ -126,7 +132,7 @@ async fn read_passed(
         let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
         records.passed.read(key, passed);
         let news = match by {
-            Some(by) if by == *passes => {
+            Some(by) if by == *passes || only_deploys => {
                 seen.passed_before.insert(service.clone(), declared);
                 continue;
             }

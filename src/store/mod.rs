@@ -19,8 +19,8 @@ use crate::model::commit_status::Posted;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
-    WriterName,
+    CommitId, ConfigKey, Digest, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
+    StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -237,11 +237,12 @@ pub trait ReadStore: Send + Sync {
         plan: &PlanId,
         services: &[ServiceName],
     ) -> Result<Vec<ServiceFacts>, Failure>;
-    /// What was delivered last in a stage, by service.
+    /// What was delivered last in a stage, by service; without what was delivered by the procedure `except`.
     async fn delivered(
         &self,
         project: &ProjectName,
         stage: &StageName,
+        except: Option<&Digest>,
     ) -> Result<BTreeMap<ServiceName, Delivered>, Failure>;
     /// The last attempt at a revision for a service in a stage: at delivering it, or at a sequence that only runs tasks.
     /// 0 if there was none.

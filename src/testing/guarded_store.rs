@@ -12,8 +12,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
-    WriterName,
+    CommitId, ConfigKey, Digest, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
+    StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -245,9 +245,14 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.plan(id).await
     }
 
-    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
+    async fn delivered(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        except: Option<&Digest>,
+    ) -> Result<BTreeMap<ServiceName, Delivered>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.delivered(project, stage).await?))
+        Ok(self.counted(self.store.delivered(project, stage, except).await?))
     }
 
     async fn attempts(

@@ -3,12 +3,12 @@
 use launchway::model::commit_status::{Posted, StatusState};
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds};
-use launchway::model::ids::{RepositoryName, ServiceKey, ServiceName};
+use launchway::model::ids::{Digest, RepositoryName, ServiceKey, ServiceName};
 use launchway::model::object::Kind;
 use launchway::model::outcome::Outcome;
 use launchway::model::plan::{ServicePlan, StagePlan};
 use launchway::model::run::{Run, SequenceRun};
-use launchway::model::slot::{PassedKey, PassedState, SlotState};
+use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::{RevisionResult, RevisionState};
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
@@ -94,6 +94,35 @@ pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend:
     assert_eq!(open(store.open_slots(None).await.unwrap()), [other.clone(), dev, prod.clone()]);
     commit(&*store, [put(1, &slot("dev", None, &[]))]).await;
     assert_eq!(open(store.open_slots(None).await.unwrap()), [other, prod]);
+}
+
+pub(crate) async fn what_was_delivered_last_may_leave_out_a_procedure(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let delivered = |procedure: &str, deployed| {
+        let (run, content, procedure) = ("s1".into(), "sha256:content".into(), procedure.into());
+        Some(Delivered { run, content, procedure, deployed })
+    };
+    let (tested, plain) = (delivered("sha256:tested", false), delivered("sha256:plain", true));
+    let slot = |stage: &str, name: &str, last_delivery: &Option<Delivered>| {
+        let value = SlotState { last_delivery: last_delivery.clone(), ..SlotState::free(service(stage, name)) };
+        Write::Slot(Box::new(Versioned { version: 0, value }))
+    };
+    let writes = [
+        slot("dev", "api", &plain),
+        slot("dev", "web", &tested),
+        slot("dev", "never", &None),
+        slot("prod", "web", &tested),
+    ];
+    commit(&*store, writes).await;
+    let of = async |except: Option<&str>| {
+        let except = except.map(Digest::new);
+        let delivered = store.delivered(&"shop".into(), &"dev".into(), except.as_ref()).await.unwrap();
+        delivered.into_iter().map(|(service, last)| (service.to_string(), Some(last))).collect::<Vec<_>>()
+    };
+    let (api, web) = (("api".to_owned(), plain), ("web".to_owned(), tested));
+    assert_eq!(of(None).await, [api.clone(), web.clone()]);
+    assert_eq!(of(Some("sha256:plain")).await, [web]);
+    assert_eq!(of(Some("sha256:tested")).await, [api]);
 }
 
 pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &dyn Backend) {

@@ -40,8 +40,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
-    WriterName,
+    CommitId, ConfigKey, Digest, Incarnation, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
+    StageName, WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -310,9 +310,14 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.read(move |connection| read::newest_plan_of(connection, &project, &service)).await
     }
 
-    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
-        let (project, stage) = (project.clone(), stage.clone());
-        self.read(move |connection| read::delivered(connection, &project, &stage)).await
+    async fn delivered(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        except: Option<&Digest>,
+    ) -> Result<BTreeMap<ServiceName, Delivered>> {
+        let (project, stage, except) = (project.clone(), stage.clone(), except.cloned());
+        self.read(move |connection| read::delivered(connection, &project, &stage, except.as_ref())).await
     }
 
     async fn attempts(

@@ -76,10 +76,12 @@ pub(super) fn delivered(
     connection: &Connection,
     project: &ProjectName,
     stage: &StageName,
+    except: Option<&Digest>,
 ) -> Result<BTreeMap<ServiceName, Delivered>> {
     let sql = "SELECT service, run, content, procedure, deployed FROM slots \
-               WHERE project = ? AND stage = ? AND run IS NOT NULL";
-    let rows = many(connection, sql, [project.as_str(), stage.as_str()], |row| {
+               WHERE project = ? AND stage = ? AND run IS NOT NULL AND procedure IS NOT ?";
+    let given = (project.as_str(), stage.as_str(), except.map(Digest::as_str));
+    let rows = many(connection, sql, given, |row| {
         let text = |column| row.get::<_, String>(column);
         let (run, content, procedure) = (RunId::new(text(1)?), Digest::new(text(2)?), Digest::new(text(3)?));
         Ok((ServiceName::new(text(0)?), Delivered { run, content, procedure, deployed: row.get(4)? }))

@@ -10,7 +10,8 @@ use crate::model::action::Lane;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
 use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName, WriterName,
+    CommitId, ConfigKey, Digest, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    WriterName,
 };
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
@@ -61,11 +62,16 @@ impl ReadStore for MemoryStore {
         Ok(open.filter(|slot| is(project, &slot.value.service.project)).map(value).collect())
     }
 
-    async fn delivered(&self, project: &ProjectName, stage: &StageName) -> Result<BTreeMap<ServiceName, Delivered>> {
+    async fn delivered(
+        &self,
+        project: &ProjectName,
+        stage: &StageName,
+        except: Option<&Digest>,
+    ) -> Result<BTreeMap<ServiceName, Delivered>> {
         let tables = self.tables();
         let here = tables.slots.iter().filter(|(key, _)| &key.project == project && &key.stage == stage);
         let last = here.filter_map(|(key, slot)| Some((key.service.clone(), slot.value.last_delivery.clone()?)));
-        Ok(last.collect())
+        Ok(last.filter(|(_, last)| Some(&last.procedure) != except).collect())
     }
 
     async fn attempts(
