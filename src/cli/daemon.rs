@@ -39,5 +39,5 @@ pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Resu
     let gone = app.wait_until_gone(repository).await;
     app.stop().await;
     gone?;
-    Ok(format!("{repository} is down: {stopped} deployment configs stopped; `launchway up` brings it back"))
+    Ok(by_hand::is_down(repository, stopped, "launchway up"))
 }

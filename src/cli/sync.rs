@@ -43,8 +43,9 @@ pub(super) struct Arguments {
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
-    let (allow_prune, accept_rewrite) =
-        (named(arguments.allow_prune.as_deref())?, named(arguments.accept_rewrite.as_deref())?);
+    let named = |revision: &Option<String>| revision.as_deref().map(named).transpose();
+    let (allow_prune, accept_rewrite) = (named(&arguments.allow_prune)?, named(&arguments.accept_rewrite)?);
+    let commit = named(&arguments.follow)?;
     let client = Client::to_act(global).await?;
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
@@ -56,13 +57,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         only_new: false,
     };
     let synced = client.post::<Done>("sync", &request);
-    let Some(commit) = &arguments.follow else {
+    let Some(commit) = commit else {
         output.show(&synced.await?, |done| format!("{}\n", done.message))?;
         return Ok(Exit::Good);
     };
     // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
     let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };
-    let commit = here::commit(commit);
     let followed = follow(&client, &repository.name, &commit, patience, output);
     tokio::pin!(synced, followed);
     tokio::select! {
@@ -73,9 +73,8 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     followed.await
 }
 
-/// The commit that is to be allowed something, which Git here may know by a name.
-fn named(revision: Option<&str>) -> Outcome<Option<String>> {
-    let Some(revision) = revision else { return Ok(None) };
+/// A commit, which Git here may know by a name.
+fn named(revision: &str) -> Outcome<String> {
     let commit = commit_word(&here::commit(revision)).map_err(Complaint::usage)?;
-    Ok(Some(commit.to_string()))
+    Ok(commit.to_string())
 }

@@ -115,6 +115,12 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
     Ok(configs.len())
 }
 
+/// What a person is told who took a repository down, of which so many deployment configs stop.
+pub fn is_down(repository: &RepositoryName, stopped: usize, back: &str) -> String {
+    let configs = if stopped == 1 { "deployment config" } else { "deployment configs" };
+    format!("{repository} is down with {stopped} {configs}; `{back}` brings it back")
+}
+
 /// Brings back what a repository ran before it was taken down; says whether it was.
 ///
 /// # Errors

@@ -196,10 +196,10 @@ impl Operator {
         }
         let stopped = by_hand::down(&self.driver, repository, by).await?;
         let back = match self.watchers.contains_key(repository) {
-            true => format!("`launchway sync {repository} --up`"),
-            false => "`launchway up`".to_owned(),
+            true => &format!("launchway sync {repository} --up"),
+            false => "launchway up",
         };
-        Ok(said(format!("{repository} is down: {stopped} deployment configs stop; {back} brings it back")))
+        Ok(said(by_hand::is_down(repository, stopped, back)))
     }
 }
 

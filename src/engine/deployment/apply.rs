@@ -110,11 +110,20 @@ pub(in crate::engine) fn own(transition: &mut Transition<'_>, config: &ConfigKey
         transition.tell(by.clone(), Event::Disowned { reason });
         return Ok(());
     }
+    let owner = named(transition.records, by)?;
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
-    if let Some((run, event)) = ownership::take(&mut state.wanted, by) {
-        transition.tell(run, event);
+    if let Some(before) = ownership::take(&mut state.wanted, by) {
+        transition.tell(before, ownership::lost(&owner));
     }
     Ok(())
+}
+
+/// A deployment as a person knows it.
+fn named(records: &Records, run: &RunId) -> Result<String, Undecided> {
+    Ok(match records.runs.get(run)? {
+        Some(Run::Deployment(run)) => format!("version {} of {}", run.version, run.commit.short()),
+        Some(Run::Sequence(_)) | None => format!("run {run}"),
+    })
 }
 
 /// What a deployment config should run changes, if the run that asks has it in its hands.
@@ -125,7 +134,12 @@ pub(in crate::engine) fn want(
     fallback: Option<u32>,
     wanted: Wanted,
 ) -> Result<(), Undecided> {
-    if let Some(refusal) = ownership::refusal(transition.records.configs.get(config)?, &by) {
+    let state = transition.records.configs.get(config)?;
+    let owner = match state.and_then(|state| state.wanted.owner.as_ref()) {
+        Some(owner) => named(transition.records, owner)?,
+        None => String::new(),
+    };
+    if let Some(refusal) = ownership::refusal(state, &by, &owner) {
         transition.tell(by, refusal);
         return Ok(());
     }
