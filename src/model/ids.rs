@@ -1,6 +1,8 @@
-//! Names and identities. Each is a type of its own, so that no two can be confused.
+//! Names and identities. Each is a type of its own, so that no two can be confused, and cheap to clone, because it stands in
+//! many records and keys.
 
 use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -9,11 +11,11 @@ macro_rules! name {
         $(#[$doc])*
         #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
-        pub struct $name(String);
+        pub struct $name(Arc<str>);
 
         impl $name {
             /// Wraps a value that is known to be well formed.
-            pub fn new(value: impl Into<String>) -> Self {
+            pub fn new(value: impl Into<Arc<str>>) -> Self {
                 Self(value.into())
             }
 
@@ -31,7 +33,7 @@ macro_rules! name {
 
         impl From<&str> for $name {
             fn from(value: &str) -> Self {
-                Self(value.to_owned())
+                Self(value.into())
             }
         }
     };
@@ -107,12 +109,12 @@ impl CommitId {
     /// A person's word for a commit: at least four digits, the first ones of its id or all.
     pub fn word(text: &str) -> Option<Self> {
         let is_word = text.len() >= SHORTEST_WORD && text.bytes().all(|digit| digit.is_ascii_hexdigit());
-        is_word.then(|| Self(text.to_ascii_lowercase()))
+        is_word.then(|| Self(text.to_ascii_lowercase().into()))
     }
 
     /// Whether a person's word for a commit means this one.
     pub fn is_named_by(&self, word: Option<&Self>) -> bool {
-        word.is_some_and(|word| word.0.len() >= SHORTEST_WORD && self.0.starts_with(&word.0))
+        word.is_some_and(|word| word.0.len() >= SHORTEST_WORD && self.0.starts_with(&*word.0))
     }
 }
 

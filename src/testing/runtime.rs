@@ -297,7 +297,7 @@ impl Runtime for PretendedRuntime {
             id: pod.id.clone(),
             owner: pod.owner.clone(),
             origin: Origin::Own,
-            labels: pod.template.metadata.labels.clone(),
+            labels: pod.template.metadata.labels.clone().into(),
             restarts: 0,
             message: String::new(),
             created_at: now,

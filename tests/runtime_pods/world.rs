@@ -72,7 +72,7 @@ impl ServiceTable for Services {
     }
 
     fn pods_changed(&self, _: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {
-        self.told.lock().unwrap().push(pods.into_iter().map(|pod| pod.name).collect());
+        self.told.lock().unwrap().push(pods.into_iter().map(|pod| pod.name.to_string()).collect());
         Ok(())
     }
 
@@ -80,7 +80,7 @@ impl ServiceTable for Services {
         let mut told = self.told.lock().unwrap();
         let mut pods = told.last().cloned().unwrap_or_default();
         pods.remove(pod.name.as_str());
-        pods.extend(now().map(|pod| pod.name));
+        pods.extend(now().map(|pod| pod.name.to_string()));
         told.push(pods);
         Ok(())
     }

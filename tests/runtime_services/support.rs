@@ -17,8 +17,8 @@ use axum::response::Response;
 use axum::routing::any;
 use launchway::model::ids::{ConfigKey, Namespace};
 use launchway::model::pod::{PodId, Scalar};
-use launchway::runtime::local::Program;
 use launchway::runtime::local::service::{PodEndpoint, Services};
+use launchway::runtime::local::{PodDir, Program};
 use launchway::runtime::{ServiceAddress, ServicePort, ServiceSpec};
 
 /// Longer than anything here takes on a busy machine.
@@ -208,7 +208,8 @@ impl Pod {
 
     pub(crate) fn endpoint(&self) -> PodEndpoint {
         let labels = BTreeMap::from([("app".to_owned(), "web".to_owned()), ("x".to_owned(), "y".to_owned())]);
-        PodEndpoint { name: self.name.clone(), labels, dir: self.dir.clone(), version: self.version() }
+        let (name, dir) = (self.name.as_str().into(), PodDir::new(&self.dir));
+        PodEndpoint { name, labels: labels.into(), dir, version: self.version() }
     }
 
     pub(crate) fn make_ready(&self) {

@@ -70,7 +70,7 @@ mod tests {
             id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("{name}-{version}-{number}")) },
             owner: PodOwner::Version { config: config(name), version, template: "t".into() },
             origin: Origin::Own,
-            labels: BTreeMap::from([("tier".to_owned(), "front".to_owned())]),
+            labels: BTreeMap::from([("tier".to_owned(), "front".to_owned())]).into(),
             phase: PodPhase::Ready { since: Timestamp(0) },
             restarts: 0,
             message: String::new(),

@@ -212,7 +212,7 @@ pub struct ObservedPod {
     /// Which life of the store it comes from.
     pub origin: Origin,
     /// Its labels, which services select by.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Where it is in its life.
     pub phase: PodPhase,
     /// How often containers were started again.

@@ -30,7 +30,7 @@ fn pod(number: u32, phase: PodPhase) -> ObservedPod {
         id: PodId { namespace: Namespace::new("p-s"), name: PodName::new(format!("web-2-{number}")) },
         owner: PodOwner::Version { config: config(), version: 2, template: "t".into() },
         origin: Origin::Own,
-        labels: BTreeMap::new(),
+        labels: BTreeMap::new().into(),
         phase,
         restarts: 0,
         message: String::new(),

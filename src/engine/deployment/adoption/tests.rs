@@ -58,7 +58,7 @@ fn left(version: u32, number: u32, image: &str) -> ObservedPod {
         id: PodId { namespace: "p-s".into(), name: PodName::new(format!("web-{version}-{number}")) },
         owner: PodOwner::Version { config: key(), version, template: template_digest(&object(image)) },
         origin: Origin::Stranger,
-        labels: BTreeMap::new(),
+        labels: BTreeMap::new().into(),
         phase: PodPhase::Ready { since: Timestamp(0) },
         restarts: 0,
         message: String::new(),

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::error::{Failure, Result};
 use crate::model::ids::{Namespace, PodName};
@@ -39,7 +40,7 @@ impl Root {
     /// The folder of a pod. Fails if its name cannot be one of a file.
     pub(crate) fn pod(&self, id: &PodId) -> Result<PodDir> {
         let namespace = component(id.namespace.as_str())?;
-        Ok(PodDir(self.pods().join(namespace).join(component(id.name.as_str())?)))
+        Ok(PodDir::new(self.pods().join(namespace).join(component(id.name.as_str())?)))
     }
 
     /// All folders of pods.
@@ -51,7 +52,7 @@ impl Root {
                 let path = pod?.path();
                 let (Some(namespace), Some(name)) = (file_name(&namespace), file_name(&path)) else { continue };
                 let id = PodId { namespace: Namespace::from(namespace), name: PodName::from(name) };
-                found.push((id, PodDir(path.clone())));
+                found.push((id, PodDir::new(&path)));
             }
         }
         Ok(found)
@@ -76,12 +77,12 @@ impl Root {
 
 /// The folder of one pod: all that its shim needs, and all that it tells.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct PodDir(PathBuf);
+pub struct PodDir(Arc<Path>);
 
 impl PodDir {
     /// The folder `path`.
-    pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self(path.into())
+    pub fn new(path: impl AsRef<Path>) -> Self {
+        Self(path.as_ref().into())
     }
 
     /// Where it is.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::adopted;
@@ -23,9 +24,9 @@ const SHIM_PAUSE: Duration = Duration::from_secs(1);
 /// Pods by identity.
 #[derive(Debug, Default)]
 pub(crate) struct Table {
-    pods: BTreeMap<PodId, Entry>,
+    pods: BTreeMap<PodId, Box<Entry>>,
     /// The pods of each deployment config.
-    of_config: BTreeMap<ConfigKey, BTreeSet<PodId>>,
+    of_config: BTreeSet<(ConfigKey, PodId)>,
     addresses: BTreeSet<Ipv4Addr>,
     /// By how many pods that have not ended each port is used: those that listen on their own address may share one.
     ports: BTreeMap<u16, usize>,
@@ -53,7 +54,7 @@ pub(crate) struct Entry {
     pub(crate) stop_requested: bool,
     /// When it was asked for.
     pub(crate) created_at: Timestamp,
-    labels: BTreeMap<String, String>,
+    labels: Arc<BTreeMap<String, String>>,
     address: Ipv4Addr,
     ports: Vec<u16>,
     images: Vec<ImageUse>,
@@ -85,7 +86,7 @@ impl Entry {
             origin,
             watched: false,
             shim_started: None,
-            labels: record.pod.template.metadata.labels.clone(),
+            labels: record.pod.template.metadata.labels.clone().into(),
             created_at: record.created_at,
             address: record.address,
             ports: record.ports.iter().map(|port| port.real).collect(),
@@ -132,8 +133,8 @@ impl Entry {
             PodOwner::Version { config, version, .. } => Some((config.clone(), *version)),
             PodOwner::Run { .. } | PodOwner::Unknown => None,
         };
-        let (name, dir) = (id.name.to_string(), self.dir.path().to_owned());
-        (!self.ended()).then(|| PodEndpoint { name, labels: self.labels.clone(), dir, version })
+        let (name, labels, dir) = (id.name.clone(), self.labels.clone(), self.dir.clone());
+        (!self.ended()).then_some(PodEndpoint { name, labels, dir, version })
     }
 
     fn observed(&self, id: &PodId) -> ObservedPod {
@@ -164,12 +165,12 @@ fn images(record: &PodRecord) -> Vec<ImageUse> {
 impl Table {
     /// A pod.
     pub(crate) fn get(&self, id: &PodId) -> Option<&Entry> {
-        self.pods.get(id)
+        self.pods.get(id).map(Box::as_ref)
     }
 
     /// A pod, to be changed.
     pub(crate) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
-        self.pods.get_mut(id)
+        self.pods.get_mut(id).map(Box::as_mut)
     }
 
     /// Adds a pod.
@@ -181,9 +182,9 @@ impl Table {
             take_ports(&mut self.ports, &entry);
         }
         if let PodOwner::Version { config, .. } = &entry.owner {
-            self.of_config.entry(config.clone()).or_default().insert(id.clone());
+            self.of_config.insert((config.clone(), id.clone()));
         }
-        self.pods.insert(id, entry);
+        self.pods.insert(id, entry.into());
     }
 
     /// Takes over what a pod's shim says; says what is new, if anything is.
@@ -209,13 +210,8 @@ impl Table {
         if !entry.ended() {
             give_ports_back(&mut self.ports, &entry);
         }
-        if let PodOwner::Version { config, .. } = &entry.owner
-            && let Some(pods) = self.of_config.get_mut(config)
-        {
-            pods.remove(id);
-            if pods.is_empty() {
-                self.of_config.remove(config);
-            }
+        if let PodOwner::Version { config, .. } = &entry.owner {
+            self.of_config.remove(&(config.clone(), id.clone()));
         }
     }
 
@@ -287,8 +283,9 @@ impl Table {
 
     /// The pods of a deployment config, sorted by name, and those that may be its.
     pub(crate) fn observe_config(&self, namespace: &Namespace, config: &ConfigKey) -> Vec<ObservedPod> {
-        let pods = self.of_config.get(config).into_iter().flatten();
-        let known = pods.filter_map(|id| Some(self.pods.get(id)?.observed(id)));
+        let first = PodId { namespace: Namespace::new(""), name: PodName::new("") };
+        let pods = self.of_config.range((config.clone(), first)..).take_while(|(of, _)| of == config);
+        let known = pods.filter_map(|(_, id)| Some(self.pods.get(id)?.observed(id)));
         known.chain(self.lost_in(namespace).filter(|pod| pod.id.may_be_of(&config.name))).collect()
     }
 
@@ -340,7 +337,8 @@ impl Table {
 
     fn of(&self, namespace: &Namespace) -> impl Iterator<Item = (&PodId, &Entry)> {
         let first = PodId { namespace: namespace.clone(), name: PodName::new("") };
-        self.pods.range(first..).take_while(move |(id, _)| id.namespace == *namespace)
+        let pods = self.pods.range(first..).take_while(move |(id, _)| id.namespace == *namespace);
+        pods.map(|(id, entry)| (id, &**entry))
     }
 }
 

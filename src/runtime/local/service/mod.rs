@@ -37,8 +37,9 @@ use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
 use self::sockets::Sockets;
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::{ConfigKey, Namespace};
+use crate::model::ids::{ConfigKey, Namespace, PodName};
 use crate::model::pod::PodId;
+use crate::runtime::local::PodDir;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::program::Program;
 use crate::runtime::{ServiceAddress, ServiceSpec};
@@ -67,11 +68,11 @@ pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PodEndpoint {
     /// Its name.
-    pub name: String,
+    pub name: PodName,
     /// What selectors match.
-    pub labels: BTreeMap<String, String>,
+    pub labels: Arc<BTreeMap<String, String>>,
     /// Its folder, in which `ready` and `connections` lie.
-    pub dir: PathBuf,
+    pub dir: PodDir,
     /// The deployment config and the version that it is one of the pods of.
     pub version: Option<(ConfigKey, u32)>,
 }
@@ -87,7 +88,7 @@ pub struct Services {
 #[derive(Debug, Default)]
 struct State {
     /// The pods of each namespace by name, as they were told last; a namespace that was not told about is not in it.
-    pods: BTreeMap<Namespace, BTreeMap<String, PodEndpoint>>,
+    pods: BTreeMap<Namespace, BTreeMap<PodName, PodEndpoint>>,
     /// What the records of each namespace's services say, by name; read when it is first asked for, and kept true since.
     records: BTreeMap<Namespace, BTreeMap<String, ServiceRecord>>,
     /// Shims that this process started, to be reaped when they end.
@@ -216,7 +217,7 @@ impl Services {
         let pods = state.pods.entry(pod.namespace.clone()).or_default();
         let before = match &now {
             Some(now) => pods.insert(now.name.clone(), now.clone()),
-            None => pods.remove(pod.name.as_str()),
+            None => pods.remove(&pod.name),
         };
         let before_and_now: Vec<&PodEndpoint> = before.iter().chain(&now).collect();
         let concerned = |spec: &ServiceSpec| before_and_now.iter().any(|pod| spec::selects(spec, pod));
@@ -403,7 +404,8 @@ fn exchange_endpoint(
         Err(error) if record::is_damage(&error) => return Ok(false),
         read => read.or_transient(failed)?,
     };
-    let others = before.iter().flatten().filter(|it| before_and_now.iter().all(|pod| pod.dir != it.dir())).cloned();
+    let others =
+        before.iter().flatten().filter(|it| before_and_now.iter().all(|pod| pod.dir.path() != it.dir())).cloned();
     let endpoints = others.chain(spec::select(spec, now)).collect();
     if before.as_ref() != Some(&endpoints) {
         dir.write(&dir.endpoints(), &endpoints, Durability::Plain).or_transient(failed)?;

@@ -65,11 +65,11 @@ pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a 
     let selected = pods.into_iter().filter(|pod| selects(spec, pod));
     let endpoint = |pod: &PodEndpoint| {
         if spec.backends.is_empty() {
-            return Some(Endpoint::Equal(pod.dir.clone()));
+            return Some(Endpoint::Equal(pod.dir.path().to_owned()));
         }
         let (config, version) = pod.version.as_ref()?;
         let backend = spec.backends.iter().find(|it| it.config == *config && it.version == *version)?;
-        let (dir, version, weight) = (pod.dir.clone(), format!("{}-{version}", config.name), backend.weight);
+        let (dir, version, weight) = (pod.dir.path().to_owned(), format!("{}-{version}", config.name), backend.weight);
         (weight > 0).then_some(Endpoint::Weighed { dir, version, weight })
     };
     selected.filter_map(endpoint).collect::<BTreeSet<_>>().into_iter().collect()
@@ -79,8 +79,8 @@ pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a 
 mod tests {
     use super::*;
     use crate::model::ids::Namespace;
+    use crate::runtime::local::PodDir;
     use std::collections::BTreeMap;
-    use std::path::PathBuf;
 
     fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
         pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
@@ -135,13 +135,13 @@ mod tests {
     fn pods_are_selected_by_all_labels_and_an_empty_selector_selects_none() {
         let pod = |name: &str, pairs: &[(&str, &str)]| PodEndpoint {
             name: name.into(),
-            labels: labels(pairs),
-            dir: PathBuf::from("/pods").join(name),
+            labels: labels(pairs).into(),
+            dir: PodDir::new(format!("/pods/{name}")),
             version: None,
         };
         let pods = [pod("b", &[("app", "web"), ("tier", "front")]), pod("a", &[("app", "web")]), pod("c", &[])];
         let select = |selector: &[(&str, &str)]| select(&spec("web", vec![], selector), &pods);
-        let equal = |name: &str| Endpoint::Equal(PathBuf::from("/pods").join(name));
+        let equal = |name: &str| Endpoint::Equal(format!("/pods/{name}").into());
         assert_eq!(select(&[("app", "web")]), [equal("a"), equal("b")]);
         assert_eq!(select(&[("app", "web"), ("tier", "front")]), [equal("b")]);
         assert!(select(&[]).is_empty());
