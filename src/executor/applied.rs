@@ -17,7 +17,7 @@ use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
-use crate::plan::{delivery_procedure, gate, passed_procedure, procedure};
+use crate::plan::{delivery_procedure, gate, passed_procedure, procedure, same_procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -61,8 +61,12 @@ pub async fn surroundings(
 /// become part of what is decided on it.
 async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
     let deliveries = open_deliveries(store, &project.name, records).await?;
-    let (ending, open): (Vec<SequenceRun>, Vec<SequenceRun>) =
+    let (ending, mut open): (Vec<SequenceRun>, Vec<SequenceRun>) =
         deliveries.into_iter().partition(|run| matches!(run.state, SequenceState::Ending { .. }));
+    // What is in an earlier stage comes to a later one after what is there already, whichever of the two is newer.
+    open.sort_by_key(|run| {
+        project.stages.iter().position(|stage| stage.name == run.service.stage).unwrap_or(usize::MAX)
+    });
     let mut stages = under_way(store, project, &open).await?;
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {
@@ -99,12 +103,17 @@ async fn read_passed(
 ) -> Result<()> {
     let Some(content) = project.stage(stage) else { return Ok(()) };
     let only_deploys = sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK);
-    let deployed = only_deploys.then(|| procedure(&Procedure { sequence: sequence.clone(), tasks: BTreeMap::new() }));
-    let mut delivered = store.delivered(&project.name, stage, deployed.as_ref()).await?;
+    let deploys = only_deploys.then(|| Procedure { sequence: sequence.clone(), tasks: BTreeMap::new() });
+    let mut delivered = store.delivered(&project.name, stage, deploys.as_ref().map(procedure).as_ref()).await?;
     // All services that no task names are delivered alike.
     let named: BTreeSet<&ServiceName> = content.tasks.values().flatten().flat_map(|task| &task.services).collect();
     let mut procedures = BTreeMap::new();
-    let asked = |service: &&ServiceName| !only_deploys || delivered.contains_key(*service);
+    let otherwise = |service: &ServiceName, deploys: &Procedure| {
+        let under_way = seen.under_way.get(service).filter(|it| !same_procedure(&it.procedure, deploys));
+        let last = delivered.get(service).map(|last| &last.content).or(under_way.map(|it| &it.content));
+        last == Some(&content_of(content, service))
+    };
+    let asked = |service: &&ServiceName| deploys.as_ref().is_none_or(|deploys| otherwise(service, deploys));
     let services: Vec<&ServiceName> = content.objects.services().filter(asked).collect();
     for service in services {
         let (tried, passes) = procedures.entry(named.get(service)).or_insert_with(|| {
@@ -113,16 +122,12 @@ async fn read_passed(
         });
         let declared = content_of(content, service);
         let ended = delivered.remove(service);
-        let last = ended.as_ref().map(|ended| &ended.content);
-        if let Some(ended) = ended.as_ref().filter(|it| last == Some(&declared) && it.procedure == *tried) {
+        if let Some(ended) = ended.filter(|it| it.content == declared && it.procedure == *tried) {
             if !ended.deployed {
                 let hint = format!("`launchway trigger delivery {service} -s {stage}` runs it again");
                 let why = format!("`{}` ended before its deployment; {hint}", sequence.name);
                 seen.never_deployed.insert(service.clone(), why);
             }
-            continue;
-        }
-        if only_deploys && last != Some(&declared) {
             continue;
         }
         let (project, stage) = (project.name.clone(), stage.clone());
@@ -190,7 +195,7 @@ async fn open_deliveries(
     Ok(deliveries)
 }
 
-/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest
+/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the first
 /// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand counts where
 /// it is not what is declared, such as an earlier version.
 async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[SequenceRun]) -> Result<Stages> {
@@ -204,10 +209,10 @@ async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[Seque
             continue;
         };
         match store.newest_plan_of(&project.name, service).await? {
-            Some(plan) if &plan.id == id => note(&mut stages, run, &plan, None),
+            Some(plan) if &plan.id == id => note(&mut stages, project, run, (&plan, None)),
             newest => {
                 let plan = store.plan_of(id, service).await?;
-                plan.into_iter().for_each(|plan| note(&mut stages, run, &plan, newest.as_ref()));
+                plan.into_iter().for_each(|plan| note(&mut stages, project, run, (&plan, newest.as_ref())));
             }
         }
     }
@@ -221,41 +226,36 @@ fn is_declared(project: &Project, run: &SequenceRun) -> bool {
     run.changes().iter().all(|change| declared(&change.key) == change.digest())
 }
 
-/// What else is on its way beside what is newer; what brings the same adds nothing.
+/// What else is on its way beside what has the last word; what brings the same adds nothing.
 fn merge(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
     let seen = stages.entry(place.stage.clone()).or_default();
     match seen.under_way.entry(place.service.clone()) {
         Entry::Vacant(free) => drop(free.insert(brought)),
-        Entry::Occupied(mut newer) if newer.get().content != brought.content => {
-            newer.get_mut().others.extend(brought.keys);
+        Entry::Occupied(mut last) if last.get().content != brought.content => {
+            last.get_mut().others.extend(brought.keys);
         }
         Entry::Occupied(_) => {}
     }
 }
 
-/// What a delivery brings where it is, and in the stages that follow. `newest` is the newest plan of its service: where
-/// that waits for the same content to pass, it has the last word, as when the delivery ends.
-fn note(stages: &mut Stages, run: &SequenceRun, plan: &Plan, newest: Option<&Plan>) {
+/// What a delivery brings where it is, and in the stages that follow and are still declared. `newest` is the newest plan of
+/// its service: where that waits for the same content to pass, it has the last word, as when the delivery ends.
+fn note(stages: &mut Stages, project: &Project, run: &SequenceRun, (plan, newest): (&Plan, Option<&Plan>)) {
     let service = &run.service.service;
     let mut note = |stage: &StageName, brought: UnderWay| {
         merge(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
     };
     if let Some(delivery) = &run.delivery {
         note(&run.service.stage, brought(run, delivery));
-        let passed = PassedContent { stage: run.service.stage.clone(), content: delivery.content.clone() };
-        let waits = |part: &&ServicePlan| part.previous_stage.as_ref() == Some(&passed);
-        if let Some(newest) = newest {
-            for stage in &newest.stages {
-                stage
-                    .service(service)
-                    .filter(waits)
-                    .iter()
-                    .for_each(|part| note(&stage.stage, comes(newest, stage, part)));
-            }
-        }
     }
-    for stage in plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1) {
-        if let Some(part) = stage.service(service) {
+    let content = run.delivery.as_ref().map(|delivery| delivery.content.clone());
+    let passed = content.map(|content| PassedContent { stage: run.service.stage.clone(), content });
+    let waits = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;
+    let waiting = newest.into_iter().flat_map(|newest| newest.stages.iter().map(move |stage| (newest, stage)));
+    let waiting = waiting.filter(|(_, stage)| stage.service(service).is_some_and(waits));
+    let following = plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1);
+    for (plan, stage) in waiting.chain(following.map(|stage| (plan, stage))) {
+        if let Some(part) = stage.service(service).filter(|_| project.stage(&stage.stage).is_some()) {
             note(&stage.stage, comes(plan, stage, part));
         }
     }

@@ -108,7 +108,10 @@ pub(super) async fn end_orphans(
             continue;
         }
         let owned = known.iter().filter(|config| &config.project == project).count() + orphans.len();
-        let declares_nothing = store.applied_stages(project).await?.is_empty();
+        let declares_nothing = match &holder.declared {
+            Some(declared) => declared.declares_nothing(),
+            None => store.applied_stages(project).await?.is_empty(),
+        };
         let prune = Prune { gone: gone.iter().map(|orphan| key(orphan)).collect(), owned, declares_nothing };
         if !prune.is_allowed() && !holder.is_prune_allowed() {
             tracing::warn!(%project, "what no record names serves on: {}", prune.refusal("REV"));

@@ -184,6 +184,11 @@ impl FromIterator<Arc<Object>> for StageObjects {
 }
 
 impl Project {
+    /// Whether no stage declares any object.
+    pub fn declares_nothing(&self) -> bool {
+        self.stages.iter().all(|stage| stage.objects.is_empty())
+    }
+
     /// What it declares for a stage.
     pub fn stage(&self, name: &StageName) -> Option<&StageContent> {
         self.stages.iter().find(|stage| &stage.name == name)

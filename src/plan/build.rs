@@ -42,7 +42,7 @@ pub struct Applied {
     pub configs: BTreeMap<ObjectKey, ConfigState>,
     /// The other objects among what [`differing`] named.
     pub objects: BTreeMap<ObjectKey, ObjectState>,
-    /// What the newest open delivery of each service brings here.
+    /// What open deliveries bring here, by service: the one that has the last word.
     pub under_way: BTreeMap<ServiceName, UnderWay>,
     /// The holds that cover services here.
     pub holds: Vec<Hold>,
@@ -70,7 +70,7 @@ pub struct UnderWay {
     pub here: bool,
     /// The objects that it changes.
     pub keys: BTreeSet<ObjectKey>,
-    /// The objects that older open deliveries change which bring something else.
+    /// The objects that other open deliveries change before it, which bring something else.
     pub others: BTreeSet<ObjectKey>,
 }
 
@@ -168,8 +168,7 @@ pub fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
 fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<(), Refusal> {
     let declared: BTreeMap<&StageName, &StageContent> =
         project.stages.iter().map(|stage| (&stage.name, stage)).collect();
-    let declares_nothing = project.stages.iter().all(|stage| stage.objects.is_empty());
-    let mut prune = Prune { declares_nothing, ..Prune::default() };
+    let mut prune = Prune { declares_nothing: project.declares_nothing(), ..Prune::default() };
     for (name, seen) in applied {
         let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
         let stays = |key: &&ObjectKey| {

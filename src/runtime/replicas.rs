@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::model::ids::{ConfigKey, PodName};
 use crate::model::outcome::{FailureReason, PodOutcome};
-use crate::model::pod::{ObservedPod, PodId, PodPhase, ReplicaSet, STRANGER};
+use crate::model::pod::{ObservedPod, Origin, PodId, PodPhase, ReplicaSet, STRANGER};
 use crate::model::time::Timestamp;
 
 /// How many ended pods of a deployment config are kept, for their logs.
@@ -37,10 +37,11 @@ pub struct Choice {
 pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice {
     let of_version = |pod: &&ObservedPod| pod.version() == Some((&set.config, set.version));
     let mut living: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| pod.lives()).collect();
-    // Those that may go first stand last: not available before available, young before old.
+    // Those that may go first stand last: not available before available, young before old. What another life of the
+    // store has left is older than all others, however coarse the clock is.
     living.sort_by_key(|pod| {
         let available = pod.available_at(set.min_ready_seconds).is_some_and(|at| at <= now);
-        (!available, pod.created_at, pod.number())
+        (!available, pod.created_at, pod.origin == Origin::Own, pod.number())
     });
     let ended: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| has_failed(pod)).collect();
     let surplus = living.get(set.replicas as usize..).unwrap_or_default();

@@ -76,10 +76,11 @@ fn rolling(
     if let Some(Fallback { version, replicas }) = fallback {
         let others = || next.iter().filter(|(other, _)| **other != version);
         let answering: u32 = others().map(|(other, pods)| observed.of(*other).available.min(*pods)).sum();
-        let needed = bounds.floor.saturating_sub(answering).max(goal.get(&version).copied().unwrap_or_default());
+        let goal = goal.get(&version).copied().unwrap_or_default();
+        let needed = bounds.floor.saturating_sub(answering).max(goal);
         let room = room(bounds, others(), observed);
         let pods = next.entry(version).or_default();
-        *pods = needed.min(replicas).min(room).max(*pods);
+        *pods = needed.min(replicas.max(goal)).min(room).max(*pods); // it may be scaled up meanwhile
     }
     for (version, goal) in goal.iter().filter(|(version, _)| fallback.is_none_or(|it| it.version != **version)) {
         let lacking = goal.saturating_sub(next[version]);

@@ -187,7 +187,7 @@ impl World {
             ["linger", prefix] => runtime.behave(prefix, Behaviour::Lingers),
             ["refuse", prefix] => runtime.behave(prefix, Behaviour::CannotStart("no such program".into())),
             ["heal", prefix] => runtime.behave(prefix, Behaviour::Good),
-            ["finish"] => runtime.finish(),
+            ["finish"] => self.finish(),
             ["reboot"] => runtime.reboot(),
             ["lose", pod] => {
                 let unknown = || Failure::stalled("say <namespace>/<pod>");
@@ -271,6 +271,12 @@ impl World {
         self.come_to_rest()
     }
 
+    /// Whatever hangs comes to its end.
+    fn finish(&mut self) {
+        self.checks.finishing(&self.around.runtime);
+        self.around.runtime.finish();
+    }
+
     /// Nothing hangs any more, and enough time passes for everything to end.
     fn heal(&mut self) -> Played {
         self.around.runtime.behave("", Behaviour::Good);
@@ -279,7 +285,7 @@ impl World {
             self.take_statuses(&repository);
         }
         for _ in 0..ROUNDS {
-            self.around.runtime.finish();
+            self.finish();
             held!(self.pass(LONG));
         }
         Ok(Ok(()))

@@ -951,4 +951,121 @@ pub(crate) const CURED: &[Cured] = &[
             settle
             retry dev/web",
     },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "what another life of the store has left ends before a pod of this one that is as old",
+        story: "
+            order 126618
+            shipyard dev
+            declare web image=a replicas=3
+            declare web pre=Retry
+            declare back service=web image=c
+            push
+            turns 173
+            backup 1
+            settle
+            push
+            pass 11m
+            restore 1
+            settle
+            declare web replicas=2
+            remove back
+            push
+            settle
+            declare web post=Abort
+            push
+            turns 52
+            restore 1
+            turns 180
+            lose-store
+            turns 3
+            restore 1",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what is in an earlier stage hides behind what is newer, and has the last word in the later one",
+        story: "
+            order 4
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=a replicas=2
+            declare web mid=Abort
+            settle
+            declare web image=d
+            push
+            turns 46
+            trigger dev web
+            turns 3
+            turns 202
+            declare web image=a
+            push
+            turns 67
+            declare web image=d stage=production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a stage loses its test while that runs",
+        story: "
+            order 4
+            shipyard dev:deployment,test production
+            declare web image=c stage=dev
+            push
+            turns 20
+            shipyard dev production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what waits under a hold is still to come to a stage that is there no longer",
+        story: "
+            order 1
+            shipyard dev production
+            declare web image=c
+            hold dev web x
+            turns 152
+            push
+            turns 4
+            shipyard dev
+            push",
+    },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "what serves is scaled up in the middle of a rollout, and gets no more pods than it had",
+        story: "
+            order 3
+            shipyard dev
+            declare web mid=Abort
+            push
+            hang shop-dev/web-2
+            settle
+            declare web image=e
+            push
+            pass 1s
+            scale dev/web 4
+            pass 1s
+            declare back service=web image=b
+            push
+            turns 13
+            push
+            turns 17",
+    },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "what the lost store named goes on for ever, because nothing that is declared got to its deployment",
+        story: "
+            order 322998
+            shipyard dev:check,deployment,test production
+            task check
+            fail shop-dev/web-
+            declare api trigger=
+            push
+            settle
+            lose-store
+            declare web post=
+            remove api
+            push
+            settle",
+    },
 ];

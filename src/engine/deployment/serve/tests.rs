@@ -64,6 +64,7 @@ fn one_of_the_first_new_pods_stands_beside_the_rest_of_the_old() {
     assert_eq!((counts(&there), there.converged), (vec![(1, 2), (2, 1)], true));
     let scaled = Wanted { replicas: 5, ..wanted };
     assert_eq!(scaled.counts(), BTreeMap::from([(1, 4), (2, 1)]));
+    assert_eq!(counts(&decide(&scaled, &observed(&[(1, pods(2, 2)), (2, pods(1, 1))]))), [(1, 4), (2, 1)]);
 }
 
 #[test]

@@ -15,6 +15,7 @@ use crate::executor::drive::Driver;
 use crate::testing::interleaved::checks::pods::Pods;
 use crate::testing::interleaved::checks::slots::Slots;
 use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::runtime::PretendedRuntime;
 
 /// What holds in every story, whatever happens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -157,6 +158,11 @@ impl Checks {
             }
         }
         Ok(Ok(()))
+    }
+
+    /// Pods that hang are about to become ready.
+    pub(super) fn finishing(&mut self, runtime: &PretendedRuntime) {
+        self.pods.finishing(runtime);
     }
 
     /// Nothing can happen now without time passing.

@@ -23,6 +23,8 @@ pub(super) struct Pods {
     deeds: usize,
     /// The ready pods at the last look.
     ready: BTreeMap<PodId, ConfigKey>,
+    /// What became ready while an act may have been decided on that it was not.
+    late: BTreeSet<PodId>,
     /// The last different promises of each deployment config, newest last: until everything came to rest, an act may have
     /// been decided on the ones before.
     promised: BTreeMap<ConfigKey, [u32; PROMISES]>,
@@ -62,8 +64,15 @@ impl Pods {
         }
     }
 
+    /// Pods that hang are about to become ready: until everything came to rest, one may end as what it was.
+    pub(super) fn finishing(&mut self, runtime: &PretendedRuntime) {
+        let hangs = |pod: &ObservedPod| pod.phase == PodPhase::Starting;
+        self.late.extend(runtime.pods().into_iter().filter(hangs).map(|pod| pod.id));
+    }
+
     /// Nobody is about to act on an earlier promise any more.
     pub(super) fn rested(&mut self) {
+        self.late.clear();
         self.promised.values_mut().for_each(|promised| *promised = [promised[PROMISES - 1]; PROMISES]);
     }
 
@@ -74,7 +83,7 @@ impl Pods {
         let before = std::mem::replace(&mut self.ready, ready(&pods));
         for deed in &deeds[self.deeds..] {
             let Deed::Stopped(pod) = deed else { continue };
-            let Some(config) = before.get(pod) else { continue };
+            let Some(config) = before.get(pod).filter(|_| !self.late.contains(pod)) else { continue };
             let left = self.ready.values().filter(|ready| *ready == config).count();
             let promised = self.promised.get(config).and_then(|promised| promised.iter().min().copied()).unwrap_or(0);
             if left < promised as usize {
