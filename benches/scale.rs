@@ -2,7 +2,8 @@
 //! configs (1,000 if nothing is said) and `LAUNCHWAY_PUSHES` for how many pushes make a history (100).
 //!
 //! Measured are the real program and its processes, beside a plain loop that starts the same shims and programs. Each pod
-//! is a shim and a `sleep`; 10,000 of them need about 10 GB of memory, and 20,000 process ids.
+//! is a shim and a `sleep`; 10,000 of them need about 10 GB of memory, and 20,000 process ids. `LAUNCHWAY_PUSHES=0` measures no
+//! pushes.
 
 #![expect(clippy::unwrap_used, reason = "a benchmark that fails has no result")]
 #![expect(clippy::print_stdout, reason = "that is its result")]
@@ -29,7 +30,7 @@ fn main() {
     let rate = scaling::first_push::measure(services);
     let plain = scaling::plain_loop::measure(services);
     println!("deployed at {:.0} % of the plain loop's rate", 100.0 * rate / plain);
-    let sizes = [100, 1_000, 10_000].into_iter().filter(|size| *size <= services);
+    let sizes = [100, 1_000, 10_000].into_iter().filter(|size| *size <= services && pushes > 0);
     sizes.for_each(|size| scaling::pushes::measure(size, pushes));
     println!("at the end: {}", load());
 }

@@ -68,8 +68,8 @@ impl Daemon {
 impl Drop for Daemon {
     fn drop(&mut self) {
         self.kill();
-        // Without a daemon, `down` returns when the last pod is gone.
-        self.ask(&["down"]);
+        // Without a daemon, `down` returns when the last pod is gone, or tells after a while which are not.
+        while !self.ask(&["down"]) && !std::thread::panicking() {}
     }
 }
 
