@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::Read;
+use std::iter;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -16,7 +18,7 @@ pub(crate) const CONTAINER_MARK: &str = "LAUNCHWAY_CONTAINER";
 const MAX_ENVIRONMENT: u64 = 8 << 20;
 
 /// A process that cannot be confused with a later one of the same id.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ProcessId {
     /// Its id.
@@ -64,32 +66,39 @@ pub(crate) fn boot_id() -> String {
 pub(crate) struct Belonging {
     /// `NAME=value` entries that must all be in its environment.
     marks: Vec<Vec<u8>>,
-    /// A process of which it may also be a descendant.
-    ancestor: Option<i32>,
+    /// The shim among whose descendants it is, because that adopts their orphans; with `None`, any process may be one.
+    shim: Option<i32>,
+    /// Whether a descendant of the shim belongs also without the marks.
+    whole_family: bool,
 }
 
 impl Belonging {
-    /// The processes of a pod; also those that this process started or adopted, if it is the pod's shim.
-    pub(crate) fn of_pod(mark: &str, shim: Option<i32>) -> Self {
-        Self { marks: vec![format!("{POD_MARK}={mark}").into_bytes()], ancestor: shim }
+    /// The processes of a pod, wherever they are.
+    pub(crate) fn of_pod(mark: &str) -> Self {
+        Self { marks: vec![pod_entry(mark)], shim: None, whole_family: false }
     }
 
-    /// The processes of one container of a pod.
-    pub(crate) fn of_container(mark: &str, container: &str) -> Self {
-        let entries = [format!("{POD_MARK}={mark}"), format!("{CONTAINER_MARK}={container}")];
-        Self { marks: entries.map(String::into_bytes).to_vec(), ancestor: None }
+    /// The processes of a pod whose shim this is: all that it started or adopted. What was started from elsewhere is no
+    /// descendant, and is looked for among all processes of the machine, if there may be any.
+    pub(crate) fn of_own_pod(mark: &str, also_elsewhere: bool) -> Vec<Self> {
+        let family = Self { marks: vec![pod_entry(mark)], shim: Some(own_pid()), whole_family: true };
+        iter::once(family).chain(also_elsewhere.then(|| Self::of_pod(mark))).collect()
+    }
+
+    /// The same of one container.
+    pub(crate) fn of_own_container(mark: &str, container: &str, also_elsewhere: bool) -> Vec<Self> {
+        let marks = vec![pod_entry(mark), format!("{CONTAINER_MARK}={container}").into_bytes()];
+        let shim = (!also_elsewhere).then(own_pid);
+        vec![Self { marks, shim, whole_family: false }]
     }
 
     /// The ids of all that run now.
     fn members(&self) -> Vec<ProcessId> {
-        let running = running();
-        let family = self.ancestor.map(|ancestor| descendants(ancestor, &running)).unwrap_or_default();
-        let ours = |pid: i32| family.contains(&pid) || self.is_marked(pid);
-        let not_self = |pid: i32| Some(pid) != self.ancestor && pid != own_pid();
-        running
-            .iter()
-            .filter(|(pid, _)| not_self(**pid) && ours(**pid))
-            .map(|(pid, stat)| ProcessId { pid: *pid, start_time: stat.start_time })
+        let pids = self.shim.map_or_else(running, descendants);
+        let ours = pids.into_iter().filter(|pid| *pid != own_pid() && (self.whole_family || self.is_marked(*pid)));
+        ours.filter_map(|pid| Some((pid, stat(pid)?)))
+            .filter(|(_, stat)| !stat.dead)
+            .map(|(pid, stat)| ProcessId { pid, start_time: stat.start_time })
             .collect()
     }
 
@@ -104,7 +113,7 @@ impl Belonging {
 pub(crate) fn marked(beginning: &str) -> Vec<i32> {
     let beginning = format!("{POD_MARK}={beginning}").into_bytes();
     let is_marked = |pid: &i32| environment(*pid).split(|byte| *byte == 0).any(|entry| entry.starts_with(&beginning));
-    running().into_keys().filter(is_marked).collect()
+    running().into_iter().filter(is_marked).collect()
 }
 
 /// The environment that a process was started with; nothing if it may not be read.
@@ -119,16 +128,53 @@ fn own_pid() -> i32 {
     rustix::process::getpid().as_raw_nonzero().get()
 }
 
-fn running() -> BTreeMap<i32, Stat> {
-    let names = fs::read_dir("/proc").into_iter().flatten().flatten().map(|entry| entry.file_name());
-    let pids = names.filter_map(|name| name.to_str()?.parse::<i32>().ok());
-    pids.filter_map(|pid| Some((pid, stat(pid)?))).filter(|(_, stat)| !stat.dead).collect()
+fn pod_entry(mark: &str) -> Vec<u8> {
+    format!("{POD_MARK}={mark}").into_bytes()
 }
 
-fn descendants(ancestor: i32, running: &BTreeMap<i32, Stat>) -> BTreeSet<i32> {
-    let mut found = BTreeSet::from([ancestor]);
+fn running() -> BTreeSet<i32> {
+    numbered(Path::new("/proc"))
+}
+
+/// The descendants of a process. What a pod's end takes is in proportion to the pod, however many there are.
+fn descendants(ancestor: i32) -> BTreeSet<i32> {
+    let (mut found, mut next) = (BTreeSet::new(), vec![ancestor]);
+    while let Some(pid) = next.pop() {
+        let Some(children) = children(pid) else {
+            return descendants_among(ancestor, &parents(running()));
+        };
+        next.extend(children.into_iter().filter(|child| found.insert(*child)));
+    }
+    found
+}
+
+/// The children of a process, dead ones included; `None` if the kernel does not list them. Those of a thread that ends go
+/// to the first one, which is therefore asked last.
+fn children(pid: i32) -> Option<Vec<i32>> {
+    let of_process = format!("/proc/{pid}/task");
+    let threads = numbered(Path::new(&of_process));
+    let mut children = Vec::new();
+    for thread in threads.iter().filter(|thread| **thread != pid).chain(threads.get(&pid)) {
+        let listed = match fs::read_to_string(format!("{of_process}/{thread}/children")) {
+            Ok(listed) => listed,
+            Err(_) if stat(*thread).is_some_and(|stat| !stat.dead) => return None,
+            Err(_) => continue, // it has ended meanwhile
+        };
+        children.extend(listed.split_ascii_whitespace().filter_map(|child| child.parse::<i32>().ok()));
+    }
+    Some(children)
+}
+
+fn parents(pids: BTreeSet<i32>) -> BTreeMap<i32, i32> {
+    pids.into_iter().filter_map(|pid| Some((pid, stat(pid)?.parent))).collect()
+}
+
+/// The same by the parents of all processes.
+fn descendants_among(ancestor: i32, parents: &BTreeMap<i32, i32>) -> BTreeSet<i32> {
+    let mut found = BTreeSet::new();
     loop {
-        let children = running.iter().filter(|(pid, stat)| found.contains(&stat.parent) && !found.contains(pid));
+        let is_child = |parent: i32| parent == ancestor || found.contains(&parent);
+        let children = parents.iter().filter(|(pid, parent)| is_child(**parent) && !found.contains(*pid));
         let new: Vec<i32> = children.map(|(pid, _)| *pid).collect();
         if new.is_empty() {
             return found;
@@ -137,15 +183,21 @@ fn descendants(ancestor: i32, running: &BTreeMap<i32, Stat>) -> BTreeSet<i32> {
     }
 }
 
+/// The entries of a folder whose names are numbers.
+fn numbered(folder: &Path) -> BTreeSet<i32> {
+    let names = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.file_name());
+    names.filter_map(|name| name.to_str()?.parse().ok()).collect()
+}
+
 /// Sends SIGKILL to every process that belongs; how many were still there.
-pub(crate) fn kill_all(belonging: &Belonging) -> usize {
-    let members = belonging.members();
+pub(crate) fn kill_all(belonging: &[Belonging]) -> usize {
+    let members: BTreeSet<ProcessId> = belonging.iter().flat_map(Belonging::members).collect();
     members.iter().for_each(|process| kill(*process, Signal::KILL));
     members.len()
 }
 
 /// Kills until nothing is left, at most for `patience`; whether it is all gone.
-pub(crate) fn sweep(belonging: &Belonging, patience: Duration) -> bool {
+pub(crate) fn sweep(belonging: &[Belonging], patience: Duration) -> bool {
     let since = Instant::now();
     while kill_all(belonging) > 0 {
         if since.elapsed() > patience {
@@ -168,6 +220,8 @@ pub(crate) fn kill(process: ProcessId, signal: Signal) {
 
 #[cfg(test)]
 mod tests {
+    use std::process::Stdio;
+
     use super::*;
 
     #[test]
@@ -188,8 +242,19 @@ mod tests {
 
     #[test]
     fn descendants_are_found_across_generations() {
-        let stat = |parent| Stat { dead: false, parent, start_time: 0 };
-        let running = BTreeMap::from([(2, stat(1)), (3, stat(2)), (4, stat(3)), (5, stat(1))]);
-        assert_eq!(descendants(2, &running), BTreeSet::from([2, 3, 4]));
+        let tree = BTreeMap::from([(2, 1), (3, 2), (4, 3), (5, 1)]);
+        assert_eq!(descendants_among(2, &tree), BTreeSet::from([3, 4]));
+        let mut command = std::process::Command::new("sh");
+        let mut shell = command.args(["-c", "sleep 1000 & echo; wait"]).stdout(Stdio::piped()).spawn().unwrap();
+        shell.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let pid = i32::try_from(shell.id()).unwrap();
+        let found = descendants(pid);
+        assert_eq!(found, descendants_among(pid, &parents(running())));
+        assert_eq!(found.len(), 1, "the shell waits for its only child");
+        let child = ProcessId::of(*found.first().unwrap()).unwrap();
+        assert!(descendants(own_pid()).is_superset(&BTreeSet::from([pid, child.pid])));
+        kill(child, Signal::KILL);
+        shell.wait().unwrap();
+        assert_eq!(descendants(pid), BTreeSet::new());
     }
 }

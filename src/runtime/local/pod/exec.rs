@@ -31,6 +31,9 @@ pub(crate) async fn run(
         return Err(Failure::stalled("there is no command to run"));
     }
     let mark = record.mark();
+    // Before there is anything to be looked for when the pod ends.
+    let entered = std::fs::File::create(dir.entered());
+    entered.or_transient(|| format!("cannot write `{}`", dir.entered().display()))?;
     let launch = Launch { program, dir, mark: &mark, container, command: Some(command), dies_with_parent: false };
     let (failure, failure_writer) = failure_pipe().or_transient(|| "cannot make a pipe".to_owned())?;
     let mut starting = Command::from(launch.to_command());

@@ -135,6 +135,11 @@ impl PodDir {
         self.0.join("wake")
     }
 
+    /// `entered`: exists once a command was run beside its containers' processes, which its shim did not start.
+    pub fn entered(&self) -> PathBuf {
+        self.0.join("entered")
+    }
+
     /// `logs/<container>.log`; older parts end in `.1` and `.2`.
     pub fn log(&self, container: &str) -> PathBuf {
         self.0.join("logs").join(format!("{container}.log"))

@@ -105,7 +105,7 @@ fn prepare(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
 fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStatus {
     let rebooted = before.boot_id != boot_id();
     if !rebooted {
-        sweep(&Belonging::of_pod(&record.mark(), None), SWEEP_PATIENCE);
+        sweep(&[Belonging::of_pod(&record.mark())], SWEEP_PATIENCE);
         cgroup::remove(&record.uid);
     }
     files::remove_if_there(&dir.ready()).ok();

@@ -236,16 +236,18 @@ impl<'a> Supervisor<'a> {
     }
 
     /// What a container that ended may have left behind: whatever is left of the pod, if no other container lives.
-    fn leftovers(&self, index: usize) -> Belonging {
+    fn leftovers(&self, index: usize) -> Vec<Belonging> {
         let alone = self.slots.iter().all(|slot| slot.child.is_none());
         match self.slots.get(index) {
-            Some(slot) if !alone => Belonging::of_container(&self.record.mark(), &slot.status.name),
+            Some(slot) if !alone => {
+                Belonging::of_own_container(&self.record.mark(), &slot.status.name, self.dir.entered().exists())
+            }
             _ => self.all_processes(),
         }
     }
 
-    fn all_processes(&self) -> Belonging {
-        Belonging::of_pod(&self.record.mark(), i32::try_from(std::process::id()).ok())
+    fn all_processes(&self) -> Vec<Belonging> {
+        Belonging::of_own_pod(&self.record.mark(), self.dir.entered().exists())
     }
 
     fn start(&mut self, index: usize) -> Option<Event> {
