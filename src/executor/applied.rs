@@ -110,8 +110,8 @@ async fn read_passed(
     let mut procedures = BTreeMap::new();
     let otherwise = |service: &ServiceName, deploys: &Procedure| {
         let under_way = seen.under_way.get(service).filter(|it| !same_procedure(&it.procedure, deploys));
-        let last = delivered.get(service).map(|last| &last.content).or(under_way.map(|it| &it.content));
-        last == Some(&content_of(content, service))
+        let last = delivered.get(service).map(|last| &last.content);
+        under_way.map(|it| &it.content).into_iter().chain(last).any(|brought| *brought == content_of(content, service))
     };
     let asked = |service: &&ServiceName| deploys.as_ref().is_none_or(|deploys| otherwise(service, deploys));
     let services: Vec<&ServiceName> = content.objects.services().filter(asked).collect();

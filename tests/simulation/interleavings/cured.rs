@@ -1068,4 +1068,22 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a stage loses its test while that runs again, of other content than the one that failed it",
+        story: "
+            order 26663
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a stage=dev
+            push
+            fail shop-dev/web-
+            pass 1s
+            declare web image=d
+            push
+            settle
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            push
+            pass 1s",
+    },
 ];
