@@ -12,6 +12,9 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_launchway");
 /// How long anything may take.
 const PATIENCE: Duration = Duration::from_secs(600);
 
+/// How often a daemon's pods are asked to end, which takes two minutes each time.
+const DOWN_TRIES: u32 = 5;
+
 /// A daemon; with it goes what it runs.
 pub(crate) struct Daemon {
     /// Its process.
@@ -69,7 +72,8 @@ impl Drop for Daemon {
     fn drop(&mut self) {
         self.kill();
         // Without a daemon, `down` returns when the last pod is gone, or tells after a while which are not.
-        while !self.ask(&["down"]) && !std::thread::panicking() {}
+        let gone = (0..DOWN_TRIES).any(|_| self.ask(&["down"]));
+        assert!(gone || std::thread::panicking(), "pods are left behind");
     }
 }
 
