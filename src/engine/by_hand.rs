@@ -166,17 +166,18 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
     })
 }
 
-/// The last delivery that was to bring what was attempted: a later revision may have brought more with it. Else the run
-/// that attempted it.
+/// The newest delivery that is to bring what was attempted, or was: it may bring more of a later revision. Else the run that
+/// attempted it.
 fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
     let slot = records.slots.get(&service_of(state))?;
-    let last = slot.and_then(|slot| slot.last_delivery.as_ref()).map(|delivered| delivered.run.clone());
+    let open = slot.and_then(|slot| slot.holder.as_ref());
+    let last = slot.and_then(|slot| slot.last_delivery.as_ref()).map(|delivered| &delivered.run);
     let brings = |run: &SequenceRun| {
         let object = &attempt.version.object;
         let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
         run.changes().iter().any(|change| change.object.as_ref().is_some_and(same))
     };
-    for id in last.iter().chain([&attempt.run]) {
+    for id in open.into_iter().chain(last).chain([&attempt.run]) {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
             && brings(run)
         {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::ids::{ServiceName, StageName};
+use crate::model::ids::{Digest, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
@@ -63,6 +63,23 @@ pub fn next<'a>(
     };
     let parts = plan.stages.iter().filter_map(|part| Some((part, part.service(service)?)));
     parts.filter(|(part, service)| triggered(part) || behind(part, service)).collect()
+}
+
+/// The parts of a plan that wait until a stage has passed what it declares for a service, and then start by themselves.
+pub fn after<'a>(
+    plan: &'a Plan,
+    stage: &StageName,
+    service: &ServiceName,
+    content: &Digest,
+) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
+    let parts = plan.stages.iter().filter(|part| matches!(part.start, StageStart::After(_)));
+    let parts = parts.filter_map(|part| Some((part, part.service(service)?)));
+    parts.filter(|(_, part)| waits_for(part, stage, content)).collect()
+}
+
+/// Whether a part waits until a stage has passed this content.
+pub fn waits_for(part: &ServicePlan, stage: &StageName, content: &Digest) -> bool {
+    part.previous_stage.as_ref().is_some_and(|previous| &previous.stage == stage && &previous.content == content)
 }
 
 /// The sequences that the end of another one starts, other than the ones that stages are delivered by.

@@ -4,13 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::engine::records::Undecided;
+use crate::engine::deployment::apply;
+use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
-use crate::model::ids::{RunId, ServiceKey, StageName};
+use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
-use crate::model::plan::{PassedContent, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::PassedKey;
 use crate::plan::order;
@@ -26,47 +27,78 @@ pub(in crate::engine) fn promote(
     outcome: Outcome,
 ) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
-    let Some(id) = ended.plan.clone() else { return Ok(()) };
     let repository = transition.records.repositories.get(&ended.repository)?;
     if repository.is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
+    let namespaces = repository.map(|repository| repository.namespaces.clone());
+    // A stage that the applied revision no longer has gets nothing more.
+    let is_there =
+        |stage: &StagePlan| namespaces.as_ref().is_none_or(|there| there.contains(&stage.destination.namespace));
     let service = &ended.service;
+    let mut newest = transition.newest_plan_of(service)?;
+    newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
+    let Some(id) = ended.plan.clone() else { return start_waiting(transition, &ended, newest.as_ref()) };
     let Some(mut plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
-    let mut newest = transition.newest_plan_of(service)?.filter(|newest| newest.id != plan.id);
-    if let Some(repository) = repository {
-        // A stage that the applied revision no longer has gets nothing more.
-        let is_there = |stage: &StagePlan| repository.namespaces.contains(&stage.destination.namespace);
-        plan.stages.retain(is_there);
-        newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
-    }
+    plan.stages.retain(is_there);
     start_others(transition, &ended, outcome, &plan)?;
+    let turn = |plan| order::next(plan, &service.stage, &service.service, ended.sequence(), outcome);
     let mut started = BTreeSet::new();
-    start_next(transition, &ended, outcome, &plan, |_| true, &mut started)?;
-    let content =
-        plan.stage(&service.stage).and_then(|stage| stage.service(&service.service)).map(|part| &part.content);
-    if let (Some(newest), Some(content)) = (newest, content.cloned()) {
-        let passed = PassedContent { stage: service.stage.clone(), content };
-        let waited = |part: &ServicePlan| part.previous_stage.as_ref() == Some(&passed);
-        start_next(transition, &ended, outcome, &newest, waited, &mut started)?;
+    start_next(transition, &ended, &plan, turn(&plan), &mut started)?;
+    if let (Some(newest), Some(content)) = (newest.filter(|newest| newest.id != plan.id), content_in(&plan, service)) {
+        let mut turn = turn(&newest);
+        turn.retain(|(_, part)| order::waits_for(part, &service.stage, &content));
+        start_next(transition, &ended, &newest, turn, &mut started)?;
     }
     Ok(())
 }
 
+/// What a plan brings to the stage of a service.
+fn content_in(plan: &Plan, service: &ServiceKey) -> Option<Digest> {
+    Some(plan.stage(&service.stage)?.service(&service.service)?.content.clone())
+}
+
+/// What was done by hand may have brought back what its stage declares: what waited for that has its turn.
+fn start_waiting(transition: &mut Transition<'_>, ended: &SequenceRun, newest: Option<&Plan>) -> Result<(), Undecided> {
+    let ServiceKey { stage, service, .. } = &ended.service;
+    let Some(newest) = newest else { return Ok(()) };
+    let Some(part) = newest.stage(stage).and_then(|stage| stage.service(service)) else { return Ok(()) };
+    if !is_as_declared(transition.records, ended, part)? {
+        return Ok(());
+    }
+    let turn = order::after(newest, stage, service, &part.content);
+    start_next(transition, ended, newest, turn, &mut BTreeSet::new())
+}
+
+/// Whether nothing is left to be done for a service's part of a plan, and what was done by hand is a part of that.
+fn is_as_declared(records: &Records, ended: &SequenceRun, part: &ServicePlan) -> Result<bool, Undecided> {
+    let is_planned = |done: &Change| part.changes.iter().any(|change| change.key == done.key);
+    if !ended.changes().iter().all(is_planned) {
+        return Ok(false);
+    }
+    let mut needs = Needs::default();
+    let mut is_left = false;
+    for change in &part.changes {
+        let again = needs.of(apply::decide_again(records, &ended.service, change))?;
+        is_left |= change.is_held() || again.is_some_and(|again| again.decision.does_something());
+    }
+    needs.none()?;
+    Ok(!is_left)
+}
+
+/// Starts the parts of a plan whose turn it is, as far as the stage before has passed what they need of it.
 fn start_next(
     transition: &mut Transition<'_>,
     ended: &SequenceRun,
-    outcome: Outcome,
     plan: &Plan,
-    takes_part: impl Fn(&ServicePlan) -> bool,
+    turn: Vec<(&StagePlan, &ServicePlan)>,
     started: &mut BTreeSet<StageName>,
 ) -> Result<(), Undecided> {
-    let (stage, sequence) = (&ended.service.stage, ended.sequence());
-    for (stage, part) in order::next(plan, stage, &ended.service.service, sequence, outcome) {
-        if !takes_part(part) || !may_start(transition, &ended.service, part)? {
+    for (stage, part) in turn {
+        if !may_start(transition, &ended.service, part)? {
             continue;
         }
-        let cause = format!("{}.{sequence} finished", ended.service.stage);
+        let cause = format!("{}.{} finished", ended.service.stage, ended.sequence());
         let (records, now) = (&mut *transition.records, transition.now);
         let run = if started.contains(&stage.stage) {
             // It takes the place of what an older revision starts here, even if nothing differs now.

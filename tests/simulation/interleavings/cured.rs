@@ -1086,4 +1086,41 @@ pub(crate) const CURED: &[Cured] = &[
             push
             pass 1s",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what waits for a stage is not started by an undo that brings it back to what is declared",
+        story: "
+            order 7
+            @three shipyard dev:deployment+2s production:check,deployment+1s,test
+            @three declare web image=a replicas=1
+            @three push
+            pass 1m
+            @three declare web image=e
+            @three push
+            hang shop-dev/web-2
+            pass 1s
+            pass 1s
+            @three declare web image=a stage=dev
+            @three push
+            undo dev/web",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a retry goes back to the delivery before the one under way, which brings more",
+        story: "
+            order 5
+            shipyard dev:check,deployment,test production
+            task check
+            declare web pre=Retry
+            push
+            hang shop-dev/web-2-hook
+            pass 1s
+            latest dev/web
+            declare back service=web image=d
+            push
+            pass 1s
+            reboot
+            retry dev/web
+            cancel dev/web",
+    },
 ];
