@@ -7,7 +7,7 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::daemon;
-use super::output::{Complaint, Exit, Outcome, Output};
+use super::output::{Complaint, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
 use crate::error::Failure;
@@ -43,8 +43,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             ..Done::default()
         },
     };
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }
 
 /// Waits until no pod of the repository runs and no service of it answers, unless somebody wants them back.

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::output::{Complaint, Exit, Outcome, Output};
+use super::output::{Complaint, Outcome, Output};
 use super::target::{self, ConfigName};
 use crate::control::commands::Done;
 use crate::error::Failure;
@@ -38,8 +38,7 @@ pub(super) async fn hold(arguments: &Hold, global: &Global, output: &mut Output)
         }
     };
     let done: Done = client.post("holds", &request).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }
 
 /// The project of the chosen repository.

@@ -8,6 +8,7 @@ use clap::ValueEnum;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
+use crate::control::commands::Done;
 use crate::error::Failure;
 
 /// How a verb ended, as scripts see it.
@@ -136,6 +137,15 @@ impl Output {
             Format::Yaml => serde_yaml::to_string(value).map_err(unprintable)?,
         };
         self.bytes(text.as_bytes())
+    }
+
+    /// Shows what a verb has done.
+    ///
+    /// # Errors
+    /// If it cannot be written.
+    pub fn done(&mut self, done: &Done) -> Outcome {
+        self.show(done, |done| if done.message.is_empty() { String::new() } else { format!("{}\n", done.message) })?;
+        Ok(Exit::Good)
     }
 }
 

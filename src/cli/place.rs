@@ -6,9 +6,9 @@ use super::get::short;
 use super::output::{Complaint, Outcome};
 use super::target;
 use crate::error::Failure;
-use crate::server::view::{ChangeView, ConfigView, List, PlanView, RepositoryView, RevisionView, RunDetail, RunView};
+use crate::server::view::{ChangeView, ConfigView, List, PlanView, RepositoryView, RevisionView, RunView};
 
-/// The most open runs that are asked for what they deliver.
+/// The most open runs that are searched for what they deliver.
 const MOST_RUNS: &str = "1000";
 
 /// Where a service is, or is to be.
@@ -82,18 +82,12 @@ async fn delivered(name: &str, client: &Client, global: &Global) -> Outcome<Vec<
         ("open", Some("true")),
         ("repository", global.repository.as_deref()),
         ("stage", global.stage.as_deref()),
+        ("brings", Some(name)),
         ("limit", Some(MOST_RUNS)),
     ];
     let open: List<RunView> = client.get("runs", &parameters).await?;
-    let mut places = Vec::new();
-    for run in open.items {
-        let detail: RunDetail = client.get(&format!("runs/{}", run.id), &[]).await?;
-        if detail.changes.iter().any(|change| is_of(change, name)) {
-            let RunView { repository, project, stage, service, .. } = run;
-            places.push(Place { repository, project, stage, service });
-        }
-    }
-    Ok(places)
+    let place = |RunView { repository, project, stage, service, .. }| Place { repository, project, stage, service };
+    Ok(open.items.into_iter().map(place).collect())
 }
 
 fn planned(plan: &PlanView, name: &str, stage: Option<&str>, watched: &RepositoryView, project: &str) -> Vec<Place> {

@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Outcome, Output};
 use crate::control::commands::Done;
 use crate::server::api::act::PruneRequest;
 
@@ -23,6 +23,5 @@ pub(super) struct Arguments {
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
     let done: Done = client.post("prune", &PruneRequest { dry_run: arguments.dry_run }).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }

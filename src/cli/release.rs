@@ -69,8 +69,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         return Ok(Exit::Failed);
     }
     let done: Done = client.post("releases", &ReleaseRequest { dry_run: false, ..request }).await?;
-    output.show(&done, |done| if done.message.is_empty() { String::new() } else { format!("{}\n", done.message) })?;
-    Ok(Exit::Good)
+    output.done(&done)
 }
 
 /// What is held and paused, of one repository if it is chosen.

@@ -104,8 +104,7 @@ async fn cancel(config: &Config, global: &Global, output: &mut Output) -> Outcom
 
 async fn ask(client: &Client, path: &str, request: &serde_json::Value, output: &mut Output) -> Outcome {
     let done: Done = client.post(path, request).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }
 
 fn title(config: &ConfigView) -> String {

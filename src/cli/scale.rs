@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Outcome, Output};
 use super::target::{ConfigName, config_path};
 use crate::control::commands::Done;
 use crate::server::api::act::ScaleRequest;
@@ -26,6 +26,5 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let config = arguments.config.find(&client, global).await?;
     let request = ScaleRequest { replicas: arguments.replicas };
     let done: Done = client.post(&format!("{}/scale", config_path(&config)), &request).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }

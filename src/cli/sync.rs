@@ -8,7 +8,7 @@ use super::arguments::Global;
 use super::client::Client;
 use super::follow::{Patience, follow};
 use super::here;
-use super::output::{Complaint, Exit, Outcome, Output};
+use super::output::{Complaint, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
 use crate::server::api::act::{SyncRequest, commit_word};
@@ -58,8 +58,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     let synced = client.post::<Done>("sync", &request);
     let Some(commit) = commit else {
-        output.show(&synced.await?, |done| format!("{}\n", done.message))?;
-        return Ok(Exit::Good);
+        return output.done(&synced.await?);
     };
     // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
     let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };

@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::arguments::Global;
 use super::client::Client;
 use super::hold::project;
-use super::output::{Exit, Outcome, Output};
+use super::output::{Outcome, Output};
 use crate::control::commands::Done;
 use crate::server::api::act::DeliveryRequest;
 
@@ -38,6 +38,5 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let request =
         DeliveryRequest { project, stage: global.stage.clone(), service: service.clone(), force: force.clone() };
     let done: Done = client.post("deliveries", &request).await?;
-    output.show(&done, |done| format!("{}\n", done.message))?;
-    Ok(Exit::Good)
+    output.done(&done)
 }

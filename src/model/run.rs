@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::by_digest::ByDigest;
 use super::deployment_config::{DeploymentConfigSpec, HookPoint};
 use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey};
-use super::object::Object;
+use super::object::{Kind, Object};
 use super::outcome::{Outcome, PodOutcome};
 use super::plan::Change;
 use super::pod::PodId;
@@ -99,6 +99,11 @@ impl SequenceRun {
     /// What its deployment task does; nothing, if it brings nothing.
     pub fn changes(&self) -> &[Change] {
         self.delivery.as_ref().map_or(&[], |delivery| &delivery.changes)
+    }
+
+    /// Whether it changes this deployment config.
+    pub fn brings(&self, config: &str) -> bool {
+        self.changes().iter().any(|change| change.key.kind == Kind::DeploymentConfig && change.key.name == config)
     }
 
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.

@@ -140,7 +140,7 @@ impl Query {
     /// Runs, newest first.
     pub async fn runs(&self, selection: &Selection) -> Answer<List<RunView>> {
         let runs = self.store.runs(&selection.runs()).await?;
-        Ok(runs.iter().map(|run| RunView::from(&run.value)).collect())
+        Ok(runs.iter().filter(|run| selection.takes_run(&run.value)).map(|run| RunView::from(&run.value)).collect())
     }
 
     /// One run with its steps.

@@ -1,6 +1,7 @@
 //! What a question names.
 
 use super::MOST;
+use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::store::RunFilter;
 
@@ -22,6 +23,8 @@ pub struct Selection {
     pub commit: Option<String>,
     /// `sequence` or `deployment`.
     pub kind: Option<String>,
+    /// Sequences that bring this deployment config.
+    pub brings: Option<String>,
     /// Only open (true) or only ended (false) ones.
     pub open: Option<bool>,
     /// Of this run.
@@ -47,6 +50,10 @@ impl Selection {
         self.takes(self.repository.as_ref(), config.repository.as_str())
             && self.takes(self.service.as_ref(), config.service.as_str())
             && self.takes(self.name.as_ref(), &config.key.name)
+    }
+
+    pub(super) fn takes_run(&self, run: &Run) -> bool {
+        self.brings.as_ref().is_none_or(|config| run.sequence().is_some_and(|run| run.brings(config)))
     }
 
     pub(super) fn runs(&self) -> RunFilter {
