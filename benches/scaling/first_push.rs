@@ -44,7 +44,7 @@ pub(crate) fn measure(services: u32) -> f64 {
         std::mem::forget(daemon); // what it runs is to go on
         let begin = Instant::now();
         daemon = Daemon::start(folder.path(), &bare);
-        println!("start to ready: {:.1?}", begin.elapsed());
+        println!("start to ready: {:.1?}, {:.1?} of processor time", begin.elapsed(), daemon.processor_time());
     }
     importer.end();
     cold_plan(&bare);

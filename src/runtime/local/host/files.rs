@@ -11,6 +11,8 @@ use rustix::fs::{FlockOperation, flock};
 
 /// How long those who ask may hold an owner up; each holds a lock for microseconds.
 const ASKING: Duration = Duration::from_millis(500);
+/// How much of a file is asked for at first, in bytes.
+const PAGE: usize = 4096;
 
 /// Whether a written file must survive a loss of power.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,7 +46,8 @@ pub(crate) fn read_bounded(path: &Path, limit: u64) -> io::Result<Option<Vec<u8>
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(error),
     };
-    let mut content = Vec::new();
+    // Most fit: an empty buffer would ask the kernel for 32 bytes first, then for as many again, and so on.
+    let mut content = Vec::with_capacity(usize::try_from(limit + 1).unwrap_or(PAGE).min(PAGE));
     file.take(limit + 1).read_to_end(&mut content)?;
     if content.len() as u64 > limit {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, format!("more than {limit} bytes")));

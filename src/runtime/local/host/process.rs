@@ -7,6 +7,7 @@ use std::iter;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
+use super::files::read_bounded;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ pub(crate) const POD_MARK: &str = "LAUNCHWAY_POD";
 pub(crate) const CONTAINER_MARK: &str = "LAUNCHWAY_CONTAINER";
 /// The most that is read of a process' environment; more than the kernel lets `execve` pass.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
+/// The same of the line that sums a process up: numbers, and a name of sixteen bytes.
+const MAX_STAT: u64 = 4 << 10;
 
 /// A process that cannot be confused with a later one of the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -46,7 +49,8 @@ struct Stat {
 }
 
 fn stat(pid: i32) -> Option<Stat> {
-    parse_stat(&fs::read_to_string(format!("/proc/{pid}/stat")).ok()?)
+    let line = read_bounded(Path::new(&format!("/proc/{pid}/stat")), MAX_STAT).ok()??;
+    parse_stat(&String::from_utf8_lossy(&line))
 }
 
 /// Reads the line of `/proc/<pid>/stat`; the name in it may hold anything, so it is read from its last bracket on.
