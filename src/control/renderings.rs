@@ -8,9 +8,10 @@ use futures::stream::{self, StreamExt, TryStreamExt};
 use tokio::sync::Mutex;
 
 use crate::error::Result;
-use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceName};
-use crate::model::plan::Plan;
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::plan::{PassedContent, Plan};
 use crate::model::run::Run;
+use crate::model::slot::PassedKey;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
@@ -88,7 +89,9 @@ impl Kept {
         let marks = store.service_marks(&plan.repository, &plan.commit, &plan.id).await?;
         self.reports.retain(|service, _| marks.contains_key(service));
         let is_known = |(service, mark): &(&ServiceName, &ServiceMark)| {
-            self.marks.get(*service) == Some(*mark) && self.reports.contains_key(*service)
+            // What is awaited of earlier revisions moves without a run on this one.
+            let settled = self.reports.get(*service).is_some_and(|report| report.awaited().is_empty());
+            settled && self.marks.get(*service) == Some(*mark)
         };
         let news = marks.iter().filter(|entry| !is_known(entry));
         let news: Vec<ServiceName> = news.map(|(service, _)| service.clone()).collect();
@@ -125,7 +128,29 @@ async fn report(
 ) -> Result<ServiceReport> {
     let ServiceFacts { service, plan: part, mut runs } = facts;
     runs.extend(handed_on(store, &runs).await?);
-    Ok(ServiceReport::of(&service, part.as_ref().unwrap_or(plan), revision.again, &runs))
+    let part = part.as_ref().unwrap_or(plan);
+    let report =
+        |not_passed: &BTreeSet<StageName>| ServiceReport::of(&service, part, revision.again, &runs, not_passed);
+    let told = report(&BTreeSet::new());
+    let not_passed = not_passed(store, &plan.project, &told).await?;
+    Ok(if not_passed.is_empty() { told } else { report(&not_passed) })
+}
+
+/// The stages in which nothing is under way any more that could pass what is waited for.
+async fn not_passed(
+    store: &dyn ReadStore,
+    project: &ProjectName,
+    report: &ServiceReport,
+) -> Result<BTreeSet<StageName>> {
+    let mut found = BTreeSet::new();
+    for PassedContent { stage, content } in report.awaited() {
+        let service = ServiceKey { project: project.clone(), stage: stage.clone(), service: report.service.clone() };
+        let is_free = store.slot(&service).await?.is_none_or(|slot| slot.value.is_free());
+        if is_free && store.passed(&PassedKey { service, content: content.clone() }).await?.is_none() {
+            found.insert(stage.clone());
+        }
+    }
+    Ok(found)
 }
 
 /// Deployments that these runs waited for and that later runs, of other revisions, have tried again.

@@ -462,9 +462,9 @@ pub(in crate::engine) fn service_of(state: &ConfigState) -> ServiceKey {
     ServiceKey { project, stage, service: state.service.clone() }
 }
 
-/// What is remembered of a deployment config, which must be there.
+/// What is remembered of a deployment config, which must be there, and not only because its pods have not ended yet.
 pub(in crate::engine) fn config_state(records: &Records, config: &ConfigKey) -> Result<ConfigState, Undecided> {
-    let state = records.configs.get(config)?.cloned();
+    let state = records.configs.get(config)?.filter(|state| !state.removed).cloned();
     let missing =
         || Failure::stalled(format!("deployment config `{}` does not exist in stage {}", config.name, config.stage));
     Ok(state.ok_or_else(missing)?)

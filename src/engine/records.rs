@@ -180,7 +180,7 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
         self.0.insert(key, Entry { version, stored, changed: None });
     }
 
-    /// Whether the record differs from what was read.
+    /// Every record is again as it was read.
     fn forget_changes(&mut self) {
         self.0.values_mut().for_each(|entry| entry.changed = None);
     }

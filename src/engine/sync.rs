@@ -68,6 +68,7 @@ pub fn decide(
     let fresh = || RepositoryState::new(watched.name.clone(), watched.url.clone(), watched.branch.clone());
     let mut state = stored.unwrap_or_else(fresh);
     let is_applied = state.applied.as_ref() == Some(&head.commit);
+    let before = state.applied.clone();
     let result = match judge(transition, watched, &state, head, applied)? {
         Err(refused) => refused,
         Ok((project, plan)) => {
@@ -96,7 +97,10 @@ pub fn decide(
     if !is_applied || known != Some(&revision) {
         transition.write(Write::Revision(Box::new(revision))); // what is written again counts as the newest plan
     }
-    transition.report(watched.name.clone(), head.commit.clone());
+    // The one before may show what it waits for, or what stopped it: now this one takes its place.
+    for commit in before.into_iter().chain([head.commit.clone()]) {
+        transition.report(watched.name.clone(), commit);
+    }
     Ok(result)
 }
 

@@ -92,7 +92,7 @@ pub struct ServicePlan {
 }
 
 /// Content of a service that a stage has passed or must pass.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassedContent {
     /// The stage.
     pub stage: StageName,
@@ -294,6 +294,11 @@ impl StagePlan {
 }
 
 impl ServicePlan {
+    /// Whether it is going to be delivered, now or once nothing is in its way any more.
+    pub fn goes_on(&self) -> bool {
+        self.runs_again.is_some() || self.changes.iter().any(|change| change.decision != Decision::None)
+    }
+
     /// The deployment configs among the changes.
     pub fn config_changes(&self) -> impl Iterator<Item = &Change> {
         self.changes.iter().filter(|change| change.key.kind == Kind::DeploymentConfig)

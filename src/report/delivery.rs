@@ -1,9 +1,9 @@
 //! What is known of the delivery of a revision's services, by stage.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::ids::{RunId, ServiceName, StageName};
-use crate::model::plan::{Plan, ServicePlan};
+use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
 use crate::plan::order;
 
@@ -20,12 +20,14 @@ pub(super) struct Delivery<'a> {
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
     /// Of the sequences that deliver nothing the newest run, by name.
     others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
+    /// The stages that earlier revisions left without passing what is waited for.
+    pub(super) not_passed: &'a BTreeSet<StageName>,
 }
 
 impl<'a> Delivery<'a> {
-    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run]) -> Self {
+    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], not_passed: &'a BTreeSet<StageName>) -> Self {
         let (sequences, deployments, others) = Default::default();
-        let mut found = Self { plan, again, sequences, deployments, others };
+        let mut found = Self { plan, again, sequences, deployments, others, not_passed };
         for run in runs {
             match run {
                 Run::Sequence(run) if run.delivery.is_none() => {
@@ -95,6 +97,27 @@ impl<'a> Delivery<'a> {
             next = self.part(&previous.stage, service);
         }
         found
+    }
+
+    /// What a service that has not started in a stage waits for, if nothing on this revision is going to bring it: it was
+    /// delivered by an earlier one, which may have ended without passing.
+    pub(super) fn awaited(&self, stage: &StageName, service: &ServiceName) -> Option<&'a PassedContent> {
+        let mut waits = self.part(stage, service).filter(|part| part.goes_on())?;
+        for before in self.before(stage, service) {
+            match self.newest(before, service) {
+                // What a person deployed by hand passes nothing.
+                Some(run) if run.ended_at.is_some() && run.planned_content().is_none() => {
+                    return waits.previous_stage.as_ref();
+                }
+                Some(_) => return None,
+                None => {}
+            }
+            match self.part(before, service).filter(|part| part.goes_on()) {
+                Some(part) => waits = part,
+                None => return waits.previous_stage.as_ref(),
+            }
+        }
+        None
     }
 
     /// How often a service's delivery to a stage was attempted, here and in the stages before it. It only grows, also if

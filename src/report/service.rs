@@ -7,6 +7,7 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
+use crate::plan::order;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, state_of};
 
@@ -23,9 +24,10 @@ pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceNam
     Some(Line { attempt: delivery.attempt(&stage.stage, name), ..line })
 }
 
-/// A service that has not started here: what waits does so in vain once a newer revision was delivered in its place.
-pub(super) fn overtaken(line: Line, by: &CommitId) -> Line {
-    match line.run.is_none() && !line.state.is_final() {
+/// A service that has not started here: what waits, also for an earlier revision that may have ended, does so in vain once
+/// a newer one was delivered in its place.
+pub(super) fn overtaken(line: Line, awaits: bool, by: &CommitId) -> Line {
+    match line.run.is_none() && (awaits || !line.state.is_final()) {
         true => {
             let description = format!("superseded by {}", by.short());
             Line { state: StatusState::Skipped, description, ..line }
@@ -93,18 +95,32 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
     if !service.changes.iter().any(goes_on) {
         let waits = service.changes.iter().find(|change| change.decision == Decision::Wait);
         let told = waits.or_else(|| service.changes.iter().find(|change| !change.cause.is_empty()));
-        let told = told.map_or_else(|| "nothing changed".to_owned(), |it| format!("{} {}", it.key, it.cause));
+        let Some(told) = told.map(|it| format!("{} {}", it.key, it.cause)) else { return nothing_changed() };
         return (if waits.is_some() { StatusState::Pending } else { StatusState::Skipped }, told);
     }
     match (&stage.start, &service.previous_stage) {
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
+            None if had_its_turn(delivery, &stage.stage, &service.service, &previous.stage) => nothing_changed(),
             None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
         (StageStart::Push, None) => (StatusState::Pending, "about to start".into()),
     }
+}
+
+fn nothing_changed() -> (StatusState, String) {
+    (StatusState::Skipped, "nothing changed".into())
+}
+
+/// Whether the stage before has passed, and that would have started this one, also under a hold, if anything had been left
+/// to be done.
+fn had_its_turn(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName, before: &StageName) -> bool {
+    let Some(run) = delivery.newest(before, service) else { return false };
+    let Some(outcome) = run.outcome.filter(|outcome| outcome.passes()) else { return false };
+    let next = order::next(delivery.plan, before, service, run.sequence(), outcome);
+    next.iter().any(|(next, _)| &next.stage == stage)
 }
 
 /// What a stage waits for in vain: the delivery to a stage before, or a sequence that it is triggered on.
@@ -142,8 +158,11 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
     }
 }
 
-/// The stage before in which the service's delivery ended without passing.
+/// The stage before in which the service's delivery ended without passing, on this revision or on an earlier one.
 fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceName) -> Option<&'a StageName> {
+    if let Some(awaited) = delivery.awaited(stage, service) {
+        return delivery.not_passed.contains(&awaited.stage).then_some(&awaited.stage);
+    }
     let mut before = delivery.before(stage, service).into_iter();
     let (last, run) = before.find_map(|stage| Some((stage, delivery.newest(stage, service)?)))?;
     run.outcome.is_some_and(|outcome| !outcome.passes()).then_some(last)

@@ -1,8 +1,10 @@
 //! What a revision's statuses say of one service. It follows from the plan's part about the service and from its runs
 //! alone, so that whatever happens to one service changes what is said of no other.
 
+use std::collections::BTreeSet;
+
 use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
-use crate::model::plan::{Plan, PlanSummary, StagePlan, StageStart};
+use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart};
 use crate::model::run::Run;
 use crate::plan::summary::summary;
 use crate::report::delivery::Delivery;
@@ -13,7 +15,7 @@ use crate::report::{service, step};
 #[derive(Clone, Debug)]
 pub struct ServiceReport {
     /// The service.
-    pub(super) service: ServiceName,
+    pub service: ServiceName,
     /// What the plan says of it, in a few numbers.
     pub(super) summary: PlanSummary,
     /// In the order of the plan's stages, and then those in which it had a run before the plan was made again.
@@ -32,19 +34,26 @@ pub(super) struct StageReport {
     pub(super) steps: Vec<(String, Line)>,
     /// What those say that an earlier attempt had begun, and the last one has not.
     pub(super) unreached: Option<Line>,
+    /// What it waits for that nothing on this revision is going to bring.
+    pub(super) awaited: Option<PassedContent>,
     /// How often its delivery was attempted, here and in the stages before.
     pub(super) attempt: u32,
 }
 
 impl ServiceReport {
-    /// What follows for `service` from the part of a plan that is about it, how often the plan was made again, and the
-    /// service's runs on the revision.
-    pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run]) -> Self {
-        let delivery = Delivery::of(plan, again, runs);
+    /// What follows for `service` from the part of a plan that is about it, how often the plan was made again, the
+    /// service's runs on the revision, and the stages that earlier ones left without passing what is [`awaited`](Self::awaited).
+    pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run], not_passed: &BTreeSet<StageName>) -> Self {
+        let delivery = Delivery::of(plan, again, runs, not_passed);
         let gone = delivery.stages().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);
         let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();
         Self { service: service.clone(), summary: summary(plan), stages, goes_on: delivery.goes_on() }
+    }
+
+    /// What its stages wait for that nothing on this revision is going to bring: an earlier one may have, or have not.
+    pub fn awaited(&self) -> BTreeSet<&PassedContent> {
+        self.stages.iter().filter_map(|stage| stage.awaited.as_ref()).collect()
     }
 
     pub(super) fn in_stage(&self, stage: &StageName) -> Option<&StageReport> {
@@ -61,6 +70,7 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
         line: service::line(delivery, stage, name),
         steps,
         unreached: run.map(|run| step::not_reached(run, delivery)),
+        awaited: delivery.awaited(&stage.stage, name).cloned(),
         attempt: delivery.attempt(&stage.stage, name),
     }
 }

@@ -27,6 +27,11 @@ pub(in crate::engine) fn promote(
     outcome: Outcome,
 ) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
+    let service = &ended.service;
+    let mut newest = transition.newest_plan_of(service)?;
+    if let Some(newest) = newest.as_ref().filter(|newest| waits_for(newest, service)) {
+        transition.report(newest.repository.clone(), newest.commit.clone()); // perhaps in vain from now on
+    }
     let repository = transition.records.repositories.get(&ended.repository)?;
     if repository.is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
@@ -35,8 +40,6 @@ pub(in crate::engine) fn promote(
     // A stage that the applied revision no longer has gets nothing more.
     let is_there =
         |stage: &StagePlan| namespaces.as_ref().is_none_or(|there| there.contains(&stage.destination.namespace));
-    let service = &ended.service;
-    let mut newest = transition.newest_plan_of(service)?;
     newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
     let Some(id) = ended.plan.clone() else { return start_waiting(transition, &ended, newest.as_ref()) };
     let Some(mut plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
@@ -51,6 +54,12 @@ pub(in crate::engine) fn promote(
         start_next(transition, &ended, &newest, turn, &mut started)?;
     }
     Ok(())
+}
+
+/// Whether a plan has the service wait in a later stage for what becomes of it in its stage.
+fn waits_for(plan: &Plan, service: &ServiceKey) -> bool {
+    let previous = |stage: &StagePlan| stage.service(&service.service).and_then(|part| part.previous_stage.clone());
+    plan.stages.iter().filter_map(previous).any(|previous| previous.stage == service.stage)
 }
 
 /// What a plan brings to the stage of a service.

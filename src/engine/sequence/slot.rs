@@ -123,16 +123,16 @@ fn corrects(next: &SequenceRun, run: &SequenceRun) -> bool {
 }
 
 /// Whether nothing of a run is left undone if the next one takes its place. A newer revision has the last word on those
-/// before; what only runs tasks brings nothing, and what a person asks for perhaps only one deployment config of several, or
-/// a deployment without the tasks that content has to pass.
+/// before, also where a person had one of those delivered again; what only runs tasks brings nothing, and what a person asks
+/// for perhaps only one deployment config of several, or a deployment without the tasks that content has to pass.
 fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
-    let revisions_alone = next.by.is_none() && run.by.is_none();
+    let is_newer_revision = next.by.is_none() && (run.by.is_none() || run.planned_content().is_some());
     let brings = |old: &Change| {
         let replaces = |new: &Change| new.decision.does_something() || new.digest() != old.digest();
         next.changes().iter().any(|new| new.key == old.key && replaces(new))
     };
     let passes_it = run.planned_content().is_none() || next.planned_content().is_some();
-    next.delivery.is_some() && (revisions_alone || (passes_it && run.changes().iter().all(brings)))
+    next.delivery.is_some() && (is_newer_revision || (passes_it && run.changes().iter().all(brings)))
 }
 
 fn superseded_by(newer: &SequenceRun) -> Event {

@@ -224,7 +224,7 @@ fn services(revision: &RevisionState, runs: &[Run]) -> BTreeMap<ServiceName, Ser
         let planned = plan.stages.iter().flat_map(|stage| &stage.services).map(|part| part.service.clone());
         for name in planned.chain(runs.iter().map(|run| run.service().service)) {
             let own: Vec<Run> = runs.iter().filter(|run| run.service().service == name).cloned().collect();
-            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own);
+            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, &BTreeSet::new());
             services.insert(name, report);
         }
     }
@@ -351,7 +351,13 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
     let superseded = |stage: &str| format!("skipped launchway/{stage}/web: {SUPERSEDED}");
     let cases = [
         ("production", Vec::new(), Decision::Deploy, superseded("production")),
-        ("production", dev(Outcome::PASS), Decision::Deploy, superseded("production")),
+        // The end of dev would have started it in the same transaction, if anything had been left to be done.
+        (
+            "production",
+            dev(Outcome::PASS),
+            Decision::Deploy,
+            "skipped launchway/production/web: nothing changed".to_owned(),
+        ),
         (
             "production",
             dev(Outcome::FAIL),
@@ -383,6 +389,45 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
 }
 
 #[test]
+fn what_an_earlier_revision_stopped_is_not_waited_for() {
+    let web = ServiceName::new("web");
+    let production = |part| stage("production", StageStart::After(Vec::new()), vec![part]);
+    let dev = |decision| stage("dev", StageStart::Push, vec![part("web", 1, decision, None)]);
+    let waits = || production(part("web", 1, Decision::Deploy, Some("dev")));
+    let by_hand = || {
+        let mut run = ended(sequence("1", "dev", "web", 1, &["web"]), Outcome::PASS, "");
+        run.plan = None;
+        runs(run, Vec::new())
+    };
+    let delivered = || runs(sequence("1", "dev", "web", 1, &["web"]), Vec::new());
+    // What the plan says, what ran on this revision, and whether the end of an earlier one matters.
+    for (stages, runs, matters) in [
+        (vec![waits()], Vec::new(), true),
+        (vec![dev(Decision::None), waits()], Vec::new(), true),
+        (vec![dev(Decision::Deploy), waits()], Vec::new(), false),
+        (vec![dev(Decision::Wait), waits()], Vec::new(), false),
+        (vec![dev(Decision::Deploy), waits()], delivered(), false),
+        (vec![dev(Decision::Deploy), waits()], by_hand(), true),
+    ] {
+        let revision = revision(stages, StatusDetail::Hooks);
+        let RevisionResult::Planned(plan) = &revision.result else { panic!("{revision:?}") };
+        for (not_passed, is_stopped) in [(BTreeSet::new(), false), (BTreeSet::from(["dev".into()]), matters)] {
+            let report = ServiceReport::of(&web, plan, 0, &runs, &not_passed);
+            assert_eq!(!report.awaited().is_empty(), matters, "{plan:?} with {runs:?}");
+            let services = BTreeMap::from([(web.clone(), report)]);
+            let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
+            let told = render(&facts);
+            let line = told.iter().find(|status| status.context == "launchway/production/web").unwrap();
+            let expected = match is_stopped {
+                true => "never reached: dev stopped it",
+                false => "waits for dev to pass",
+            };
+            assert_eq!(line.description, expected, "{plan:?} with {runs:?}");
+        }
+    }
+}
+
+#[test]
 fn every_attempt_in_a_stage_before_is_a_new_one_for_what_it_stopped() {
     let revision = revision(two_stages(), StatusDetail::Hooks);
     let first = ended(sequence("1", "dev", "web", 1, &[]), Outcome::FAIL, "no");
@@ -399,7 +444,7 @@ fn every_attempt_in_a_stage_before_is_a_new_one_for_what_it_stopped() {
         assert_eq!(service.attempt, stage.attempt);
         attempts.push((service.state.as_str(), service.attempt));
     }
-    assert_eq!(attempts, [("skipped", 1), ("pending", 2), ("pending", 2), ("success", 3)]);
+    assert_eq!(attempts, [("skipped", 1), ("pending", 2), ("skipped", 2), ("success", 3)]);
 }
 
 #[test]

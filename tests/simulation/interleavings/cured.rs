@@ -1123,4 +1123,17 @@ pub(crate) const CURED: &[Cured] = &[
             retry dev/web
             cancel dev/web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a revision has removed is deployed by hand while its pods are ending",
+        story: "
+            order 0
+            shipyard dev production
+            declare web image=a replicas=2
+            push
+            settle
+            shipyard dev
+            push
+            latest production/web",
+    },
 ];
