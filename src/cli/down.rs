@@ -13,7 +13,7 @@ use crate::control::commands::Done;
 use crate::error::Failure;
 use crate::server::view::{List, PodView, RepositoryView, ServiceView};
 
-/// How often is looked whether everything has ended.
+/// How long to pause before asking again whether everything has ended.
 const PERIOD: Duration = Duration::from_millis(100);
 /// How long it may take; pods with a longer grace period end later, without anybody waiting.
 const PATIENCE: Duration = Duration::from_secs(120);

@@ -156,7 +156,7 @@ fn revisions(list: &List<RevisionView>) -> String {
 
 /// Also what `repository list` prints.
 pub(super) fn repositories(list: &List<RepositoryView>) -> String {
-    let mut table = Table::new(["NAME", "STATUS", "BRANCH", "APPLIED", "LOOKED AT", "URL", "PROBLEM"]);
+    let mut table = Table::new(["NAME", "STATUS", "BRANCH", "APPLIED", "SYNCED", "URL", "PROBLEM"]);
     for repository in &list.items {
         table.row([
             repository.name.clone(),

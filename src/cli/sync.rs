@@ -16,7 +16,7 @@ use crate::server::api::act::{SyncRequest, commit_word};
 /// How long a followed revision may take to be synced.
 const FIRST_SYNC: Duration = Duration::from_secs(10);
 
-/// Look at a repository now
+/// Sync a repository now
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  launchway sync shop\n  launchway sync shop --up\n  launchway sync shop --accept-rewrite 1a2b3c4\n  launchway sync shop --follow HEAD"

@@ -337,11 +337,17 @@ fn work(
     tasks: &TaskTracker,
 ) {
     let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
-    tasks.spawn(Outbox::new(performer).run(stop.clone()));
+    let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
+    let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
+    let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());
+    tasks.spawn(async move {
+        // A deadline that passed while no daemon ran says nothing of pods that got ready meanwhile.
+        tokio::select! { () = stopped.cancelled() => return, () = caught_up => {} }
+        outbox.run(stopped).await;
+    });
     tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
-    let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
-    tasks.spawn(Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations).run(stop.clone()));
+    tasks.spawn(reconciler.run(stop.clone()));
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));

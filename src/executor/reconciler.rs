@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use futures::stream::{self, StreamExt as _};
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::engine::deployment::adoption::{self, Strangers};
@@ -54,6 +55,7 @@ pub struct Reconciler {
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
+    caught_up: watch::Sender<bool>,
 }
 
 impl std::fmt::Debug for Reconciler {
@@ -76,7 +78,14 @@ impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
         let (problems, sharing, reported) = Default::default();
-        Self { driver, runtime, declarations, side_by_side: SIDE_BY_SIDE, problems, sharing, reported }
+        let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
+        Self { driver, runtime, declarations, side_by_side, problems, sharing, reported, caught_up }
+    }
+
+    /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
+    pub fn caught_up(&self) -> impl Future<Output = ()> + Send + 'static {
+        let mut caught_up = self.caught_up.subscribe();
+        async move { drop(caught_up.wait_for(|is_so| *is_so).await) }
     }
 
     /// The same, which does one after the other, for whoever wants the same order every time.
@@ -99,8 +108,12 @@ impl Reconciler {
         while !stop.is_cancelled() {
             if let Err(failure) = self.reconcile(&mut queue).await {
                 tracing::error!(problem = failure.one_line(), "cannot reconcile what runs with what is wanted");
+                self.caught_up.send_replace(true);
                 queue.add_everything();
                 tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(FIRST_PAUSE) => {} }
+            }
+            if queue.has_caught_up() {
+                self.caught_up.send_replace(true);
             }
             if !queue.has_work() {
                 let now = self.driver.clock.now();
@@ -154,6 +167,7 @@ impl Reconciler {
         while let Some((config, again)) = work.next().await {
             queue.later.extend(again.map(|at| (config, at)));
         }
+        queue.stock = queue.stock.saturating_sub(AT_ONCE);
         Ok(())
     }
 
@@ -162,6 +176,7 @@ impl Reconciler {
         let configs = self.driver.store.config_keys().await?;
         let known: BTreeSet<ConfigKey> = configs.iter().cloned().collect();
         queue.configs.extend(configs);
+        queue.stock = queue.configs.len();
         let mut orphans = false;
         for namespace in self.runtime.namespaces().await? {
             let pods = self.runtime.observe(&namespace).await?;

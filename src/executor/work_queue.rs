@@ -22,6 +22,8 @@ pub(crate) struct WorkQueue {
     /// Run-once pods.
     pub(super) pods: BTreeSet<PodId>,
     pub(super) configs: Line,
+    /// How many of them are left from when everything was to be reconciled.
+    pub(super) stock: usize,
     pub(super) later: BTreeMap<ConfigKey, Timestamp>,
     /// When everything is reconciled again, because something is there that no record names.
     pub(super) orphans: Option<Timestamp>,
@@ -57,6 +59,11 @@ impl WorkQueue {
     pub(crate) fn add_everything(&mut self) {
         self.everything = true;
         self.services.all = true;
+    }
+
+    /// Whether all that was there has been reconciled, whatever came after it.
+    pub(crate) fn has_caught_up(&self) -> bool {
+        !self.everything && self.stock == 0
     }
 
     /// Whether anything is to be done now.
@@ -131,6 +138,10 @@ impl ServicesDue {
 impl Line {
     pub(super) fn is_empty(&self) -> bool {
         self.order.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.order.len()
     }
 
     pub(super) fn extend(&mut self, configs: impl IntoIterator<Item = ConfigKey>) {

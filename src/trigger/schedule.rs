@@ -1,4 +1,4 @@
-//! Looks at fixed times: cron expressions in a time zone. Pure; the one place that knows the cron library.
+//! Syncs at fixed times: cron expressions in a time zone. Pure; the one place that knows the cron library.
 
 use cron::Cron;
 use cron::parser::{CronParser, Seconds, Year};

@@ -204,6 +204,24 @@ fn a_reboot_in_the_middle_of_a_rollout_is_no_outage() {
 }
 
 #[test]
+fn a_rollout_that_got_ready_while_no_daemon_ran_has_made_progress() {
+    let timeout = Duration::from_secs(4);
+    let strategy = format!("type: Recreate, recreateParams: {{timeoutSeconds: {}}}", timeout.as_secs());
+    let world = World::new(&[]);
+    world.start();
+    let begun = Instant::now();
+    let commit = world.git.push_files(&[("web.yaml", &careful_server(&world, &strategy, "two"))]);
+    eventually("its process", || has_process(&world, "shop-default/web-1-0"));
+    world.kill();
+    std::fs::write(world.git.path("go"), "").unwrap();
+    world.pod_in("shop-default/web-1-0", "ready");
+    eventually("the end of the time that it had", || begun.elapsed() > 2 * timeout);
+    world.start();
+    world.status(&commit, "launchway/default", "success");
+    assert_eq!(world.pod_folders().len(), 1, "the same pod");
+}
+
+#[test]
 fn after_a_reboot_a_recreated_service_goes_on_to_the_version_that_took_its_place() {
     let world = World::new(&[]);
     world.start();

@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::cli::output::{Complaint, Format, Outcome, Output, faint, heading, mark};
 use crate::error::Failure;
 
-/// How often is looked for what must become true.
+/// How long to pause before asking again whether something has become true.
 const PERIOD: Duration = Duration::from_millis(50);
 
 /// The evidence for a claim, or what was seen instead.

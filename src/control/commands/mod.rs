@@ -23,7 +23,7 @@ pub trait Commands: Send + Sync {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "command")]
 pub enum Command {
-    /// Look at a repository now.
+    /// Sync a repository now.
     Sync {
         /// Which.
         repository: RepositoryName,

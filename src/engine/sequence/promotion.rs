@@ -28,15 +28,16 @@ pub(in crate::engine) fn promote(
 ) -> Result<(), Undecided> {
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
     let service = &ended.service;
+    // The plan moves with the repository's record, which must therefore be read before it.
+    let repository = transition.records.repositories.get(&ended.repository)?.cloned();
     let mut newest = transition.newest_plan_of(service)?;
     if let Some(newest) = newest.as_ref().filter(|newest| waits_for(newest, service)) {
         transition.report(newest.repository.clone(), newest.commit.clone()); // perhaps in vain from now on
     }
-    let repository = transition.records.repositories.get(&ended.repository)?;
-    if repository.is_some_and(|repository| repository.down) {
+    if repository.as_ref().is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
-    let namespaces = repository.map(|repository| repository.namespaces.clone());
+    let namespaces = repository.map(|repository| repository.namespaces);
     // A stage that the applied revision no longer has gets nothing more.
     let is_there =
         |stage: &StagePlan| namespaces.as_ref().is_none_or(|there| there.contains(&stage.destination.namespace));

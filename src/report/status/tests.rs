@@ -214,17 +214,21 @@ fn rendered(
     newer: Option<&CommitId>,
     known: &BTreeSet<String>,
 ) -> Vec<CommitStatus> {
-    render(&Facts { revision, services: &services(revision, runs), newer, known })
+    render(&Facts { revision, services: &services(revision, runs, &BTreeSet::new()), newer, known })
 }
 
 /// What is said of each service.
-fn services(revision: &RevisionState, runs: &[Run]) -> BTreeMap<ServiceName, ServiceReport> {
+fn services(
+    revision: &RevisionState,
+    runs: &[Run],
+    not_passed: &BTreeSet<StageName>,
+) -> BTreeMap<ServiceName, ServiceReport> {
     let mut services = BTreeMap::new();
     if let RevisionResult::Planned(plan) = &revision.result {
         let planned = plan.stages.iter().flat_map(|stage| &stage.services).map(|part| part.service.clone());
         for name in planned.chain(runs.iter().map(|run| run.service().service)) {
             let own: Vec<Run> = runs.iter().filter(|run| run.service().service == name).cloned().collect();
-            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, &BTreeSet::new());
+            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, not_passed);
             services.insert(name, report);
         }
     }
@@ -410,11 +414,9 @@ fn what_an_earlier_revision_stopped_is_not_waited_for() {
         (vec![dev(Decision::Deploy), waits()], by_hand(), true),
     ] {
         let revision = revision(stages, StatusDetail::Hooks);
-        let RevisionResult::Planned(plan) = &revision.result else { panic!("{revision:?}") };
         for (not_passed, is_stopped) in [(BTreeSet::new(), false), (BTreeSet::from(["dev".into()]), matters)] {
-            let report = ServiceReport::of(&web, plan, 0, &runs, &not_passed);
-            assert_eq!(!report.awaited().is_empty(), matters, "{plan:?} with {runs:?}");
-            let services = BTreeMap::from([(web.clone(), report)]);
+            let services = services(&revision, &runs, &not_passed);
+            assert_eq!(!services[&web].awaited().is_empty(), matters, "{revision:?} with {runs:?}");
             let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
             let told = render(&facts);
             let line = told.iter().find(|status| status.context == "launchway/production/web").unwrap();
@@ -422,7 +424,7 @@ fn what_an_earlier_revision_stopped_is_not_waited_for() {
                 true => "never reached: dev stopped it",
                 false => "waits for dev to pass",
             };
-            assert_eq!(line.description, expected, "{plan:?} with {runs:?}");
+            assert_eq!(line.description, expected, "{revision:?} with {runs:?}");
         }
     }
 }

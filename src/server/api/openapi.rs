@@ -60,7 +60,7 @@ const OPERATIONS: [Operation; 31] = [
     get("/pods", "Pods", schema::<List<PodView>>),
     get("/logs", "What pods printed, as text; with `follow=true` also what they print from now on", schema::<String>),
     get("/openapi.json", "This description", schema::<Value>),
-    post("/sync", "Look at a repository now", Some(schema::<SyncRequest>), schema::<Done>),
+    post("/sync", "Sync a repository now", Some(schema::<SyncRequest>), schema::<Done>),
     post("/prune", "Delete what nothing needs any more", Some(schema::<PruneRequest>), schema::<Done>),
     post("/repositories/{name}/down", "Stop what a repository runs", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/latest", "Deploy what is declared now", None, schema::<Done>),

@@ -9,7 +9,7 @@ use rustix::process::{Pid, Signal, WaitOptions, kill_process};
 
 /// The variable by which a build's processes are found: it holds the launchable's folder.
 pub(super) const MARK: &str = "LAUNCHWAY_BUILD";
-/// How often is looked for processes that were killed and have not disappeared, and the pause between.
+/// The number of times that killed processes are searched for until they have disappeared, and the pause between.
 const SWEEPS: u32 = 500;
 const PAUSE: Duration = Duration::from_millis(10);
 
