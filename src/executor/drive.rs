@@ -89,6 +89,18 @@ impl Driver {
         self.store.give_back(row).await.map_err(|error| self.judged(error))
     }
 
+    /// Makes sure that no other process has taken the store over, for whoever acts on what no commit guards. A store that
+    /// cannot be written is no reason to let pods die.
+    ///
+    /// # Errors
+    /// If another process has taken it over.
+    pub async fn guard(&self) -> Result<()> {
+        match self.store.commit(Transaction::default()).await {
+            Err(error @ CommitError::Fenced) => Err(self.judged(error)),
+            Ok(()) | Err(CommitError::Conflict { .. } | CommitError::Failed(_)) => Ok(()),
+        }
+    }
+
     /// What became of a commit, after everybody was told to stop if nothing more will ever be committed.
     fn judged(&self, error: CommitError) -> Failure {
         if matches!(error, CommitError::Fenced) {

@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::engine::deployment::adoption::{self, Strangers};
+use crate::engine::deployment::adoption::{self, Prospect, Strangers};
 use crate::engine::deployment::observed::Observed;
 use crate::engine::leftover;
 use crate::error::Result;
@@ -33,16 +33,16 @@ use super::drive::Driver;
 pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[ObservedPod]) -> Result<Strangers> {
     let repository = store.repository(&state.repository).await?.map(|repository| repository.value);
     let ConfigKey { project, stage, .. } = state.key.clone();
-    let slot = store.slot(&ServiceKey { project, stage, service: state.service.clone() }).await?;
-    let is_synced = repository.as_ref().is_some_and(|repository| repository.seen.is_some());
-    let is_idle = is_synced && slot.is_none_or(|slot| slot.value.is_free());
-    let is_settled = is_idle || pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
+    let newest = store.newest_plan_of(&project, &state.service).await?;
+    let slot = store.slot(&ServiceKey { project, stage, service: state.service.clone() }).await?.map(|slot| slot.value);
+    let prospect = Prospect { repository: repository.as_ref(), slot: slot.as_ref(), newest: newest.as_ref() };
+    let has_own = pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
     let owner = match &state.wanted.owner {
         Some(owner) => store.run(owner).await?.and_then(|run| deployment(run.value)),
         None => None,
     };
-    let is_down = repository.is_some_and(|repository| repository.down);
-    Ok(adoption::judge(state, is_down, owner.as_deref(), is_settled))
+    let is_down = repository.as_ref().is_some_and(|repository| repository.down);
+    Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || prospect.is_settled(state)))
 }
 
 fn deployment(run: Run) -> Option<Box<DeploymentRun>> {

@@ -41,6 +41,8 @@ const SIDE_BY_SIDE: usize = 8;
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// How often strangers are judged again that wait for what will be wanted; what wants it does not wait for that.
 const STRANGERS_PAUSE: Duration = Duration::from_secs(30);
+/// Why strangers serve on although the record names something else.
+const AWAITING: &str = "what another life of the store has left serves on until it is decided what takes its place";
 
 /// Brings what is there to what is wanted, and tells runs what became of their pods.
 #[derive(Clone)]
@@ -145,6 +147,7 @@ impl Reconciler {
     /// Works a part of the queue off: those that wait longest first, so that nobody waits for more than what came before.
     pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
         self.driver.metrics.overlooked_pods(std::mem::take(&mut queue.overlooked));
+        self.driver.guard().await?;
         if queue.everything {
             self.take_stock(queue).await?;
             queue.everything = false;
@@ -299,7 +302,10 @@ impl Reconciler {
         let strangers = self.take_over(state, &mut pods).await?;
         let observed = Observed::count(&pods, &state.key, state.wanted.min_ready_seconds, now);
         let serving = match strangers {
-            Strangers::Awaiting => return Ok(Some(now + STRANGERS_PAUSE)),
+            Strangers::Awaiting => {
+                self.remember(&state.key, &Failure::transient(AWAITING));
+                return Ok(Some(now + STRANGERS_PAUSE));
+            }
             strangers => adoption::decide(state, &pods, strangers, now),
         };
         let scaled = self.scale(state, &serving, &observed).await;

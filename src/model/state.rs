@@ -86,6 +86,11 @@ impl RepositoryState {
 }
 
 impl RepositoryState {
+    /// Whether the head that was synced last is what is applied: it was neither refused nor broken.
+    pub fn has_applied_its_head(&self) -> bool {
+        self.seen.is_some() && self.seen == self.applied
+    }
+
     /// Why statuses do not reach its commits, if they do not.
     pub fn status_problem(&self) -> Option<String> {
         let problems = self.status_problems.iter().map(|(writer, problem)| format!("{writer}: {problem}"));

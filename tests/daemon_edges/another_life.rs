@@ -4,6 +4,7 @@ use std::fs;
 
 use serde_json::Value;
 
+use super::orders::{task, web};
 use super::survival::{SERVICE, careful_server, says, service_address};
 use crate::support::daemon::{World, answering, complaint, eventually, hook};
 
@@ -100,4 +101,53 @@ fn what_serves_is_taken_over_after_an_older_store_was_restored() {
     world.tell(&["rollout", "undo", "dc/web"]);
     eventually("the version before answers", || says(&address, "one"));
     eventually("one pod, with its service", || world.processes().len() == 4);
+}
+
+/// `production` follows once `dev` was tested.
+const TESTED: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - {name: dev, sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}
+  - name: production
+    sequences: [{name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}]
+";
+
+#[test]
+fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older_store_does_not_know() {
+    let world = World::new(&[]);
+    let passes = world.git.path("passes");
+    fs::write(&passes, "").unwrap();
+    let test = task("test", "host", &format!("test -e {}", passes.display()));
+    let push = |version| {
+        let files = [("shipyard.yaml", TESTED), ("test.yaml", &*test), ("web.yaml", &*web(version))];
+        world.git.push_files(&files)
+    };
+    let copy = world.git.path("copy.db").display().to_string();
+    world.start();
+    world.status(&push("1"), "launchway/production", "success");
+    world.tell(&["store", "backup", &copy]);
+    let commit = push("2");
+    world.status(&commit, "launchway/production", "success");
+    let before = world.pod_in("shop-production/web-2-0", "ready");
+
+    world.stop();
+    world.tell(&["store", "restore", &copy]);
+    fs::remove_file(&passes).unwrap();
+    world.start();
+    world.status(&commit, "launchway/dev/web/test", "failure");
+    eventually("production is judged", || world.log().contains("another life of the store has left serves on"));
+    world.stop();
+    world.start(); // everything is reconciled with a slot that is free
+    world.status(&commit, "launchway/production", "skipped");
+    eventually("it is judged again", || world.log().matches("has left serves on").count() > 1);
+    assert_eq!(world.pod_in("shop-production/web-2-0", "ready"), before, "the same process");
+
+    fs::write(&passes, "").unwrap();
+    world.tell(&["trigger", "delivery", "web", "-s", "dev"]);
+    world.status(&commit, "launchway/production", "success");
+    assert_eq!(world.pod_in("shop-production/web-2-0", "ready"), before, "taken over as it is");
+    converged(&world, 2);
 }

@@ -63,12 +63,32 @@ fn a_daemon_that_lost_its_store_stops_at_once() {
     world.start();
     world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
     let before = world.processes();
-    let _taken = SqliteStore::open(&world.state().join("store.db"), Arc::new(SystemClock)).unwrap();
+    let _taken = take_over(&world);
     world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    assert_stopped(&world);
+    assert_eq!(world.processes(), before, "what runs goes on");
+}
+
+#[test]
+fn a_daemon_that_lost_its_store_replaces_no_pod() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let before = Vec::from_iter(world.pod_folders().into_keys());
+    let _taken = take_over(&world);
+    send(shim(&world, &before[0]), Signal::KILL);
+    assert_stopped(&world);
+    assert_eq!(Vec::from_iter(world.pod_folders().into_keys()), before, "whoever has the store now replaces the pod");
+}
+
+fn take_over(world: &World) -> SqliteStore {
+    SqliteStore::open(&world.state().join("store.db"), Arc::new(SystemClock)).unwrap()
+}
+
+fn assert_stopped(world: &World) {
     eventually("the daemon's end", || !world.daemon_lives());
     assert_eq!(world.exit_code(), Some(3));
     assert!(world.log().contains("another launchway process has taken over this state folder"), "{}", world.log());
-    assert_eq!(world.processes(), before, "what runs goes on");
 }
 
 #[test]

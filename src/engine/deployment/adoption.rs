@@ -9,9 +9,11 @@ use crate::manifest::digest;
 use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::Digest;
 use crate::model::object::Object;
+use crate::model::plan::{Change, Decision, Plan};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
 use crate::model::run::{DeploymentRun, DeploymentStep};
-use crate::model::state::{ConfigState, Pace, spec_of};
+use crate::model::slot::SlotState;
+use crate::model::state::{ConfigState, Pace, RepositoryState, spec_of};
 use crate::model::time::Timestamp;
 
 /// The identity of what the pods of a deployment config run: the template as it was declared.
@@ -45,6 +47,39 @@ pub fn judge(state: &ConfigState, is_down: bool, owner: Option<&DeploymentRun>, 
         Some(At::Prepare | At::Pre) => Strangers::Awaiting,
         None if !is_settled => Strangers::Awaiting,
         _ => Strangers::Replaced,
+    }
+}
+
+/// What this life of the store knows of what a deployment config is about to be.
+#[derive(Clone, Copy, Debug)]
+pub struct Prospect<'a> {
+    /// Its repository.
+    pub repository: Option<&'a RepositoryState>,
+    /// The slot of its service.
+    pub slot: Option<&'a SlotState>,
+    /// The newest plan of its service.
+    pub newest: Option<&'a Plan>,
+}
+
+impl Prospect<'_> {
+    /// Whether what is wanted was decided in this life of the store: the head is applied, nothing is under way, and no
+    /// stage before has still to pass what the head brings here. Until then an old record says nothing against what serves.
+    pub fn is_settled(&self, state: &ConfigState) -> bool {
+        let is_idle = self.slot.is_none_or(SlotState::is_free);
+        self.repository.is_some_and(RepositoryState::has_applied_its_head) && is_idle && !self.is_coming(state)
+    }
+
+    /// Whether something else than what is recorded waits for its turn in the stage.
+    fn is_coming(&self, state: &ConfigState) -> bool {
+        let stage = self.newest.and_then(|plan| plan.stage(&state.key.stage));
+        let Some(part) = stage.and_then(|stage| stage.service(&state.service)) else { return false };
+        let last = self.slot.and_then(|slot| slot.last_delivery.as_ref());
+        let differs = |change: &Change| {
+            change.key == state.object.key
+                && change.decision != Decision::None
+                && change.digest() != Some(&state.object.digest)
+        };
+        last.is_none_or(|last| last.content != part.content) && part.config_changes().any(differs)
     }
 }
 

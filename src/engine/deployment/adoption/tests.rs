@@ -1,9 +1,12 @@
 use serde_json::json;
 
 use super::*;
-use crate::model::ids::{CommitId, ConfigKey, Destination, PodName};
+use crate::model::ids::{CommitId, ConfigKey, Destination, PodName, ServiceKey};
 use crate::model::object::{Kind, Location, ObjectKey};
+use crate::model::plan::{ServicePlan, StagePlan, StageStart};
 use crate::model::pod::{PodId, PodPhase};
+use crate::model::project::{Procedures, StatusDetail};
+use crate::model::slot::Delivered;
 use crate::model::state::{Attempt, Fallback, Target, Version, Wanted};
 
 fn key() -> ConfigKey {
@@ -99,6 +102,78 @@ fn strangers_serve_on_until_it_is_known_what_is_wanted() {
     assert_eq!(judge(&serving, false, None, true), Strangers::Replaced);
     assert_eq!(judge(&state(None, None, 2), false, None, true), Strangers::Kept, "nothing has come of the first try");
     assert_eq!(judge(&state(None, None, 2), true, None, false), Strangers::Replaced, "taken down");
+}
+
+/// The newest plan, which brings `image` to the stage once the stage before has passed it.
+fn brings(image: &str, decision: Decision) -> Plan {
+    let change = Change {
+        key: object(image).key,
+        decision,
+        reasons: Vec::new(),
+        cause: String::new(),
+        object: Some(object(image).into()),
+        retry: None,
+    };
+    let part = ServicePlan {
+        service: "web".into(),
+        content: Digest::new(image),
+        previous_stage: None,
+        configs: 1,
+        changes: vec![change],
+        runs_again: None,
+    };
+    let stage = StagePlan {
+        stage: "s".into(),
+        destination: Destination::local("p-s".into()),
+        start: StageStart::After(Vec::new()),
+        sequence: None,
+        services: vec![part],
+    };
+    Plan {
+        id: "plan".into(),
+        repository: "repo".into(),
+        project: "p".into(),
+        commit: CommitId::new("c"),
+        subject: String::new(),
+        at: Timestamp(0),
+        stages: vec![stage],
+        statuses: StatusDetail::Auto,
+        procedures: digest::stored(Procedures::default()),
+    }
+}
+
+#[test]
+fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
+    let serving = state(Some(version(1, "a")), None, 2);
+    let synced = |seen: &str| {
+        let (applied, seen) = (Some("head".into()), Some(seen.into()).filter(|_| !seen.is_empty()));
+        RepositoryState { applied, seen, ..RepositoryState::new("repo".into(), "/repo.git", "main") }
+    };
+    let free = SlotState::free(ServiceKey { project: "p".into(), stage: "s".into(), service: "web".into() });
+    let taken = SlotState { holder: Some("run".into()), ..free.clone() };
+    let delivered = |image: &str| {
+        let last =
+            Delivered { run: "run".into(), content: Digest::new(image), procedure: Digest::new(""), deployed: true };
+        SlotState { last_delivery: Some(last), ..free.clone() }
+    };
+    let (other, same) = (brings("b", Decision::Deploy), brings("a", Decision::Update));
+    let held = brings("b", Decision::Wait);
+    for (case, head, slot, newest, expected) in [
+        ("nothing was read yet", "", &free, None, false),
+        ("the head is broken or refused", "newer", &free, None, false),
+        ("a delivery is under way", "head", &taken, None, false),
+        ("no plan names it", "head", &free, None, true),
+        ("the plan brings what is recorded", "head", &free, Some(&same), true),
+        ("the plan finds nothing to do", "head", &free, Some(&brings("b", Decision::None)), true),
+        ("the stage before has to pass it", "head", &free, Some(&other), false),
+        ("it is held", "head", &free, Some(&held), false),
+        ("something else was delivered last", "head", &delivered("a"), Some(&other), false),
+        ("it was delivered, and failed", "head", &delivered("b"), Some(&other), true),
+    ] {
+        let repository = synced(head);
+        let prospect = Prospect { repository: Some(&repository), slot: Some(slot), newest };
+        assert_eq!(prospect.is_settled(&serving), expected, "{case}");
+    }
 }
 
 #[test]
