@@ -3,14 +3,13 @@
 //! Whatever asked for it, a sync is the same: the remote's head is compared with the one that was seen, and
 //! a new head is applied, or refused with a status that says why. Nothing is taken from who asked.
 
-use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::holds;
 use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger};
 use crate::engine::transition::Transition;
+use crate::engine::{holds, unreadable};
 use crate::error::{Class, Context, Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
@@ -420,11 +419,7 @@ impl Watched {
         project: &Project,
         problems: &[Problem],
     ) -> Result<Vec<String>> {
-        let declares = |file: &str| {
-            let mut objects = project.stages.iter().flat_map(|stage| stage.objects.iter());
-            objects.any(|object| object.location.file == file)
-        };
-        let suspects: Vec<&Problem> = problems.iter().filter(|problem| !declares(&problem.file)).collect();
+        let suspects = unreadable::suspects(project, problems);
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
@@ -432,9 +427,7 @@ impl Watched {
         let objects = driver.store.objects(Some(&project.name), None, None).await?;
         let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
         let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
-        let applied: BTreeSet<String> = of_configs.chain(of_objects).collect();
-        let gone = |problem: &&&Problem| applied.contains(&problem.file);
-        Ok(suspects.iter().filter(gone).map(ToString::to_string).collect())
+        Ok(unreadable::breaking(&suspects, &of_configs.chain(of_objects).collect()))
     }
 }
 

@@ -16,6 +16,7 @@ pub mod rollback;
 pub mod sequence;
 pub mod sync;
 pub mod transition;
+pub mod unreadable;
 
 use crate::model::action::Decided;
 use crate::model::event::Event;

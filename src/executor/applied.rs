@@ -1,23 +1,23 @@
 //! Reads what is applied in the stages of a project, as far as planning needs it.
 
-use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::records::Records;
 use crate::error::Result;
 use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
-use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{PassedContent, Plan, ServicePlan, StagePlan};
-use crate::model::project::{Procedure, Project};
-use crate::model::run::{Delivery, Run, SequenceRun, SequenceState};
-use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::model::project::{Project, StageContent};
+use crate::model::run::{Run, SequenceRun, SequenceState};
+use crate::model::shipyard::Sequence;
 use crate::model::slot::PassedKey;
 use crate::model::transaction::ObjectPlace;
-use crate::plan::build::{Applied, UnderWay, content_of, delivery_sequences, differing};
+use crate::plan::build::{Applied, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
-use crate::plan::{delivery_procedure, gate, passed_procedure, procedure, same_procedure};
+use crate::plan::passed::{self, Asked};
+use crate::plan::under_way::{OpenDelivery, under_way};
+use crate::plan::{gate, procedure};
 use crate::store::ReadStore;
 
 /// What is applied, by stage.
@@ -61,17 +61,15 @@ pub async fn surroundings(
 /// become part of what is decided on it.
 async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
     let deliveries = open_deliveries(store, &project.name, records).await?;
-    let (ending, mut open): (Vec<SequenceRun>, Vec<SequenceRun>) =
-        deliveries.into_iter().partition(|run| matches!(run.state, SequenceState::Ending { .. }));
-    // What is in an earlier stage comes to a later one after what is there already, whichever of the two is newer.
-    open.sort_by_key(|run| {
-        project.stages.iter().position(|stage| stage.name == run.service.stage).unwrap_or(usize::MAX)
-    });
-    let mut stages = under_way(store, project, &open).await?;
+    let under_way = under_way(project, &deliveries).into_iter();
+    let mut stages: Stages =
+        under_way.map(|(stage, under_way)| (stage, Applied { under_way, ..Applied::default() })).collect();
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {
         stages.entry(name).or_default();
     }
+    let runs = deliveries.iter().map(|delivery| &delivery.run);
+    let ending: Vec<&SequenceRun> = runs.filter(|run| matches!(run.state, SequenceState::Ending { .. })).collect();
     for (name, seen) in &mut stages {
         seen.digests = store.applied(&project.name, name).await?;
         let declared = project.stage(name);
@@ -80,74 +78,38 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
         }
         for config in seen.configs.values_mut() {
             let run = config.open_attempt().and_then(|attempt| ending.iter().find(|run| run.id == attempt.run));
-            foresee(config, run);
+            foresee(config, run.copied());
         }
     }
     for (stage, sequence) in delivery_sequences(project) {
-        let seen = stages.entry(stage.clone()).or_default();
-        read_passed(store, project, &stage, sequence, seen, records).await?;
+        if let Some(content) = project.stage(&stage) {
+            read_passed(store, project, content, sequence, stages.entry(stage).or_default(), records).await?;
+        }
     }
     Ok(stages)
 }
 
-/// Which services of a stage have content that has neither passed its sequence nor ended otherwise, and why that is news;
-/// and which have content that was not delivered last and passed before. Where a sequence only deploys, what is deployed
-/// has passed, unless the sequence before did more and did not end well.
 async fn read_passed(
     store: &dyn ReadStore,
     project: &Project,
-    stage: &StageName,
+    content: &StageContent,
     sequence: &Sequence,
     seen: &mut Applied,
     records: &mut Records,
 ) -> Result<()> {
-    let Some(content) = project.stage(stage) else { return Ok(()) };
-    let only_deploys = sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK);
-    let deploys = only_deploys.then(|| Procedure { sequence: sequence.clone(), tasks: BTreeMap::new() });
-    let mut delivered = store.delivered(&project.name, stage, deploys.as_ref().map(procedure).as_ref()).await?;
-    // All services that no task names are delivered alike.
-    let named: BTreeSet<&ServiceName> = content.tasks.values().flatten().flat_map(|task| &task.services).collect();
-    let mut procedures = BTreeMap::new();
-    let otherwise = |service: &ServiceName, deploys: &Procedure| {
-        let under_way = seen.under_way.get(service).filter(|it| !same_procedure(&it.procedure, deploys));
-        let last = delivered.get(service).map(|last| &last.content);
-        under_way.map(|it| &it.content).into_iter().chain(last).any(|brought| *brought == content_of(content, service))
-    };
-    let asked = |service: &&ServiceName| deploys.as_ref().is_none_or(|deploys| otherwise(service, deploys));
-    let services: Vec<&ServiceName> = content.objects.services().filter(asked).collect();
-    for service in services {
-        let (tried, passes) = procedures.entry(named.get(service)).or_insert_with(|| {
-            let tried = content.procedure(sequence, service);
-            (procedure(&tried), passed_procedure(&tried))
-        });
-        let declared = content_of(content, service);
-        let ended = delivered.remove(service);
-        if let Some(ended) = ended.filter(|it| it.content == declared && it.procedure == *tried) {
-            if !ended.deployed {
-                let hint = format!("`launchway trigger delivery {service} -s {stage}` runs it again");
-                let why = format!("`{}` ended before its deployment; {hint}", sequence.name);
-                seen.never_deployed.insert(service.clone(), why);
-            }
-            continue;
-        }
-        let (project, stage) = (project.name.clone(), stage.clone());
-        let key = ServiceKey { project, stage, service: service.clone() };
-        let key = PassedKey { service: key, content: declared.clone() };
+    let except = passed::deploys(sequence).as_ref().map(procedure);
+    let delivered = store.delivered(&project.name, &content.name, except.as_ref()).await?;
+    let asked = Asked::of(content, sequence, &seen.under_way, delivered);
+    let mut by = BTreeMap::new();
+    for (service, declared) in asked.contents() {
+        let (project, stage) = (project.name.clone(), content.name.clone());
+        let place = ServiceKey { project, stage, service: service.clone() };
+        let key = PassedKey { service: place, content: declared.clone() };
         let passed = store.passed(&key).await?;
-        let by = passed.as_ref().map(|passed| passed.value.procedure.clone());
+        by.extend(passed.as_ref().map(|passed| (service.clone(), passed.value.procedure.clone())));
         records.passed.read(key, passed);
-        let news = match by {
-            Some(by) if by == *passes || only_deploys => {
-                seen.passed_before.insert(service.clone(), declared);
-                continue;
-            }
-            Some(_) => "has changed",
-            None => "has not passed with this",
-        };
-        seen.not_passed.insert(service.clone(), format!("`{}` {news}", sequence.name));
     }
-    let withdrawn = delivered.into_iter().filter(|(_, last)| !last.deployed);
-    seen.withdrawn.extend(withdrawn.map(|(service, _)| service));
+    asked.judge(&by, seen);
     Ok(())
 }
 
@@ -172,102 +134,37 @@ async fn read_record(
     Ok(())
 }
 
-/// The deliveries that are open, newest first.
+/// The deliveries that are open, with the plans that they lead on to.
 async fn open_deliveries(
     store: &dyn ReadStore,
     project: &ProjectName,
     records: &mut Records,
-) -> Result<Vec<SequenceRun>> {
-    let mut deliveries: Vec<SequenceRun> = Vec::new();
+) -> Result<Vec<OpenDelivery>> {
+    let mut deliveries = Vec::new();
     for slot in store.open_slots(Some(project)).await? {
         for id in slot.value.open() {
             let run = store.run(id).await?;
             if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
                 && run.delivery.is_some()
             {
-                deliveries.push((**run).clone());
+                deliveries.push(with_plans(store, project, run).await?);
             }
             records.runs.read(id.clone(), run);
         }
         records.slots.read(slot.value.service.clone(), Some(slot));
     }
-    deliveries.sort_by(|one, other| (other.created_at, &other.id).cmp(&(one.created_at, &one.id)));
     Ok(deliveries)
 }
 
-/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the first
-/// counts, because it has the last word. What is being ended brings nothing any more, and what is done by hand counts where
-/// it is not what is declared, such as an earlier version.
-async fn under_way(store: &dyn ReadStore, project: &Project, deliveries: &[SequenceRun]) -> Result<Stages> {
-    let mut stages = Stages::new();
-    for run in deliveries {
-        let service = &run.service.service;
-        let Some(id) = &run.plan else {
-            if let Some(delivery) = run.delivery.as_ref().filter(|_| !is_declared(project, run)) {
-                merge(&mut stages, &run.service, brought(run, delivery));
-            }
-            continue;
-        };
-        match store.newest_plan_of(&project.name, service).await? {
-            Some(plan) if &plan.id == id => note(&mut stages, project, run, (&plan, None)),
-            newest => {
-                let plan = store.plan_of(id, service).await?;
-                plan.into_iter().for_each(|plan| note(&mut stages, project, run, (&plan, newest.as_ref())));
-            }
-        }
-    }
-    Ok(stages)
-}
-
-/// Whether all that a run brings is what its stage declares.
-fn is_declared(project: &Project, run: &SequenceRun) -> bool {
-    let stage = project.stage(&run.service.stage);
-    let declared = |key: &ObjectKey| stage.and_then(|stage| stage.objects.get(key)).map(|object| &object.digest);
-    run.changes().iter().all(|change| declared(&change.key) == change.digest())
-}
-
-/// What else is on its way beside what has the last word; what brings the same adds nothing.
-fn merge(stages: &mut Stages, place: &ServiceKey, brought: UnderWay) {
-    let seen = stages.entry(place.stage.clone()).or_default();
-    match seen.under_way.entry(place.service.clone()) {
-        Entry::Vacant(free) => drop(free.insert(brought)),
-        Entry::Occupied(mut last) if last.get().content != brought.content => {
-            last.get_mut().others.extend(brought.keys);
-        }
-        Entry::Occupied(_) => {}
-    }
-}
-
-/// What a delivery brings where it is, and in the stages that follow and are still declared. `newest` is the newest plan of
-/// its service: where that waits for the same content to pass, it has the last word, as when the delivery ends.
-fn note(stages: &mut Stages, project: &Project, run: &SequenceRun, (plan, newest): (&Plan, Option<&Plan>)) {
+async fn with_plans(store: &dyn ReadStore, project: &ProjectName, run: &SequenceRun) -> Result<OpenDelivery> {
+    let mut delivery = OpenDelivery { run: run.clone(), plan: None, newest: None };
+    let Some(id) = &run.plan else { return Ok(delivery) };
     let service = &run.service.service;
-    let mut note = |stage: &StageName, brought: UnderWay| {
-        merge(stages, &ServiceKey { stage: stage.clone(), ..run.service.clone() }, brought);
-    };
-    if let Some(delivery) = &run.delivery {
-        note(&run.service.stage, brought(run, delivery));
+    let newest = store.newest_plan_of(project, service).await?;
+    if newest.as_ref().is_some_and(|newest| &newest.id == id) {
+        delivery.plan = newest;
+    } else {
+        (delivery.plan, delivery.newest) = (store.plan_of(id, service).await?, newest);
     }
-    let content = run.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let passed = content.map(|content| PassedContent { stage: run.service.stage.clone(), content });
-    let waits = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;
-    let waiting = newest.into_iter().flat_map(|newest| newest.stages.iter().map(move |stage| (newest, stage)));
-    let waiting = waiting.filter(|(_, stage)| stage.service(service).is_some_and(waits));
-    let following = plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1);
-    for (plan, stage) in waiting.chain(following.map(|stage| (plan, stage))) {
-        if let Some(part) = stage.service(service).filter(|_| project.stage(&stage.stage).is_some()) {
-            note(&stage.stage, comes(plan, stage, part));
-        }
-    }
-}
-
-/// What a delivery brings where it is.
-fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
-    UnderWay::new((&delivery.content, &delivery.changes), (run.procedure.value.clone(), &run.destination), true)
-}
-
-/// What a plan is going to bring to a stage.
-fn comes(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> UnderWay {
-    let procedure = delivery_procedure(plan, stage, part).unwrap_or_default();
-    UnderWay::new((&part.content, &part.changes), (procedure.into(), &stage.destination), false)
+    Ok(delivery)
 }

@@ -2,11 +2,10 @@
 //! replaced, what is declared no longer goes, and a hook that nobody runs any more has an unknown end.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
 
 use crate::engine::deployment::adoption::{self, Prospect, Strangers};
 use crate::engine::deployment::observed::Observed;
-use crate::engine::leftover;
+use crate::engine::leftover::Holder;
 use crate::error::Result;
 use crate::model::action::Action;
 use crate::model::event::Event;
@@ -14,12 +13,10 @@ use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
-use crate::model::project::Project;
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::UniqueName;
-use crate::plan::prune::Prune;
 use crate::runtime::Runtime;
 use crate::store::{ReadStore, RunFilter};
 
@@ -101,22 +98,16 @@ pub(super) async fn end_orphans(
         let Some(holder) = holder_of(store, declarations, UniqueName::Project(project.clone())).await? else {
             continue;
         };
-        let key = |orphan: &ConfigKey| ObjectKey { kind: Kind::DeploymentConfig, name: orphan.name.clone() };
-        let mine = orphans.iter().copied().filter(|orphan| &orphan.project == project);
-        let gone: Vec<&ConfigKey> = mine.filter(|orphan| holder.lets_go(&orphan.stage, &key(orphan))).collect();
-        if gone.is_empty() {
-            continue;
-        }
-        let owned = known.iter().filter(|config| &config.project == project).count() + orphans.len();
+        let mine: Vec<&ConfigKey> = orphans.iter().copied().filter(|orphan| &orphan.project == project).collect();
+        let known = known.iter().filter(|config| &config.project == project).count();
         let declares_nothing = match &holder.declared {
             Some(declared) => declared.declares_nothing(),
             None => store.applied_stages(project).await?.is_empty(),
         };
-        let prune = Prune { gone: gone.iter().map(|orphan| key(orphan)).collect(), owned, declares_nothing };
-        if !prune.is_allowed() && !holder.is_prune_allowed() {
-            tracing::warn!(%project, "what no record names serves on: {}", prune.refusal("REV"));
-            continue;
-        }
+        let gone = holder.orphans_to_end(&mine, known, declares_nothing).unwrap_or_else(|refusal| {
+            tracing::warn!(%project, "what no record names serves on: {refusal}");
+            Vec::new()
+        });
         for pod in pods.iter().filter(|pod| pod.version().is_some_and(|(config, _)| gone.contains(&config))) {
             runtime.stop_pod(&pod.id).await?;
             runtime.remove_pod(&pod.id).await?;
@@ -142,28 +133,6 @@ pub(super) async fn service_may_go(
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
     let holder = holder_of(store, declarations, UniqueName::Namespace(namespace.clone())).await?;
     Ok(holder.is_some_and(|holder| holder.stage.as_ref().is_some_and(|stage| holder.lets_go(stage, &key))))
-}
-
-/// Who has a name, with all that says whether what no record names may go.
-struct Holder {
-    repository: RepositoryState,
-    /// The stage that the name stands for.
-    stage: Option<StageName>,
-    is_idle: bool,
-    /// What its applied revision declares, as far as that matters and is known.
-    declared: Option<Arc<Project>>,
-}
-
-impl Holder {
-    fn lets_go(&self, stage: &StageName, key: &ObjectKey) -> bool {
-        let is_declared = self.declared.as_ref().is_none_or(|project| project.wants(stage, key));
-        leftover::may_go(&self.repository, self.is_idle, is_declared)
-    }
-
-    fn is_prune_allowed(&self) -> bool {
-        let RepositoryState { down, applied, allowed_prune, .. } = &self.repository;
-        *down || applied.as_ref().is_some_and(|applied| applied.is_named_by(allowed_prune.as_ref()))
-    }
 }
 
 async fn holder_of(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Holder>> {

@@ -11,11 +11,12 @@ use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Procedure, Procedures, Project, StageContent, StageObjects};
+use crate::model::project::{Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
 use crate::plan::prune::Prune;
+use crate::plan::under_way::UnderWay;
 use crate::plan::{config_change, diff::diff, gate, order as stage_order, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
@@ -55,36 +56,6 @@ pub struct Applied {
     pub withdrawn: BTreeSet<ServiceName>,
     /// Services whose content passed here earlier than what was delivered last.
     pub passed_before: BTreeMap<ServiceName, Digest>,
-}
-
-/// What an open delivery brings to a service in a stage.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct UnderWay {
-    /// Everything that the service declares then.
-    pub content: Digest,
-    /// How it is delivered.
-    pub procedure: Arc<Procedure>,
-    /// Where to.
-    pub destination: Destination,
-    /// Whether it has reached this stage; else it will, if the stages before let it pass.
-    pub here: bool,
-    /// The objects that it changes.
-    pub keys: BTreeSet<ObjectKey>,
-    /// The objects that other open deliveries change before it, which bring something else.
-    pub others: BTreeSet<ObjectKey>,
-}
-
-impl UnderWay {
-    /// What one delivery brings, how and where to.
-    pub fn new(
-        (content, changes): (&Digest, &[Change]),
-        (procedure, destination): (Arc<Procedure>, &Destination),
-        here: bool,
-    ) -> Self {
-        let keys = changes.iter().map(|change| change.key.clone()).collect();
-        let (content, destination) = (content.clone(), destination.clone());
-        Self { content, procedure, destination, here, keys, others: BTreeSet::new() }
-    }
 }
 
 /// Why there is no plan.

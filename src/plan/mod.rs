@@ -9,8 +9,10 @@ pub mod config_change;
 pub mod diff;
 pub mod gate;
 pub mod order;
+pub mod passed;
 mod procedure;
 pub mod prune;
 pub mod summary;
+pub mod under_way;
 
 pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, sequence_for};

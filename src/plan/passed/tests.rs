@@ -1,0 +1,119 @@
+use serde_json::Value;
+
+use super::*;
+use crate::model::ids::Destination;
+use crate::model::object::Object;
+use crate::model::plan::Change;
+use crate::model::project::Project;
+use crate::model::shipyard::{Shipyard, Task};
+use crate::testing::world::{deployment_config, project};
+
+/// A sequence of these tasks, delivered to one stage that declares `web` and `api`.
+struct Stage {
+    sequence: Sequence,
+    project: Project,
+}
+
+impl Stage {
+    fn of(tasks: &[&str]) -> Self {
+        let objects: Vec<Object> =
+            ["web", "api"].map(|name| deployment_config(name, "a", 1, Value::Null)).into_iter().collect();
+        let task = |name: &&str| Task { name: (*name).into(), triggered_after_ms: 0, properties: Value::Null };
+        let sequence =
+            Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: tasks.iter().map(task).collect() };
+        Self { sequence, project: project(Shipyard::implicit(), &objects) }
+    }
+
+    fn content(&self) -> &StageContent {
+        &self.project.stages[0]
+    }
+
+    fn declared(&self, service: &str) -> Digest {
+        content_of(self.content(), &service.into())
+    }
+
+    fn procedure(&self) -> Procedure {
+        self.content().procedure(&self.sequence, &"web".into())
+    }
+
+    fn ended(&self, content: Digest, deployed: bool) -> Delivered {
+        Delivered { run: "run".into(), content, procedure: procedure(&self.procedure()), deployed }
+    }
+
+    /// What is found out about the stage if `delivered` was delivered last and `passed` passed.
+    fn judged(&self, delivered: &[(&str, Delivered)], passed: &[(&str, Digest)]) -> Applied {
+        let named = |(service, delivered): &(&str, Delivered)| (ServiceName::new(*service), delivered.clone());
+        self.found(delivered.iter().map(named).collect(), &BTreeMap::new(), passed)
+    }
+
+    fn found(
+        &self,
+        delivered: BTreeMap<ServiceName, Delivered>,
+        under_way: &BTreeMap<ServiceName, UnderWay>,
+        passed: &[(&str, Digest)],
+    ) -> Applied {
+        let asked = Asked::of(self.content(), &self.sequence, under_way, delivered);
+        let known = passed.iter().map(|(service, by)| (ServiceName::new(*service), by.clone())).collect();
+        let mut seen = Applied::default();
+        asked.judge(&known, &mut seen);
+        seen
+    }
+}
+
+fn names<T>(services: &BTreeMap<ServiceName, T>) -> Vec<&str> {
+    services.keys().map(ServiceName::as_str).collect()
+}
+
+#[test]
+fn content_has_to_pass_a_sequence_that_tests_it_whatever_differs() {
+    let stage = Stage::of(&["deployment", "test"]);
+    let passes = passed_procedure(&stage.procedure());
+    let seen = stage.judged(&[], &[("web", passes)]);
+    assert_eq!((names(&seen.passed_before), names(&seen.not_passed)), (vec!["web"], vec!["api"]));
+    assert_eq!(seen.not_passed[&"api".into()], "`delivery` has not passed with this");
+    let seen = stage.judged(&[], &[("web", Digest::new("other"))]);
+    assert_eq!(seen.not_passed[&"web".into()], "`delivery` has changed");
+}
+
+#[test]
+fn what_was_delivered_last_is_not_delivered_again_however_it_ended() {
+    let stage = Stage::of(&["check", "deployment"]);
+    let (web, api) = (stage.declared("web"), stage.declared("api"));
+    let seen = stage.judged(&[("web", stage.ended(web, true)), ("api", stage.ended(api, false))], &[]);
+    assert!(seen.not_passed.is_empty(), "{:?}", seen.not_passed);
+    assert_eq!(names(&seen.never_deployed), ["api"]);
+    assert!(seen.never_deployed[&"api".into()].contains("`launchway trigger delivery api -s default` runs it again"));
+    let changed = Delivered { procedure: Digest::new("another"), ..stage.ended(stage.declared("web"), false) };
+    assert_eq!(names(&stage.judged(&[("web", changed)], &[]).not_passed), ["api", "web"], "the task was corrected");
+}
+
+#[test]
+fn what_was_stopped_before_its_deployment_and_is_declared_no_longer_is_withdrawn() {
+    let stage = Stage::of(&["check", "deployment"]);
+    let gone = |deployed| stage.judged(&[("old", stage.ended(Digest::new("old"), deployed))], &[]).withdrawn;
+    assert_eq!((gone(false), gone(true)), (BTreeSet::from(["old".into()]), BTreeSet::new()));
+}
+
+#[test]
+fn a_sequence_that_only_deploys_asks_only_about_what_another_sequence_brought() {
+    let stage = Stage::of(&["deployment"]);
+    assert!(stage.judged(&[], &[]).not_passed.is_empty());
+    let tested = |content| Delivered { procedure: Digest::new("tested"), ..stage.ended(content, true) };
+    let same = tested(stage.declared("web"));
+    assert_eq!(names(&stage.judged(&[("web", same.clone())], &[]).not_passed), ["web"], "its test has failed");
+    let seen = stage.judged(&[("web", same)], &[("web", Digest::new("tested"))]);
+    assert_eq!((names(&seen.passed_before), names(&seen.not_passed)), (vec!["web"], vec![]), "its test has passed");
+    assert!(stage.judged(&[("web", tested(Digest::new("before")))], &[]).not_passed.is_empty(), "this is deployed");
+}
+
+#[test]
+fn what_another_sequence_is_bringing_has_not_passed_yet() {
+    let (stage, tested) = (Stage::of(&["deployment"]), Stage::of(&["deployment", "test"]));
+    for (by, expected) in [(&stage, vec![]), (&tested, vec!["web"])] {
+        let changes: &[Change] = &[];
+        let brought = (&stage.declared("web"), changes);
+        let coming = UnderWay::new(brought, (by.procedure().into(), &Destination::local("shop".into())), true);
+        let seen = stage.found(BTreeMap::new(), &BTreeMap::from([("web".into(), coming)]), &[]);
+        assert_eq!(names(&seen.not_passed), expected);
+    }
+}
