@@ -400,17 +400,17 @@ impl Reconciler {
     /// Tells the run that waits for it how far it is; a run that knows already ignores it.
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<()> {
         let Some(owner) = &state.wanted.owner else { return Ok(()) };
+        let problem = self.problem(&state.key).filter(|_| !serving.converged);
+        let hindered = problem.is_some();
+        let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
         let event = Event::Served {
             generation: state.wanted.generation,
             progress: serving.progress,
             converged: serving.converged,
-            problem: if serving.converged { String::new() } else { self.why_not(state, pods) },
+            problem: problem.or_else(of_pods).unwrap_or_default(),
+            hindered,
         };
         self.driver.tell(owner, event).await
-    }
-
-    fn why_not(&self, state: &ConfigState, pods: &[ObservedPod]) -> String {
-        self.problem(&state.key).or_else(|| pod_problem(state, pods)).unwrap_or_default()
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.

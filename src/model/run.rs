@@ -118,11 +118,12 @@ impl DeploymentRun {
         if self.message.is_empty() { &self.problem } else { &self.message }
     }
 
-    /// Whether something that it asked for could not be done yet. In other steps `problem` is what pods say of
-    /// themselves, which may change with every second and is no business of the commit's.
+    /// Whether something that it asked for could not be done yet. Else `problem` is what pods say of themselves, which may
+    /// change with every second and is no business of the commit's.
     pub fn is_delayed(&self) -> bool {
         use DeploymentStep as At;
-        matches!(self.step, At::Prepare | At::Pre | At::Mid | At::Post) && !self.problem.is_empty()
+        let asks = self.hindered || matches!(self.step, At::Prepare | At::Pre | At::Mid | At::Post);
+        asks && !self.problem.is_empty()
     }
 }
 
@@ -398,6 +399,9 @@ pub struct DeploymentRun {
     pub progress: Progress,
     /// What holds new pods back, for people; empty if nothing is known.
     pub problem: String,
+    /// Whether that keeps pods from being started.
+    #[serde(default)]
+    pub hindered: bool,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// When it was created.

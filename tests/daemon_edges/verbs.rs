@@ -248,3 +248,17 @@ fn why_says_nothing_of_what_is_applied_of_a_service_that_serves() {
     world.deploy(&[("web.yaml", &web("1")), ("service.yaml", SERVICE), ("colors.yaml", colors)], "success");
     assert!(world.tell(&["why", "dc/web"]).contains("waits for nothing"));
 }
+
+#[test]
+fn what_pods_refer_to_and_is_missing_holds_them_back_with_its_name_on_the_commit() {
+    let world = World::new(&[]);
+    world.start();
+    let refers = web("1").replace("image: host", "image: host, envFrom: [{configMapRef: {name: colors}}]");
+    let commit = world.git.push_files(&[("web.yaml", &refers)]);
+    let missing = "configmap \"colors\" not found";
+    eventually("the commit names it", || world.status(&commit, "launchway/default", "running").contains(missing));
+    assert!(world.tell(&["why", "dc/web"]).contains(missing));
+    let colors = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colors}\ndata: {sky: blue}\n";
+    let both = world.git.push_files(&[("web.yaml", &refers), ("colors.yaml", colors)]);
+    world.status(&both, "launchway/default", "success");
+}

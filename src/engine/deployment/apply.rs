@@ -314,12 +314,12 @@ fn typed(object: &Object) -> Result<DeploymentConfigSpec, Undecided> {
     Ok(spec_of(object).or_stalled(|| format!("cannot read `{}`", object.key))?)
 }
 
-/// Why a version is made: what differs, and who started that, if a person did.
+/// Why a version is made: what differs, and who started that, if a person did, and forced it.
 fn cause(parent: &SequenceRun, change: &Change) -> String {
-    match parent.by {
-        Some(_) if parent.cause != change.cause => format!("{}, {}", change.cause, parent.cause),
-        _ => change.cause.clone(),
-    }
+    let started = parent.by.is_some() && parent.cause != change.cause;
+    let forced = parent.forced.as_ref().map(|forced| format!("forced by {forced}"));
+    let parts = [Some(change.cause.clone()), started.then(|| parent.cause.clone()), forced];
+    parts.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
 fn deployment_run(
@@ -351,6 +351,7 @@ fn deployment_run(
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
+        hindered: false,
         failure: None,
         created_at: now,
         ended_at: None,

@@ -58,8 +58,11 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem },
-            ) if *generation == self.run.generation => self.served(*progress, *converged, problem),
+                Event::Served { generation, progress, converged, problem, hindered },
+            ) if *generation == self.run.generation => {
+                (self.run.problem, self.run.hindered) = (problem.clone(), *hindered);
+                self.served(*progress, *converged);
+            }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
                 let Progress { available, old, .. } = self.run.progress;
@@ -90,6 +93,7 @@ impl Step {
     /// The current step went well.
     fn go_on(&mut self) {
         self.run.problem.clear();
+        self.run.hindered = false;
         let next = strategy::next_step(&self.run.spec, self.run.step);
         self.enter(next);
     }
@@ -134,8 +138,7 @@ impl Step {
         });
     }
 
-    fn served(&mut self, progress: Progress, converged: bool, problem: &str) {
-        problem.clone_into(&mut self.run.problem);
+    fn served(&mut self, progress: Progress, converged: bool) {
         if progress != self.run.progress {
             self.run.progress = progress;
             self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());

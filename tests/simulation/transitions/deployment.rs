@@ -238,12 +238,13 @@ fn a_commit_tells_of_delays_and_not_of_what_pods_say() {
     assert!(!step(&told, &delayed(""), NOW).0.is_delayed(), "it is over");
     assert!(!step(&told, &Event::Prepared, NOW).0.is_delayed(), "it went well");
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
-    let served = Event::Served {
-        generation: run.generation,
-        progress: run.progress,
-        converged: false,
-        problem: "readiness: it is 12:00:01".into(),
+    let served = |problem: &str, hindered| {
+        let (generation, progress) = (run.generation, run.progress);
+        Event::Served { generation, progress, converged: false, problem: problem.into(), hindered }
     };
-    let (told, _) = step(&run, &served, NOW);
+    let (told, _) = step(&run, &served("readiness: it is 12:00:01", false), NOW);
     assert!(told.problem.contains("12:00:01") && !told.is_delayed());
+    let (told, _) = step(&told, &served("ConfigMap `colors` is missing", true), NOW);
+    assert!(told.is_delayed(), "no pod is started");
+    assert!(!step(&told, &served("", false), NOW).0.is_delayed(), "it is there now");
 }
