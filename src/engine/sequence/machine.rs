@@ -106,7 +106,7 @@ impl Step {
         let none = deployments.is_empty();
         self.run.tasks[index].deployments = deployments;
         if none {
-            self.deployed(index, "applied without a deployment".into());
+            self.deployed(index, undeployed(self.run.changes()).into());
         }
     }
 
@@ -331,4 +331,14 @@ fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
         Status::Errored | Status::TimedOut | Status::Unknown => 4,
     };
     outcomes.max_by_key(weight).unwrap_or(Outcome::PASS)
+}
+
+/// What is said of changes of which none is a deployment.
+fn undeployed(changes: &[Change]) -> &'static str {
+    let all = |decision: Decision| changes.iter().all(|change| change.decision == decision);
+    match (all(Decision::None), all(Decision::Delete)) {
+        (true, _) => "nothing differs",
+        (_, true) => "removed",
+        _ => "applied without a deployment",
+    }
 }
