@@ -167,11 +167,14 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
 }
 
 /// The newest delivery that is to bring what was attempted, or was: it may bring more of a later revision. Else the run that
-/// attempted it.
+/// attempted it. Refused if a newer one brings something else and ended before its deployment: that is what was not done.
 fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
-    let slot = records.slots.get(&service_of(state))?;
+    let service = service_of(state);
+    let slot = records.slots.get(&service)?;
     let open = slot.and_then(|slot| slot.holder.as_ref());
-    let last = slot.and_then(|slot| slot.last_delivery.as_ref()).map(|delivered| &delivered.run);
+    let last = slot.and_then(|slot| slot.last_delivery.as_ref());
+    let stopped = last.filter(|delivered| !delivered.deployed).map(|delivered| &delivered.run);
+    let last = last.map(|delivered| &delivered.run);
     let brings = |run: &SequenceRun| {
         let object = &attempt.version.object;
         let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
@@ -183,8 +186,19 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
         {
             return Ok(Some((**run).clone()));
         }
+        if Some(id) == stopped {
+            return Err(never_deployed(&service, attempt).into());
+        }
     }
     Ok(None)
+}
+
+/// Why what failed is not attempted again.
+fn never_deployed(service: &ServiceKey, attempt: &Attempt) -> Failure {
+    let ServiceKey { stage, service, .. } = service;
+    let version = attempt.version.number;
+    Failure::stalled(format!("a newer delivery than that of rollout #{version} ended before its deployment"))
+        .hint(format!("`launchway trigger delivery {service} -s {stage}` runs that again"))
 }
 
 /// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as

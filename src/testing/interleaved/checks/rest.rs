@@ -87,8 +87,8 @@ impl At<'_> {
         Ok(Ok(()))
     }
 
-    /// Whether what a restored store knows nothing of serves on, because the head declares something else than the record
-    /// and that has not come to the stage: an older record says nothing against what serves.
+    /// Whether what a restored store knows nothing of serves on, because the head does not declare what is recorded, and was
+    /// refused or has not come to the stage: an older record says nothing against what serves.
     fn serves_on(&self, config: &ConfigState, alive: &[(Pod, ObservedPod)]) -> bool {
         let Some(serving) = config.serving.as_ref().filter(|_| !config.removed) else { return false };
         let mine = |seen: &&ObservedPod| seen.version().is_some_and(|(of, _)| of == &config.key);
@@ -99,7 +99,7 @@ impl At<'_> {
             let stage = head.project.stages.iter().find(|stage| stage.name == config.key.stage)?;
             stage.objects.get(&config.object.key).map(|object| object.template() == serving.object.template())
         };
-        is_inherited && head.and_then(declares) == Some(false)
+        is_inherited && head.and_then(declares) != Some(true)
     }
 
     /// A hook's or task's outcome is that of a pod which was started when it was, not of one from another life.
