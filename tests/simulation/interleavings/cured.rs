@@ -1136,4 +1136,21 @@ pub(crate) const CURED: &[Cured] = &[
             push
             latest production/web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a retry brings back what failed before a newer delivery that was cancelled and never got to its deployment",
+        story: "
+            order 4014246
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            hang shop-dev/web-
+            declare web image=e
+            push
+            pass 1s
+            pass 1s
+            declare web image=a
+            push
+            pass 1s
+            cancel dev/web
+            retry dev/web",
+    },
 ];
