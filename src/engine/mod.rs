@@ -6,6 +6,8 @@
 
 pub mod by_hand;
 pub mod deployment;
+#[cfg(test)]
+mod fixtures;
 pub mod given_up;
 pub mod holds;
 pub mod leftover;

@@ -316,3 +316,6 @@ impl Records {
         (reads, writes)
     }
 }
+
+#[cfg(test)]
+mod tests;
