@@ -54,3 +54,6 @@ fn refuse_by(records: &Records, service: &ServiceKey, counts: impl Fn(&Hold) -> 
     let message = format!("held by {}: {}", hold.by, hold.reason);
     Err(Failure::stalled(message).hint(format!("`launchway release {}` lifts the hold", hold.id)).into())
 }
+
+#[cfg(test)]
+mod tests;
