@@ -401,3 +401,6 @@ fn kind_and_outcome(run: &Run) -> (RunKind, Option<Outcome>) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
