@@ -358,3 +358,6 @@ fn deployment_run(
         message: String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests;

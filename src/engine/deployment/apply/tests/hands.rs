@@ -1,0 +1,202 @@
+//! In whose hands it is what a deployment config should run, and what becomes of that.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::fixtures::{NOW, down, repository};
+use crate::model::deployment_config::HookPoint;
+use crate::model::run::HookRecord;
+use crate::model::state::Fallback;
+
+/// Version 2 is attempted while version 1 serves, and the run of version 2 has it in its hands.
+fn taking_over() -> Memory {
+    let by = deploying(delivery("s1", "b"), 2);
+    let memory = Memory::default().with(attempted(serving(1, "a"), "b", &by, None)).with(run(&by)).with(repository());
+    memory.with(deployed(deployment(2, "b", &by, Phase::New)))
+}
+
+fn disowned(reason: &str) -> Event {
+    Event::Disowned { reason: reason.into() }
+}
+
+#[test]
+fn what_should_run_is_in_the_hands_of_the_last_run_that_took_it() {
+    let third = deployed(deployment(3, "c", &delivery("s2", "c"), Phase::New));
+    let take = |memory: &Memory, by: u32| {
+        memory.decide(|transition| own(transition, &web(), &web().deployment(by))).expect("it is taken")
+    };
+    let memory = taking_over().with(third);
+    let made = take(&memory, 3);
+    assert_eq!(made.only::<ConfigState>().wanted.owner, Some(web().deployment(3)));
+    assert_eq!(made.told(&web().deployment(2)), [&disowned("version 3 of ccccccc has taken over")]);
+    assert!(take(&memory, 2).changes_nothing(), "it has it already");
+    let made = take(&memory.with(down()), 3);
+    assert_eq!(made.told(&web().deployment(3)), [&disowned("taken down by bob")]);
+    assert!(take(&Memory::default(), 3).changes_nothing(), "there is nothing to take");
+}
+
+#[test]
+fn only_the_run_that_has_it_in_its_hands_changes_what_should_run() {
+    let target = Wanted { generation: 9, targets: BTreeMap::from([(2, Target::ALL)]), ..Wanted::default() };
+    let ask = |state: Option<ConfigState>| {
+        let memory = state.into_iter().fold(taking_over(), Memory::with);
+        let ask =
+            |transition: &mut Transition<'_>| want(transition, &web(), web().deployment(2), Some(1), target.clone());
+        memory.decide(ask).expect("it is answered")
+    };
+    let scaled = Scaled { replicas: 4, by: "ann".into(), at: Timestamp(0) };
+    let own = attempted(ConfigState { scaled: Some(scaled), ..serving(1, "a") }, "b", &delivery("s1", "b"), None);
+    let made = ask(Some(own.clone()));
+    let fallback = Some(Fallback { version: 1, replicas: 1 });
+    let owner = Some(web().deployment(2));
+    assert_eq!(made.only::<ConfigState>().wanted, Wanted { owner, replicas: 4, fallback, ..target.clone() });
+    let owned_by = |owner: Option<&str>, removed| {
+        Some(ConfigState {
+            removed,
+            wanted: Wanted { owner: owner.map(Into::into), ..own.wanted.clone() },
+            ..own.clone()
+        })
+    };
+    for (state, reason) in [
+        (owned_by(Some("other"), false), "run other has taken over"),
+        (owned_by(None, false), "it was taken out of its hands"),
+        (owned_by(None, true), "it is declared no longer"),
+    ] {
+        let made = ask(state);
+        assert_eq!(made.told(&web().deployment(2)), [&disowned(reason)]);
+        assert!(made.written::<ConfigState>().iter().all(|state| state.wanted.targets != target.targets), "{reason}");
+    }
+}
+
+#[test]
+fn what_gives_way_leaves_what_serves_to_be_wanted() {
+    let give_way =
+        |memory: &Memory| memory.decide(|transition| give_way(transition, &web(), "undone")).expect("it does");
+    let made = give_way(&taking_over());
+    let targets = BTreeMap::from([(1, Target::ALL)]);
+    let wanted = &made.only::<ConfigState>().wanted;
+    assert_eq!((&wanted.owner, &wanted.targets, wanted.generation), (&None, &targets, 4));
+    assert_eq!(made.told(&web().deployment(2)), [&disowned("undone")]);
+    assert!(give_way(&Memory::default().with(serving(1, "a"))).changes_nothing(), "nobody changes it");
+}
+
+#[test]
+fn what_is_taken_down_runs_nothing_and_what_attempts_it_hears_of_it() {
+    let made = taking_over().decide(|transition| quiesce(transition, &web(), "ann")).expect("it ends");
+    let state = made.only::<ConfigState>();
+    assert_eq!(state.wanted, Wanted { generation: 4, ..Wanted::default() });
+    assert_eq!(state.attempted.as_ref().and_then(|attempt| attempt.outcome), Some(Outcome::SUPERSEDED));
+    assert_eq!((&state.serving, state.removed), (&Some(version(1, "a")), false), "it stays declared");
+    assert_eq!(made.told(&web().deployment(2)), [&disowned("taken down by ann")]);
+    assert_eq!(made.told(&"s1".into())[0], &slot::taken_down("ann"));
+}
+
+#[test]
+fn an_attempt_that_is_taken_down_is_over_at_once_also_while_its_hook_is_still_to_end() {
+    let (point, by, pod) = (HookPoint::Pre, RunId::new("s1"), "web-2-hook-pre".into());
+    let hook = HookRecord { point, by, pod, started_at: NOW, ended_at: None, outcome: None };
+    let fresh = deployment(2, "b", &deploying(delivery("s1", "b"), 2), Phase::New);
+    let hooked = DeploymentRun { step: DeploymentStep::Pre, hooks: vec![hook], ..fresh };
+    let mut memory = taking_over().with(deployed(hooked));
+    memory.commit(|transition| quiesce(transition, &web(), "ann")).expect("it ends");
+    assert_eq!(memory.get::<Run>(web().deployment(2)).ended_at(), None, "its hook has not ended");
+    let attempt = memory.get::<ConfigState>(web()).attempted.as_ref().expect("an attempt");
+    assert_eq!(attempt.outcome, Some(Outcome::SUPERSEDED));
+}
+
+#[test]
+fn what_served_serves_again_with_as_many_pods_as_a_person_asked_for() {
+    let quiet = |state: ConfigState| ConfigState { wanted: state.wanted.nothing(), ..state };
+    let resume = |state: ConfigState| {
+        let memory = Memory::default().with(quiet(state));
+        memory.decide(|transition| resume(transition.records, &web())).expect("it is brought up")
+    };
+    let scaled = Some(Scaled { replicas: 4, by: "ann".into(), at: Timestamp(0) });
+    let made = resume(ConfigState { scaled, ..serving(2, "a") });
+    let targets = BTreeMap::from([(2, Target::ALL)]);
+    assert_eq!(made.only::<ConfigState>().wanted, Wanted { generation: 5, targets, replicas: 4, ..Wanted::default() });
+    assert!(resume(declared("a")).changes_nothing(), "nothing has served");
+    assert!(resume(ConfigState { removed: true, ..serving(2, "a") }).changes_nothing(), "it is declared no longer");
+}
+
+#[test]
+fn a_version_that_passed_serves_and_any_other_end_is_remembered() {
+    let open = attempted(serving(1, "a"), "b", &delivery("s1", "b"), None);
+    let by = web().deployment(2);
+    for (by, number, outcome, serves, attempt) in [
+        (by.clone(), 2, Outcome::PASS, 2, None),
+        (by.clone(), 2, Outcome::FAIL, 1, Some(Some(Outcome::FAIL))),
+        (by, 1, Outcome::PASS, 1, Some(None)),
+        ("other".into(), 2, Outcome::PASS, 2, None),
+    ] {
+        let end = |transition: &mut Transition<'_>| attempt_ended(transition.records, &web(), &by, number, outcome);
+        let made = Memory::default().with(open.clone()).decide(end).expect("it has ended");
+        let state = made.only::<ConfigState>();
+        let case = format!("{by} {number} {outcome:?}");
+        assert_eq!(state.serving.as_ref().map(|serving| serving.number), Some(serves), "{case}");
+        assert_eq!(state.attempted.as_ref().map(|attempt| attempt.outcome), attempt, "{case}");
+        assert_eq!(state.wanted.owner.is_none(), by == web().deployment(2), "{case}: who has it gives it back");
+    }
+}
+
+/// What may happen to what a deployment config should run, in any order.
+#[derive(Clone, Debug)]
+enum Deed {
+    Own(u32),
+    Want(u32),
+    End(u32),
+    GiveWay,
+    Quiesce,
+    Resume,
+}
+
+fn deeds() -> impl Strategy<Value = Deed> {
+    let version = || 2_u32..4;
+    prop_oneof![
+        version().prop_map(Deed::Own),
+        version().prop_map(Deed::Want),
+        version().prop_map(Deed::End),
+        Just(Deed::GiveWay),
+        Just(Deed::Quiesce),
+        Just(Deed::Resume),
+    ]
+}
+
+fn does(transition: &mut Transition<'_>, deed: &Deed) -> Result<(), Undecided> {
+    let run = |version: u32| web().deployment(version);
+    match *deed {
+        Deed::Own(version) => own(transition, &web(), &run(version)),
+        Deed::Want(version) => {
+            let targets = BTreeMap::from([(version, Target::ALL)]);
+            let generation = 1 + transition.records.configs.get(&web())?.map_or(0, |state| state.wanted.generation);
+            want(transition, &web(), run(version), Some(1), Wanted { generation, targets, ..Wanted::default() })
+        }
+        Deed::End(version) => attempt_ended(transition.records, &web(), &run(version), version, Outcome::FAIL),
+        Deed::GiveWay => give_way(transition, &web(), "undone"),
+        Deed::Quiesce => quiesce(transition, &web(), "ann"),
+        Deed::Resume => resume(transition.records, &web()),
+    }
+}
+
+proptest! {
+    #[test]
+    fn no_run_changes_what_it_has_not_taken_or_has_lost(deeds in prop::collection::vec(deeds(), 1..12)) {
+        let mut memory = Memory::default().with(serving(1, "a"));
+        let mut owner: Option<u32> = None;
+        for deed in deeds {
+            let before = memory.get::<ConfigState>(web()).wanted.clone();
+            memory.commit(|transition| does(transition, &deed)).expect("it is answered");
+            let now = &memory.get::<ConfigState>(web()).wanted;
+            match deed {
+                Deed::Own(version) => owner = Some(version),
+                Deed::Want(version) if owner == Some(version) => prop_assert!(now.targets.keys().eq([&version])),
+                Deed::Want(_) => prop_assert_eq!(now, &before),
+                Deed::End(version) => owner = owner.filter(|owner| *owner != version),
+                Deed::GiveWay | Deed::Quiesce | Deed::Resume => owner = None,
+            }
+            prop_assert_eq!(&now.owner, &owner.map(|version| web().deployment(version)));
+            let is_other = now.targets != before.targets;
+            prop_assert!(now.generation >= before.generation + u64::from(is_other), "old answers never pass for new ones");
+        }
+    }
+}
