@@ -115,3 +115,6 @@ fn brings_other(run: &SequenceRun, newer: &SequenceRun) -> bool {
         None => run.changes().iter().any(|one| newer.changes().iter().any(|other| differs(one, other))),
     }
 }
+
+#[cfg(test)]
+mod tests;
