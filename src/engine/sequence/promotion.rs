@@ -157,3 +157,6 @@ fn start_others(
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests;

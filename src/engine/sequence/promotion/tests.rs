@@ -1,0 +1,210 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::engine::fixtures::{
+    Made, Memory, delivery, down, ended, passed, plan as planned, project, repository, sequence, service, serving,
+};
+use crate::manifest::digest::stored;
+use crate::model::event::Event;
+use crate::model::plan::Decision;
+use crate::model::project::{Procedure, Project};
+use crate::model::run::Delivery;
+use crate::model::shipyard::{Sequence, SequenceTrigger, Task};
+use crate::model::state::{ConfigState, RepositoryState};
+use crate::testing::world::config_key;
+
+const FILES: [&str; 2] = ["shipyard dev production", "declare web image=b"];
+
+/// Files that declare `b` for `dev`, and something of its own for `production`.
+fn files(production: &str) -> Project {
+    project(&[
+        "shipyard dev production",
+        "declare web image=b",
+        &format!("declare web image={production} stage=production"),
+    ])
+}
+
+/// What a revision would do where nothing is deployed.
+fn plan(project: &Project, commit: &str) -> Plan {
+    planned(project, commit, &BTreeMap::new())
+}
+
+/// A plan's delivery to `dev`, which has just ended.
+fn over(plan: &Plan) -> SequenceRun {
+    let part = plan.stages[0].services[0].clone();
+    let delivery_of = Delivery { content: part.content, changes: part.changes };
+    let (run, commit) = (ended(delivery("s1", "b"), Outcome::PASS), plan.commit.clone());
+    SequenceRun { plan: Some(plan.id.clone()), delivery: Some(delivery_of), commit, ..run }
+}
+
+/// What a run's end starts: `dev` has passed what the plan brings there, and serves it.
+fn memory(plan: &Plan, run: &SequenceRun) -> Memory {
+    let content = plan.stages[0].services[0].content.clone();
+    let passed = passed(PassedKey { service: service("dev"), content });
+    Memory::default().with(repository()).with(sequence(run)).with(passed).with(serving(1, "b")).planned(plan)
+}
+
+fn promoted(memory: &Memory, outcome: Outcome) -> Made<()> {
+    memory.decide(|transition| promote(transition, &"s1".into(), outcome)).expect("nothing is refused")
+}
+
+/// What is started, as `<stage>.<sequence> of <commit>`.
+fn started(made: &Made<()>) -> Vec<String> {
+    made.started().iter().map(|run| format!("{} of {}", run.event_name(), run.commit)).collect()
+}
+
+const NEXT: [&str; 1] = ["production.delivery of c2"];
+
+#[test]
+fn the_next_stage_takes_the_same_revision_and_says_what_has_started_it() {
+    let plan = plan(&project(&FILES), "c2");
+    let made = promoted(&memory(&plan, &over(&plan)), Outcome::PASS);
+    assert_eq!(started(&made), NEXT);
+    let run = made.started()[0];
+    assert_eq!((&*run.cause, &run.plan, &run.by), ("dev.delivery finished", &Some(plan.id), &None));
+}
+
+#[test]
+fn a_stage_starts_only_with_what_the_stage_before_has_passed() {
+    let plan = plan(&project(&FILES), "c2");
+    let run = over(&plan);
+    let passed_other = passed(PassedKey { service: service("dev"), content: "sha256:other".into() });
+    let not_passed = Memory::default().with(repository()).with(sequence(&run)).planned(&plan);
+    for (memory, outcome) in [
+        (not_passed.clone(), Outcome::PASS),
+        (not_passed.with(passed_other), Outcome::PASS),
+        (memory(&plan, &run), Outcome::FAIL),
+        (memory(&plan, &run), Outcome::SUPERSEDED),
+    ] {
+        assert!(started(&promoted(&memory, outcome)).is_empty(), "{outcome:?}");
+    }
+}
+
+#[test]
+fn nothing_starts_while_the_repository_is_down_or_where_it_has_no_stage_any_more() {
+    let plan = plan(&project(&FILES), "c2");
+    let memory = memory(&plan, &over(&plan));
+    let namespaces = ["shop-dev"].map(Into::into).into();
+    for state in [down(), RepositoryState { namespaces, ..repository() }] {
+        assert!(started(&promoted(&memory.clone().with(state), Outcome::PASS)).is_empty());
+    }
+}
+
+#[test]
+fn what_nobody_knows_and_what_has_no_plan_left_starts_nothing() {
+    let plan = plan(&project(&FILES), "c2");
+    let unplanned = SequenceRun { plan: Some("gone".into()), ..over(&plan) };
+    for memory in [Memory::default(), memory(&plan, &unplanned)] {
+        assert!(promoted(&memory, Outcome::PASS).changes_nothing());
+    }
+}
+
+/// What has the last word where two revisions wait for the same to pass.
+const BOTH: [&str; 2] = ["production.delivery of c2", "production.delivery of c3"];
+
+#[test]
+fn a_newer_revision_that_waited_for_the_same_content_has_the_last_word() {
+    let (older, newer) = (plan(&files("c"), "c2"), plan(&files("d"), "c3"));
+    let memory = memory(&older, &over(&older));
+    assert_eq!(started(&promoted(&memory.clone().planned(&newer), Outcome::PASS)), BOTH);
+    let other = plan(&project(&["shipyard dev production", "declare web image=x"]), "c3");
+    let content = other.stages[0].services[0].content.clone();
+    let passed_before = passed(PassedKey { service: service("dev"), content });
+    let made = promoted(&memory.planned(&other).with(passed_before), Outcome::PASS);
+    assert_eq!(started(&made), NEXT, "what waits for other content is not what this has let go on");
+}
+
+#[test]
+fn a_newer_revision_takes_the_place_of_an_older_one_even_if_nothing_differs() {
+    let there = |image: &str| ConfigState { key: config_key("production", "web"), ..serving(1, image) };
+    let started = |older: &Plan, newer: &Plan, there: ConfigState| {
+        let memory = memory(older, &over(older)).planned(newer).with(there);
+        started(&promoted(&memory, Outcome::PASS))
+    };
+    let (mut older, newer) = (plan(&files("c"), "c2"), plan(&files("d"), "c3"));
+    assert_eq!(started(&older, &newer, there("d")), BOTH);
+    assert_eq!(started(&older, &newer, there("c")), BOTH[1..], "the older one has nothing to do");
+    older.stages[1].services[0].runs_again = Some("`delivery` has changed".into());
+    assert_eq!(started(&older, &plan(&files("c"), "c3"), there("c")), BOTH, "also with the same content");
+}
+
+#[test]
+fn whoever_waits_in_vain_from_now_on_is_told() {
+    let plan = plan(&project(&FILES), "c2");
+    let reported = |plan: &Plan| {
+        let made = promoted(&memory(plan, &over(plan)).with(down()), Outcome::FAIL);
+        made.touched.reports.contains(&("repo".into(), "c2".into()))
+    };
+    assert!(reported(&plan));
+    let only_dev = planned(&project(&["shipyard dev", "declare web image=b"]), "c2", &BTreeMap::new());
+    assert!(!reported(&only_dev), "nothing waits behind it");
+}
+
+/// A person has deployed `b` in `dev` by hand.
+fn by_hand() -> SequenceRun {
+    SequenceRun { plan: None, by: Some("ann".into()), ..ended(delivery("s1", "b"), Outcome::PASS) }
+}
+
+#[test]
+fn what_is_done_by_hand_lets_go_on_what_waited_for_what_is_declared() {
+    let plan = plan(&project(&FILES), "c2");
+    let mut beside = by_hand();
+    let changes = beside.delivery.iter_mut().flat_map(|delivery| &mut delivery.changes);
+    changes.for_each(|change| change.key.name = "beside".into());
+    let mut held = plan.clone();
+    held.stages[0].services[0].changes[0] = Change {
+        decision: Decision::Wait,
+        cause: "hold h1 by bob: sale".into(),
+        ..held.stages[0].services[0].changes[0].clone()
+    };
+    for (case, memory, expected) in [
+        ("it serves what is declared", memory(&plan, &by_hand()), &NEXT[..]),
+        ("something is left", memory(&plan, &by_hand()).with(serving(1, "a")), &[]),
+        ("it was no part of the plan", memory(&plan, &beside), &[]),
+        ("what is declared is held", memory(&held, &by_hand()), &[]),
+        ("nothing was planned", Memory::default().with(sequence(&by_hand())), &[]),
+    ] {
+        assert_eq!(started(&promoted(&memory, Outcome::PASS)), expected, "{case}");
+    }
+}
+
+/// Files whose `dev` has a sequence of tasks that is triggered by events.
+fn with_sequence(name: &str, on: &[&str]) -> Project {
+    let mut project = project(&FILES);
+    let trigger = |event: &&str| SequenceTrigger { event: (*event).to_owned(), selector: BTreeMap::new() };
+    let task = Task { name: "test".into(), triggered_after_ms: 0, properties: serde_json::Value::Null };
+    let triggered_on = on.iter().map(trigger).collect();
+    project.shipyard.stages[0].sequences.push(Sequence { name: name.into(), triggered_on, tasks: vec![task] });
+    project
+}
+
+#[test]
+fn the_end_of_a_sequence_starts_others_that_name_it() {
+    let plan = plan(&with_sequence("cleanup", &["dev.delivery.finished"]), "c2");
+    let made = promoted(&memory(&plan, &over(&plan)), Outcome::PASS);
+    assert_eq!(started(&made), ["dev.cleanup of c2", NEXT[0]]);
+    let [run, _] = made.started()[..] else { unreachable!("{made:#?}") };
+    assert_eq!((&run.delivery, &run.after), (&None, &vec!["dev.delivery".to_owned()]), "it brings nothing");
+    let queued = Event::Queued { cause: "dev.delivery finished".into() };
+    assert_eq!((made.told(&run.id)[0], run.attempt), (&queued, 1));
+}
+
+#[test]
+fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
+    let plan =
+        plan(&with_sequence("cleanup", &["dev.delivery.finished", "dev.cleanup.finished", "dev.audit.finished"]), "c2");
+    let named = |name: &str, after: &[&str]| {
+        let sequence = Sequence { name: name.into(), ..over(&plan).procedure.sequence.clone() };
+        let procedure = stored(Procedure { sequence, tasks: BTreeMap::new() });
+        let after = after.iter().map(|event| (*event).to_owned()).collect();
+        SequenceRun { delivery: None, procedure, after, ..over(&plan) }
+    };
+    for (run, expected) in [
+        (named("audit", &["dev.delivery"]), &["dev.cleanup of c2"][..]),
+        (named("audit", &["dev.delivery", "dev.cleanup"]), &[]),
+        (named("cleanup", &["dev.delivery"]), &[]),
+    ] {
+        let made = promoted(&memory(&plan, &run), Outcome::PASS);
+        assert_eq!(started(&made), expected, "{} after {:?}", run.event_name(), run.after);
+    }
+}
