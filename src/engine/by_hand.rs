@@ -496,3 +496,6 @@ pub(in crate::engine) fn deployment(
         Some(Run::Sequence(_)) | None => None,
     })
 }
+
+#[cfg(test)]
+mod tests;
