@@ -73,3 +73,6 @@ fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, U
     }
     Err(Failure::stalled(format!("no previous deployment exists for `{}`", state.key.name)).into())
 }
+
+#[cfg(test)]
+mod tests;
