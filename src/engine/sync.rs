@@ -394,3 +394,6 @@ fn rewrite_reason(state: &RepositoryState, head: &CommitId) -> String {
         "history was rewritten: {head} does not descend from {applied}; `launchway sync --accept-rewrite {head}` accepts it"
     )
 }
+
+#[cfg(test)]
+mod tests;
