@@ -17,6 +17,8 @@ pub(super) struct Delivery<'a> {
     again: u32,
     /// For each service the newest run, because it counts, and how many there were.
     sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
+    /// Of these the newest that brings what the revision declares: what a person deployed by hand passes nothing.
+    planned: BTreeMap<Place<'a>, &'a SequenceRun>,
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
     /// Of the sequences that deliver nothing the newest run, by name.
     others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
@@ -26,23 +28,23 @@ pub(super) struct Delivery<'a> {
 
 impl<'a> Delivery<'a> {
     pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], not_passed: &'a BTreeSet<StageName>) -> Self {
-        let (sequences, deployments, others) = Default::default();
-        let mut found = Self { plan, again, sequences, deployments, others, not_passed };
+        let (sequences, planned, deployments, others) = Default::default();
+        let mut found = Self { plan, again, sequences, planned, deployments, others, not_passed };
         for run in runs {
             match run {
                 Run::Sequence(run) if run.delivery.is_none() => {
                     let place = (&run.service.stage, &run.service.service);
                     let newest = found.others.entry((place, run.sequence())).or_insert(run);
-                    if newest.id < run.id {
-                        *newest = run;
-                    }
+                    *newest = newer(newest, run);
                 }
                 Run::Sequence(run) => {
                     let place = (&run.service.stage, &run.service.service);
                     let (newest, count) = found.sequences.entry(place).or_insert((run, 0));
                     *count += 1;
-                    if newest.id < run.id {
-                        *newest = run; // ids grow
+                    *newest = newer(newest, run);
+                    if run.planned_content().is_some() {
+                        let newest = found.planned.entry(place).or_insert(run);
+                        *newest = newer(newest, run);
                     }
                 }
                 Run::Deployment(run) => {
@@ -103,6 +105,9 @@ impl<'a> Delivery<'a> {
     /// delivered by an earlier one, which may have ended without passing.
     pub(super) fn awaited(&self, stage: &StageName, service: &ServiceName) -> Option<&'a PassedContent> {
         let mut waits = self.part(stage, service).filter(|part| part.goes_on())?;
+        if self.had_its_turn(stage, service) {
+            return None;
+        }
         for before in self.before(stage, service) {
             match self.newest(before, service) {
                 // What a person deployed by hand passes nothing.
@@ -118,6 +123,20 @@ impl<'a> Delivery<'a> {
             }
         }
         None
+    }
+
+    /// Whether the stage before has passed what the revision declares, and that would have started this one, also under a
+    /// hold, if anything had been left to be done.
+    pub(super) fn had_its_turn(&self, stage: &StageName, service: &ServiceName) -> bool {
+        let Some(PassedContent { stage: before, .. }) =
+            self.part(stage, service).and_then(|part| part.previous_stage.as_ref())
+        else {
+            return false;
+        };
+        let Some(run) = self.planned.get(&(before, service)) else { return false };
+        let Some(outcome) = run.outcome.filter(|outcome| outcome.passes()) else { return false };
+        let next = order::next(self.plan, before, service, run.sequence(), outcome);
+        next.iter().any(|(next, _)| &next.stage == stage)
     }
 
     /// How often a service's delivery to a stage was attempted, here and in the stages before it. It only grows, also if
@@ -137,6 +156,11 @@ impl<'a> Delivery<'a> {
         }
         stages
     }
+}
+
+/// Of two runs the newer: ids grow.
+fn newer<'a>(one: &'a SequenceRun, other: &'a SequenceRun) -> &'a SequenceRun {
+    if one.id < other.id { other } else { one }
 }
 
 /// The newest of some runs knows of attempts that are no longer remembered.

@@ -7,7 +7,6 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
-use crate::plan::order;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, state_of};
 
@@ -100,9 +99,9 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
     }
     match (&stage.start, &service.previous_stage) {
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
+        (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => nothing_changed(),
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
-            None if had_its_turn(delivery, &stage.stage, &service.service, &previous.stage) => nothing_changed(),
             None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
@@ -112,15 +111,6 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
 
 fn nothing_changed() -> (StatusState, String) {
     (StatusState::Skipped, "nothing changed".into())
-}
-
-/// Whether the stage before has passed, and that would have started this one, also under a hold, if anything had been left
-/// to be done.
-fn had_its_turn(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName, before: &StageName) -> bool {
-    let Some(run) = delivery.newest(before, service) else { return false };
-    let Some(outcome) = run.outcome.filter(|outcome| outcome.passes()) else { return false };
-    let next = order::next(delivery.plan, before, service, run.sequence(), outcome);
-    next.iter().any(|(next, _)| &next.stage == stage)
 }
 
 /// What a stage waits for in vain: the delivery to a stage before, or a sequence that it is triggered on.

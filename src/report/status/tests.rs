@@ -353,6 +353,10 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
         [two_stages(), vec![waiting]].concat()
     };
     let dev = |outcome| runs(ended(sequence("1", "dev", "web", 1, &["web"]), outcome, "it failed"), Vec::new());
+    let by_a_person = || {
+        let run = ended(sequence("2", "dev", "web", 2, &["web"]), Outcome::PASS, "");
+        runs(SequenceRun { plan: None, ..run }, Vec::new())
+    };
     let superseded = |stage: &str| format!("skipped launchway/{stage}/web: {SUPERSEDED}");
     let cases = [
         ("production", Vec::new(), Decision::Deploy, superseded("production")),
@@ -360,6 +364,13 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
         (
             "production",
             dev(Outcome::PASS),
+            Decision::Deploy,
+            "skipped launchway/production/web: nothing changed".to_owned(),
+        ),
+        // What a person deploys afterwards passes nothing, and takes nothing back.
+        (
+            "production",
+            [dev(Outcome::PASS), by_a_person()].concat(),
             Decision::Deploy,
             "skipped launchway/production/web: nothing changed".to_owned(),
         ),

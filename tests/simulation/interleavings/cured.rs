@@ -1153,4 +1153,20 @@ pub(crate) const CURED: &[Cured] = &[
             cancel dev/web
             retry dev/web",
     },
+    Cured {
+        invariant: Invariant::StatusesEnd,
+        because: "what had its turn in a later stage waits again once a person deploys the stage before by hand",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test retries=1
+            settle
+            declare web image=b
+            push
+            turns 2
+            declare web image=e stage=dev
+            push
+            pass 1s
+            latest dev/web",
+    },
 ];
