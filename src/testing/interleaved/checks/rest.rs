@@ -90,16 +90,16 @@ impl At<'_> {
     /// Whether what a restored store knows nothing of serves on, because the head does not declare what is recorded, and was
     /// refused or has not come to the stage: an older record says nothing against what serves.
     fn serves_on(&self, config: &ConfigState, alive: &[(Pod, ObservedPod)]) -> bool {
-        let Some(serving) = config.serving.as_ref().filter(|_| !config.removed) else { return false };
+        let is_recorded = config.serving.is_some() && !config.removed;
         let mine = |seen: &&ObservedPod| seen.version().is_some_and(|(of, _)| of == &config.key);
         let mut origins = alive.iter().map(|(_, seen)| seen).filter(mine).map(|seen| seen.origin);
         let is_inherited = origins.clone().all(|it| it != Origin::Own) && origins.any(|it| it == Origin::Stranger);
         let head = self.around.hosting.head(&config.repository);
         let declares = |head: Commit| {
             let stage = head.project.stages.iter().find(|stage| stage.name == config.key.stage)?;
-            stage.objects.get(&config.object.key).map(|object| object.template() == serving.object.template())
+            stage.objects.get(&config.object.key).map(|object| object.digest == config.object.digest)
         };
-        is_inherited && head.and_then(declares) != Some(true)
+        is_recorded && is_inherited && head.and_then(declares) != Some(true)
     }
 
     /// A hook's or task's outcome is that of a pod which was started when it was, not of one from another life.
