@@ -16,7 +16,7 @@ use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
 use crate::plan::passed::{self, Asked};
-use crate::plan::under_way::{OpenDelivery, under_way};
+use crate::plan::under_way::{self, OpenDelivery, UnderWays};
 use crate::plan::{gate, procedure};
 use crate::store::ReadStore;
 
@@ -61,15 +61,19 @@ pub async fn surroundings(
 /// become part of what is decided on it.
 async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
     let deliveries = open_deliveries(store, &project.name, records).await?;
-    let under_way = under_way(project, &deliveries).into_iter();
+    let is_ending = |run: &&SequenceRun| matches!(run.state, SequenceState::Ending { .. });
+    let ending: Vec<SequenceRun> = deliveries.iter().filter(is_ending).cloned().collect();
+    let mut coming = UnderWays::new();
+    for run in under_way::last_word_first(project, deliveries) {
+        under_way::add(&mut coming, project, &with_plans(store, project, run).await?);
+    }
+    let coming = coming.into_iter();
     let mut stages: Stages =
-        under_way.map(|(stage, under_way)| (stage, Applied { under_way, ..Applied::default() })).collect();
+        coming.map(|(stage, under_way)| (stage, Applied { under_way, ..Applied::default() })).collect();
     let declared = project.stages.iter().map(|stage| stage.name.clone());
     for name in declared.chain(store.applied_stages(&project.name).await?) {
         stages.entry(name).or_default();
     }
-    let runs = deliveries.iter().map(|delivery| &delivery.run);
-    let ending: Vec<&SequenceRun> = runs.filter(|run| matches!(run.state, SequenceState::Ending { .. })).collect();
     for (name, seen) in &mut stages {
         seen.digests = store.applied(&project.name, name).await?;
         let declared = project.stage(name);
@@ -78,7 +82,7 @@ async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records
         }
         for config in seen.configs.values_mut() {
             let run = config.open_attempt().and_then(|attempt| ending.iter().find(|run| run.id == attempt.run));
-            foresee(config, run.copied());
+            foresee(config, run);
         }
     }
     for (stage, sequence) in delivery_sequences(project) {
@@ -134,12 +138,12 @@ async fn read_record(
     Ok(())
 }
 
-/// The deliveries that are open, with the plans that they lead on to.
+/// The deliveries that are open.
 async fn open_deliveries(
     store: &dyn ReadStore,
     project: &ProjectName,
     records: &mut Records,
-) -> Result<Vec<OpenDelivery>> {
+) -> Result<Vec<SequenceRun>> {
     let mut deliveries = Vec::new();
     for slot in store.open_slots(Some(project)).await? {
         for id in slot.value.open() {
@@ -147,7 +151,7 @@ async fn open_deliveries(
             if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
                 && run.delivery.is_some()
             {
-                deliveries.push(with_plans(store, project, run).await?);
+                deliveries.push((**run).clone());
             }
             records.runs.read(id.clone(), run);
         }
@@ -156,15 +160,14 @@ async fn open_deliveries(
     Ok(deliveries)
 }
 
-async fn with_plans(store: &dyn ReadStore, project: &ProjectName, run: &SequenceRun) -> Result<OpenDelivery> {
-    let mut delivery = OpenDelivery { run: run.clone(), plan: None, newest: None };
-    let Some(id) = &run.plan else { return Ok(delivery) };
+/// With the plans that a delivery leads on to.
+async fn with_plans(store: &dyn ReadStore, project: &Project, run: SequenceRun) -> Result<OpenDelivery> {
+    let Some(id) = &run.plan else { return Ok(OpenDelivery { run, plan: None, newest: None }) };
     let service = &run.service.service;
-    let newest = store.newest_plan_of(project, service).await?;
+    let newest = store.newest_plan_of(&project.name, service).await?;
     if newest.as_ref().is_some_and(|newest| &newest.id == id) {
-        delivery.plan = newest;
-    } else {
-        (delivery.plan, delivery.newest) = (store.plan_of(id, service).await?, newest);
+        return Ok(OpenDelivery { run, plan: newest, newest: None });
     }
-    Ok(delivery)
+    let plan = store.plan_of(id, service).await?;
+    Ok(OpenDelivery { run, plan, newest })
 }

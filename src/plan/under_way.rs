@@ -1,6 +1,7 @@
 //! What open deliveries bring to the stages of a project: where they are, and where they come to once the stages before let
 //! them pass.
 
+use std::cmp::Reverse;
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -56,28 +57,27 @@ pub struct OpenDelivery {
 /// What comes where, by stage and service.
 pub type UnderWays = BTreeMap<StageName, BTreeMap<ServiceName, UnderWay>>;
 
-/// What open deliveries bring, per stage and service, also to the stages that follow them; of several the newest has the
-/// last word, but what is in an earlier stage comes to a later one after what is there already. What is being ended brings
-/// nothing any more, and what is done by hand counts where it is not what is declared, such as an earlier version.
-pub fn under_way(project: &Project, deliveries: &[OpenDelivery]) -> UnderWays {
-    let goes_on = |delivery: &&OpenDelivery| !matches!(delivery.run.state, SequenceState::Ending { .. });
-    let mut newest_first: Vec<&OpenDelivery> = deliveries.iter().filter(goes_on).collect();
-    newest_first.sort_by_key(|delivery| std::cmp::Reverse((delivery.run.created_at, &delivery.run.id)));
-    newest_first.sort_by_key(|delivery| {
-        let place = project.stages.iter().position(|stage| stage.name == delivery.run.service.stage);
-        place.unwrap_or(usize::MAX)
+/// Open deliveries in the order in which they are to be [added](add): the newest has the last word, but what is in an earlier
+/// stage comes to a later one after what is there already. What is being ended brings nothing any more.
+pub fn last_word_first(project: &Project, mut deliveries: Vec<SequenceRun>) -> Vec<SequenceRun> {
+    deliveries.retain(|run| !matches!(run.state, SequenceState::Ending { .. }));
+    let place = |run: &SequenceRun| project.stages.iter().position(|stage| stage.name == run.service.stage);
+    deliveries.sort_by_cached_key(|run| {
+        (place(run).unwrap_or(usize::MAX), Reverse((run.created_at, run.id.clone()))) // ids grow
     });
-    let mut found = UnderWays::new();
-    for OpenDelivery { run, plan, newest } in newest_first {
-        match (plan, &run.delivery) {
-            (Some(plan), _) => note(&mut found, project, run, (plan, newest.as_ref())),
-            (None, Some(delivery)) if run.plan.is_none() && !is_declared(project, run) => {
-                merge(&mut found, &run.service, brought(run, delivery));
-            }
-            (None, _) => {}
+    deliveries
+}
+
+/// Adds what an open delivery brings where it is, and to the stages that follow. What is done by hand counts where it is not
+/// what is declared, such as an earlier version.
+pub fn add(found: &mut UnderWays, project: &Project, OpenDelivery { run, plan, newest }: &OpenDelivery) {
+    match (plan, &run.delivery) {
+        (Some(plan), _) => note(found, project, run, (plan, newest.as_ref())),
+        (None, Some(delivery)) if run.plan.is_none() && !is_declared(project, run) => {
+            merge(found, &run.service, brought(run, delivery));
         }
+        (None, _) => {}
     }
-    found
 }
 
 /// Whether all that a run brings is what its stage declares.

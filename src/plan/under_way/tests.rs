@@ -61,7 +61,12 @@ fn shown(project: &Project, deliveries: &[OpenDelivery]) -> Vec<(String, String,
         let known = ["a", "b", "c"].into_iter().find(|image| of(image) == *content);
         known.unwrap_or_default().to_owned()
     };
-    let found = under_way(project, deliveries);
+    let runs = last_word_first(project, deliveries.iter().map(|delivery| delivery.run.clone()).collect());
+    let mut found = UnderWays::new();
+    for run in &runs {
+        let delivery = deliveries.iter().find(|delivery| delivery.run.id == run.id).unwrap();
+        add(&mut found, project, delivery);
+    }
     let shown = |(stage, services): (&StageName, &BTreeMap<ServiceName, UnderWay>)| {
         let web = &services[&"web".into()];
         (stage.to_string(), image(&web.content), web.here, web.others.len())
