@@ -77,6 +77,17 @@ fn the_newest_delivery_that_brings_what_failed_is_run_again() {
 }
 
 #[test]
+fn what_failed_before_a_newer_delivery_that_never_got_to_its_deployment_is_left() {
+    let newer = ended(delivery("s3", "c"), Outcome::ABORTED);
+    let mut state = last(&newer);
+    state.last_delivery.iter_mut().for_each(|last| last.deployed = false);
+    let memory = failed().with(sequence(&newer)).with(state);
+    let expected = "a newer delivery than that of rollout #2 ended before its deployment \
+                    (`launchway trigger delivery web -s dev` runs that again)";
+    assert_eq!(refused(retried(&memory)), expected);
+}
+
+#[test]
 fn nothing_is_retried_that_did_not_fail() {
     let latest = "`launchway rollout latest` deploys again";
     let complete = "rollout #1 is complete; only failed deployments can be retried";

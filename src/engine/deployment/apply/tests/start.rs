@@ -88,13 +88,21 @@ fn a_deployment_begins_with_what_was_asked_of_its_config_before() {
 }
 
 #[test]
-fn a_version_says_what_differs_and_who_started_it() {
-    for (by, started, expected) in [
-        (None, "push", "config change"),
-        (Some("ann"), "triggered by ann", "config change, triggered by ann"),
-        (Some("ann"), "config change", "config change"),
+fn a_version_says_what_differs_and_who_started_it_and_forced_it() {
+    let why = "ann although dev has not passed it: fire";
+    for (by, started, forced, expected) in [
+        (None, "push", None, "config change"),
+        (Some("ann"), "triggered by ann", None, "config change, triggered by ann"),
+        (Some("ann"), "config change", None, "config change"),
+        (
+            Some("ann"),
+            "triggered by ann",
+            Some(why),
+            "config change, triggered by ann, forced by ann although dev has not passed it: fire",
+        ),
     ] {
-        let parent = SequenceRun { by: by.map(str::to_owned), cause: started.into(), ..parent() };
+        let (by, forced) = (by.map(str::to_owned), forced.map(str::to_owned));
+        let parent = SequenceRun { by, cause: started.into(), forced, ..parent() };
         let made = start(&Memory::default(), &parent, &planned(Decision::Deploy, &object("b")));
         assert_eq!(fresh(&made).cause, expected);
     }
