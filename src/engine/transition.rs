@@ -12,7 +12,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
-use crate::model::run::{Run, RunKind, SequenceRun, TaskLimits};
+use crate::model::run::{Run, RunKind, SequenceRun, SequenceState, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{RevisionResult, Wanted};
 use crate::model::time::Timestamp;
@@ -259,20 +259,45 @@ impl<'a> Transition<'a> {
         if next == run && decided == Decided::default() {
             return Ok(());
         }
+        if let Some(newer) = self.overtaken(&run, &next, &decided)? {
+            self.step(id, &newer)?;
+            return self.step(id, event);
+        }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.put_run(next)?;
         self.apply(id, decided)
     }
 
+    /// What its slot tells a run that would deploy now: what takes its place does so before it has changed anything, not
+    /// right after. Deleting what the next one brings back would be an outage.
+    fn overtaken(&self, run: &Run, next: &Run, decided: &Decided) -> Result<Option<Event>, Undecided> {
+        let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
+        let (Run::Sequence(run), Run::Sequence(next)) = (run, next) else { return Ok(None) };
+        if !matches!(run.state, SequenceState::Running { .. }) || !decided.effects.iter().any(deploys) {
+            return Ok(None);
+        }
+        let Some(slot) = self.records.slots.get(&run.service)? else { return Ok(None) };
+        let waiting = self.sequences(slot.waiting.iter())?;
+        let runs: Vec<&SequenceRun> = waiting.iter().chain([&**next]).collect();
+        let told = slot::decide(&runs, &self.holds(&run.service)?);
+        Ok(told.into_iter().find(|(told, _)| told == &run.id).map(|(_, event)| event))
+    }
+
+    fn sequences<'b>(&self, ids: impl Iterator<Item = &'b RunId>) -> Result<Vec<SequenceRun>, Undecided> {
+        let (mut found, mut needs) = (Vec::new(), Needs::default());
+        for id in ids {
+            if let Some(Some(Run::Sequence(run))) = needs.of(self.records.runs.get(id))? {
+                found.push((**run).clone());
+            }
+        }
+        needs.none()?;
+        Ok(found)
+    }
+
     /// Whose turn it is in a slot.
     fn decide_slot(&mut self, service: &ServiceKey) -> Result<(), Undecided> {
         let Some(slot) = self.records.slots.get(service)?.cloned() else { return Ok(()) };
-        let mut seats: Vec<SequenceRun> = Vec::new();
-        for id in slot.open() {
-            if let Some(Run::Sequence(run)) = self.records.runs.get(id)? {
-                seats.push((**run).clone());
-            }
-        }
+        let seats = self.sequences(slot.open())?;
         let seated = slot::seated(&slot, &seats);
         if seated != slot {
             self.records.slots.put(service, Some(seated))?;

@@ -7,8 +7,11 @@ use crate::engine::fixtures::{
 };
 use crate::model::event::Timer;
 use crate::model::hold::HoldKind;
+use crate::model::outcome::PodOutcome;
 use crate::model::plan::Decision;
-use crate::model::run::{Phase, SequenceState};
+use crate::model::project::Procedure;
+use crate::model::run::{Phase, TaskRecord, TaskTry};
+use crate::model::shipyard::Task;
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 
 fn taken(memory: &Memory, inputs: &[Input]) -> Made<()> {
@@ -244,4 +247,44 @@ fn a_deployment_that_ends_is_counted_by_its_failure() {
     let failed = Event::PrepareFailed { message: "no such image".into() };
     let made = taken(&memory, &[Input::Tell(open.id, failed)]);
     assert_eq!(made.touched.ended, [(RunKind::Sequence, Outcome::FAIL), (RunKind::Deployment, Outcome::FAIL)]);
+}
+
+/// The same delivery after a check, which runs.
+fn checked(run: SequenceRun) -> SequenceRun {
+    let mut sequence = run.procedure.sequence.clone();
+    sequence
+        .tasks
+        .insert(0, Task { name: "check".into(), triggered_after_ms: 10, properties: serde_json::Value::Null });
+    let check = TaskRecord { name: "check".into(), step: "check".into(), ..run.tasks[0].clone() };
+    let tasks = std::iter::once(check).chain(run.tasks.clone()).collect();
+    let procedure = crate::manifest::digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    SequenceRun { procedure, tasks, state: SequenceState::Running { task: 0 }, started_at: Some(NOW), ..run }
+}
+
+#[test]
+fn what_a_newer_run_replaces_ends_before_it_has_changed_anything() {
+    let mut old = checked(delivery("s1", "a"));
+    let once = TaskTry {
+        pod: "web-check-s1".into(),
+        started_at: NOW,
+        running_since: Some(NOW),
+        ended_at: None,
+        timed_out: false,
+        outcome: None,
+    };
+    old.tasks[0].tries = vec![once];
+    let new = delivery("s2", "b");
+    let memory = |held: bool| {
+        let memory = Memory::default().with(sequence(&old)).with(sequence(&new)).with(repository());
+        let memory = memory.with(slot(Some(&old), &[&new])).with(serving(1, "c"));
+        if held { memory.with(holds(HoldKind::Person)) } else { memory }
+    };
+    let end = Input::Tell("s1".into(), Event::PodEnded { pod: "web-check-s1".into(), outcome: PodOutcome::Succeeded });
+    let outcome = |held| {
+        let made = taken(&memory(held), std::slice::from_ref(&end));
+        let attempted = made.only::<ConfigState>().attempted.clone().expect("one of the two deploys");
+        (attempted.run, made.touched.ended.len())
+    };
+    assert_eq!(outcome(false), ("s2".into(), 1), "the old one has started no deployment");
+    assert_eq!(outcome(true), ("s1".into(), 0), "what is held takes nobody's place");
 }

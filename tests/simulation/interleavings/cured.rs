@@ -1169,4 +1169,22 @@ pub(crate) const CURED: &[Cured] = &[
             pass 1s
             latest dev/web",
     },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "a delivery deletes what the next one, which takes its place at once, brings back",
+        story: "
+            order 0
+            shipyard dev:check,deployment,test production
+            task check
+            declare web post=Abort
+            push
+            remove web
+            pass 1s
+            declare back service=web image=c
+            push
+            turns 55
+            declare web replicas=1
+            shipyard dev:deployment,test production
+            push",
+    },
 ];
