@@ -146,6 +146,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             wanted: Wanted { targets: BTreeMap::from([(1, Target::ALL)]), replicas: 2, ..Wanted::default() },
             scaled: None,
             removed: false,
+            inherited: None,
         };
         Input::Write(Box::new(Write::Config(Box::new(Versioned { version: 0, value: state }))))
     });

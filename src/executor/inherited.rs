@@ -14,6 +14,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
 use crate::model::run::{DeploymentRun, Run};
+use crate::model::slot::PassedKey;
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::UniqueName;
@@ -31,8 +32,11 @@ pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[Ob
     let repository = store.repository(&state.repository).await?.map(|repository| repository.value);
     let ConfigKey { project, stage, .. } = state.key.clone();
     let newest = store.newest_plan_of(&project, &state.service).await?;
-    let slot = store.slot(&ServiceKey { project, stage, service: state.service.clone() }).await?.map(|slot| slot.value);
-    let prospect = Prospect { repository: repository.as_ref(), slot: slot.as_ref(), newest: newest.as_ref() };
+    let service = ServiceKey { project, stage, service: state.service.clone() };
+    let slot = store.slot(&service).await?.map(|slot| slot.value);
+    let has_passed = state.inherited.is_none() || has_passed_elsewhere(store, &service).await?;
+    let prospect =
+        Prospect { repository: repository.as_ref(), slot: slot.as_ref(), newest: newest.as_ref(), has_passed };
     let has_own = pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
     let owner = match &state.wanted.owner {
         Some(owner) => store.run(owner).await?.and_then(|run| deployment(run.value)),
@@ -40,6 +44,22 @@ pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[Ob
     };
     let is_down = repository.as_ref().is_some_and(|repository| repository.down);
     Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || prospect.is_settled(state)))
+}
+
+/// Whether what was delivered last of a service in the other stages of its project has passed there.
+async fn has_passed_elsewhere(store: &dyn ReadStore, service: &ServiceKey) -> Result<bool> {
+    for stage in store.applied_stages(&service.project).await? {
+        let other = ServiceKey { stage, ..service.clone() };
+        let Some(slot) = store.slot(&other).await?.filter(|_| &other != service).map(|slot| slot.value) else {
+            continue;
+        };
+        let Some(last) = &slot.last_delivery else { continue };
+        let key = PassedKey { service: other, content: last.content.clone() };
+        if !slot.is_free() || store.passed(&key).await?.is_none() {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
 
 fn deployment(run: Run) -> Option<Box<DeploymentRun>> {

@@ -136,6 +136,10 @@ pub struct ConfigState {
     pub scaled: Option<Scaled>,
     /// It vanished from the files: forgotten once its pods are gone.
     pub removed: bool,
+    /// Since when the store lives another life than the one in which this was recorded. What serves may be newer: it serves
+    /// on until a deployment of this life takes its place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<Timestamp>,
 }
 
 /// How many replicas a person asked for.
@@ -396,6 +400,7 @@ impl ConfigState {
             wanted: Wanted::default(),
             scaled: None,
             removed: false,
+            inherited: None,
         }
     }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::orders::{task, web};
 use super::survival::{SERVICE, careful_server, says, service_address};
-use crate::support::daemon::{World, answering, complaint, eventually, hook};
+use crate::support::daemon::{World, answering, complaint, eventually, hook, sleeper};
 
 /// A server whose `pre` hook counts.
 fn counted(world: &World, version: &str) -> String {
@@ -115,16 +115,45 @@ spec:
     sequences: [{name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: deployment}]}]
 ";
 
+fn push(world: &World, test: &str, web: &str) -> String {
+    world.git.push_files(&[("shipyard.yaml", TESTED), ("test.yaml", test), ("web.yaml", web)])
+}
+
+#[test]
+fn what_serves_serves_on_where_an_older_store_delivers_it_again_in_vain() {
+    let world = World::new(&[]);
+    let once = |version: &str| {
+        let count = world.git.path(&format!("migrated-{version}")).display().to_string();
+        let script = format!("echo >> {count}; test $(wc -l < {count}) -le 2"); // once in each stage
+        sleeper("web", &format!("type: Rolling, rollingParams: {{{}}}", hook("pre", "Abort", &script)), version)
+    };
+    let test = task("test", "host", "exit 0");
+    let copy = world.git.path("copy.db").display().to_string();
+    world.start();
+    world.status(&push(&world, &test, &once("1")), "launchway/production", "success");
+    world.tell(&["store", "backup", &copy]);
+    let commit = push(&world, &test, &once("2"));
+    world.status(&commit, "launchway/production", "success");
+    let before = (world.pod_in("shop-dev/web-2-0", "ready"), world.pod_in("shop-production/web-2-0", "ready"));
+    world.stop();
+    world.tell(&["store", "restore", &copy]);
+    world.start();
+    world.status(&commit, "launchway/dev/web/pre", "failure"); // it migrated once already
+    eventually("it is judged", || world.log().contains("another life of the store has left serves on"));
+    world.stop();
+    world.start(); // everything is reconciled with slots that are free
+    eventually("it is judged again", || world.log().matches("has left serves on").count() > 2);
+    let after = (world.pod_in("shop-dev/web-2-0", "ready"), world.pod_in("shop-production/web-2-0", "ready"));
+    assert_eq!(before, after, "the same processes");
+}
+
 #[test]
 fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older_store_does_not_know() {
     let world = World::new(&[]);
     let passes = world.git.path("passes");
     fs::write(&passes, "").unwrap();
     let test = task("test", "host", &format!("test -e {}", passes.display()));
-    let push = |version| {
-        let files = [("shipyard.yaml", TESTED), ("test.yaml", &*test), ("web.yaml", &*web(version))];
-        world.git.push_files(&files)
-    };
+    let push = |version| push(&world, &test, &web(version));
     let copy = world.git.path("copy.db").display().to_string();
     world.start();
     world.status(&push("1"), "launchway/production", "success");

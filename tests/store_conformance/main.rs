@@ -13,7 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use launchway::clock::ManualClock;
+use launchway::clock::{Clock, ManualClock};
 use launchway::model::time::Timestamp;
 use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
 use launchway::store::{ReadStore, Store};
@@ -61,7 +61,7 @@ impl Backend for MemoryDisk {
     }
 
     fn restore(&self, copy: &Path) {
-        MemoryDisk::restore(self, copy).unwrap();
+        MemoryDisk::restore(self, copy, clock().now()).unwrap();
     }
 
     fn open_copy(&self, copy: &Path) -> Arc<dyn ReadStore> {

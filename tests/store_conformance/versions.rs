@@ -2,11 +2,11 @@
 
 use launchway::model::event::Event;
 use launchway::model::hold::ProjectHolds;
-use launchway::model::ids::{ProjectName, RepositoryName};
+use launchway::model::ids::{ConfigKey, ProjectName, RepositoryName};
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::run::Run;
 use launchway::model::slot::{PassedKey, PassedState, SlotState};
-use launchway::model::state::RepositoryState;
+use launchway::model::state::{ConfigState, RepositoryState};
 use launchway::model::transaction::ObjectPlace;
 use launchway::model::unique_name::{NameOwner, UniqueName};
 use launchway::store::{CommitError, Read, RecordKey, Store, Transaction, Versioned, Write};
@@ -191,7 +191,12 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
     let first = backend.open().await;
     let life = first.incarnation().clone();
     let seen = RepositoryState { seen: Some(commit_id('1')), applied: Some(commit_id('1')), ..repository_state() };
-    commit(&*first, [put_repository(0, seen.clone())]).await;
+    let web = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
+    let old = ConfigKey { name: "old".into(), ..web.clone() };
+    let recorded = config_state(&web, "a");
+    let leaves = ConfigState { removed: true, ..config_state(&old, "a") };
+    let records = [put_repository(0, seen.clone()), put_config(0, recorded.clone()), put_config(0, leaves)];
+    commit(&*first, records).await;
     first.backup(&copy).await.unwrap();
     drop(first);
     let again = backend.open().await;
@@ -206,6 +211,10 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
         let unseen = RepositoryState { seen: None, ..seen.clone() };
         let found = restored.repository(&"shop".into()).await.unwrap().unwrap();
         assert_eq!(found, Versioned { version: 2, value: unseen.clone() }, "its head is to be read anew");
+        let found = restored.config(&web).await.unwrap().unwrap();
+        assert!(found.version == 2 && found.value.inherited.is_some(), "what serves may be newer: {found:?}");
+        assert_eq!(ConfigState { inherited: None, ..found.value }, recorded);
+        assert_eq!(restored.config(&old).await.unwrap(), None, "it may be there again");
         commit(&*restored, [put_repository(2, unseen)]).await;
         lives.push(restored.incarnation().clone());
         drop(restored);

@@ -36,13 +36,15 @@ pub enum Strangers {
 /// hands; `is_settled` says that what is wanted was decided in this life of the store.
 pub fn judge(state: &ConfigState, is_down: bool, owner: Option<&DeploymentRun>, is_settled: bool) -> Strangers {
     use DeploymentStep as At;
+    let is_inherited = state.inherited.is_some() && !is_settled;
     let is_first = state.serving.is_none() && state.wanted.pace != Pace::Recreate;
     let has_moved = owner.is_some_and(|run| run.generation != state.wanted.generation);
     match owner.map(|run| run.step).filter(|step| *step != At::Done) {
         _ if state.removed || is_down => Strangers::Replaced,
         _ if has_moved => Strangers::Awaiting, // one of the two was read before the other changed
-        Some(At::ScaleDown) => Strangers::Replaced,
+        Some(At::ScaleDown) if !is_inherited => Strangers::Replaced,
         _ if state.wanted.targets.is_empty() => Strangers::Kept,
+        _ if is_inherited => Strangers::Awaiting,
         Some(_) if is_first => Strangers::Kept, // there is no other version to go back to
         Some(At::Prepare | At::Pre) => Strangers::Awaiting,
         None if !is_settled => Strangers::Awaiting,
@@ -59,6 +61,8 @@ pub struct Prospect<'a> {
     pub slot: Option<&'a SlotState>,
     /// The newest plan of its service.
     pub newest: Option<&'a Plan>,
+    /// Whether what was delivered last of its service in the other stages has passed there.
+    pub has_passed: bool,
 }
 
 impl Prospect<'_> {
@@ -66,7 +70,16 @@ impl Prospect<'_> {
     /// stage before has still to pass what the head brings here. Until then an old record says nothing against what serves.
     pub fn is_settled(&self, state: &ConfigState) -> bool {
         let is_idle = self.slot.is_none_or(SlotState::is_free);
-        self.repository.is_some_and(RepositoryState::has_applied_its_head) && is_idle && !self.is_coming(state)
+        let is_applied = self.repository.is_some_and(RepositoryState::has_applied_its_head);
+        is_applied && is_idle && !self.is_coming(state) && self.is_confirmed(state)
+    }
+
+    /// Whether the head confirms what another life of the store has recorded: it declares just that, and everywhere it was
+    /// delivered it has passed.
+    fn is_confirmed(&self, state: &ConfigState) -> bool {
+        let declared = state.object.template();
+        let is_declared = state.serving.as_ref().is_none_or(|serving| serving.object.template() == declared);
+        state.inherited.is_none() || is_declared && self.has_passed
     }
 
     /// Whether something else than what is recorded waits for its turn in the stage.

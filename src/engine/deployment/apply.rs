@@ -143,7 +143,15 @@ pub(in crate::engine) fn want(
         transition.tell(by, refusal);
         return Ok(());
     }
+    let run = match transition.records.runs.get(&by)? {
+        Some(Run::Deployment(run)) => Some((run.created_at, run.step)),
+        Some(Run::Sequence(_)) | None => None,
+    };
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
+    // A deployment of this life of the store takes the place of what another one has left.
+    let takes_over =
+        |since| run.is_some_and(|(created_at, step)| created_at >= since && step != DeploymentStep::Restore);
+    state.inherited = state.inherited.filter(|since| !takes_over(*since));
     let spec = typed(&state.object)?;
     let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
     let fallback = fallback.map(|version| state.wanted.fall_back_to(version));

@@ -21,13 +21,17 @@ pub(super) fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite
 }
 
 /// What was seen in another life says nothing about what came after it: every repository is to be read anew, and what is
-/// reported of it is written again.
+/// reported of it is written again. What serves may be newer than what is recorded, and what was being removed may be there
+/// again.
 fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<String> {
     let incarnation = Ulids::default().next(now);
     connection.execute("UPDATE fence SET incarnation = ?", [&incarnation])?;
     let forget = "UPDATE repositories SET version = version + 1, seen = NULL, \
                   record = json_set(record, '$.record.seen', NULL)";
     connection.execute(forget, [])?;
+    connection.execute("DELETE FROM configs WHERE json_extract(record, '$.record.removed')", [])?;
+    let inherit = "UPDATE configs SET version = version + 1, record = json_set(record, '$.record.inherited', ?)";
+    connection.execute(inherit, [now.0])?;
     connection.execute("UPDATE posted SET rendering = 0", [])?;
     Ok(incarnation)
 }

@@ -76,11 +76,11 @@ impl MemoryDisk {
     ///
     /// # Errors
     /// If there is no such copy.
-    pub fn restore(&self, from: &Path) -> Result<()> {
+    pub fn restore(&self, from: &Path, now: Timestamp) -> Result<()> {
         let mut content = self.content();
         let copy = content.copies.get(from).cloned();
         let copy = copy.ok_or_else(|| Failure::stalled(format!("`{}` does not exist", from.display())))?;
-        content.begin_life(copy);
+        content.begin_life(copy, now);
         Ok(())
     }
 
@@ -99,7 +99,7 @@ impl MemoryDisk {
     /// Everything is gone, but for the copies.
     pub fn lose(&self) {
         let mut content = self.content();
-        content.begin_life(Tables::default());
+        content.begin_life(Tables::default(), Timestamp::default());
     }
 
     fn content(&self) -> MutexGuard<'_, Content> {
@@ -110,8 +110,9 @@ impl MemoryDisk {
 impl Content {
     /// What was seen in another life says nothing about what came after it: every repository is to be read anew, and what
     /// is reported of it is written again.
-    fn begin_life(&mut self, mut tables: Tables) {
+    fn begin_life(&mut self, mut tables: Tables, now: Timestamp) {
         tables.forget_heads();
+        tables.inherit(now);
         tables.doubt_posted();
         self.tables = tables;
         self.fence += 1;

@@ -78,6 +78,20 @@ impl Tables {
         }
     }
 
+    /// What serves may be newer than what is recorded, and what was being removed may be there again.
+    pub(super) fn inherit(&mut self, now: Timestamp) {
+        let rows: Vec<Row<ConfigState>> = self.configs.values().cloned().collect();
+        for row in rows {
+            let key = row.value.key.clone();
+            if row.value.removed {
+                self.configs.remove_mut(&key);
+                continue;
+            }
+            let value = ConfigState { inherited: Some(now), ..row.value.clone() };
+            self.configs.insert_mut(key, Arc::new(Versioned { version: row.version + 1, value }));
+        }
+    }
+
     /// The version of a record; 0 if there is none.
     pub(super) fn version(&self, key: &RecordKey) -> u64 {
         match key {

@@ -171,9 +171,28 @@ fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
         ("it was delivered, and failed", "head", &delivered("b"), Some(&other), true),
     ] {
         let repository = synced(head);
-        let prospect = Prospect { repository: Some(&repository), slot: Some(slot), newest };
+        let prospect = Prospect { repository: Some(&repository), slot: Some(slot), newest, has_passed: false };
         assert_eq!(prospect.is_settled(&serving), expected, "{case}");
     }
+}
+
+#[test]
+fn an_older_record_says_nothing_against_what_serves_before_the_head_has_confirmed_it() {
+    let head = Some(CommitId::new("head"));
+    let fresh = RepositoryState::new("repo".into(), "/repo.git", "main");
+    let repository = RepositoryState { applied: head.clone(), seen: head, ..fresh };
+    let inherited = ConfigState { inherited: Some(Timestamp(5)), ..state(Some(version(1, "a")), None, 2) };
+    let failed = ConfigState { object: object("b").into(), ..inherited.clone() };
+    for (case, state, has_passed, expected) in [
+        ("the head declares what is recorded, and it has passed", &inherited, true, Strangers::Replaced),
+        ("a stage before has still to pass it", &inherited, false, Strangers::Awaiting),
+        ("what the head declares was delivered and has failed", &failed, true, Strangers::Awaiting),
+    ] {
+        let prospect = Prospect { repository: Some(&repository), slot: None, newest: None, has_passed };
+        assert_eq!(judge(state, false, None, prospect.is_settled(state)), expected, "{case}");
+    }
+    let taken_down = judge(&inherited, true, None, false);
+    assert_eq!(taken_down, Strangers::Replaced, "what is down serves nothing");
 }
 
 #[test]

@@ -87,19 +87,19 @@ impl At<'_> {
         Ok(Ok(()))
     }
 
-    /// Whether what a restored store knows nothing of serves on, because the head does not declare what is recorded, and was
-    /// refused or has not come to the stage: an older record says nothing against what serves.
+    /// Whether what a restored store knows nothing of serves on: an older record says nothing against what serves. In the
+    /// first stage that is so only while the head does not declare what is recorded to serve.
     fn serves_on(&self, config: &ConfigState, alive: &[(Pod, ObservedPod)]) -> bool {
-        let is_recorded = config.serving.is_some() && !config.removed;
         let mine = |seen: &&ObservedPod| seen.version().is_some_and(|(of, _)| of == &config.key);
         let mut origins = alive.iter().map(|(_, seen)| seen).filter(mine).map(|seen| seen.origin);
         let is_inherited = origins.clone().all(|it| it != Origin::Own) && origins.any(|it| it == Origin::Stranger);
-        let head = self.around.hosting.head(&config.repository);
-        let declares = |head: Commit| {
-            let stage = head.project.stages.iter().find(|stage| stage.name == config.key.stage)?;
-            stage.objects.get(&config.object.key).map(|object| object.digest == config.object.digest)
+        let serving = config.serving.as_ref().and_then(|serving| serving.object.template());
+        let confirms = |head: Commit| {
+            let stage = head.project.stages.first().filter(|stage| stage.name == config.key.stage)?;
+            Some(stage.objects.get(&config.object.key)?.template() == serving)
         };
-        is_recorded && is_inherited && head.and_then(declares) != Some(true)
+        let is_confirmed = self.around.hosting.head(&config.repository).and_then(confirms) == Some(true);
+        config.inherited.is_some() && is_inherited && !is_confirmed
     }
 
     /// A hook's or task's outcome is that of a pod which was started when it was, not of one from another life.
