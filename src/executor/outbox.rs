@@ -225,7 +225,10 @@ impl Worker {
             Class::Waiting => {
                 tracing::debug!(%run, action, problem, "an action waits");
                 locked(&self.waiting).entry(failure.awaits().map(ToOwned::to_owned)).or_default().insert(id);
-                inputs.extend(no_longer_delayed(row));
+                inputs.extend(match failure.awaits() {
+                    Some(_) => no_longer_delayed(row), // what is announced comes by itself
+                    None => Some(Input::Tell(run.clone(), Event::Delayed { message: problem.clone() })),
+                });
                 let pause = now.since(row.asked_at).clamp(WAITING_PAUSE, LONGEST_WAITING_PAUSE);
                 Write::Await { id, due: Some(now + pause), reason: problem }
             }
@@ -281,7 +284,7 @@ impl Worker {
 
 /// Takes back what the run heard of an earlier try.
 fn no_longer_delayed(row: &OutboxRow) -> Option<Input> {
-    let delayed = row.attempts > 0;
+    let delayed = row.attempts > 0 || !row.problem.is_empty();
     delayed.then(|| Input::Tell(row.run.clone(), Event::Delayed { message: String::new() }))
 }
 

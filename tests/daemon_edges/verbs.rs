@@ -72,6 +72,7 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     assert_eq!(only_config(&world)["serving"]["version"], 2);
     assert_refused(&world, &["release", id], 1, &["there is no hold", id]);
     assert_refused(&world, &["hold", "dc/cart", "--reason", "audit"], 1, &["no deployment config `cart`"]);
+    assert_refused(&world, &["hold", "dc/web", "--reason", " "], 2, &["a reason must say something"]);
 }
 
 #[test]
@@ -87,6 +88,8 @@ fn a_stage_that_is_started_by_hand_is_triggered() {
         world.json(&["get", "deployments", "web", "-s", "spare"])["items"][0]["serving"]["commit"] == commit
     });
     assert_refused(&world, &["trigger", "delivery", "-s", "nowhere"], 1, &["no stage `nowhere`"]);
+    let long = "x".repeat(201);
+    assert_refused(&world, &["trigger", "delivery", "--force", &long], 2, &["200 characters, not 201"]);
     assert_refused(&world, &["trigger", "delivery"], 2, &["--stage"]);
 }
 
@@ -258,7 +261,15 @@ fn what_pods_refer_to_and_is_missing_holds_them_back_with_its_name_on_the_commit
     let missing = "configmap \"colors\" not found";
     eventually("the commit names it", || world.status(&commit, "launchway/default", "running").contains(missing));
     assert!(world.tell(&["why", "dc/web"]).contains(missing));
+    let hook = hook("pre", "Abort", "true").replace(
+        "containerName: main",
+        "containerName: main, env: [{name: SKY, valueFrom: {configMapKeyRef: {name: colors, key: sky}}}]",
+    );
+    let hooked = sleeper("web", &format!("type: Rolling, rollingParams: {{{hook}}}"), "2");
+    let commit = world.git.push_files(&[("web.yaml", &hooked)]);
+    eventually("the hook's, too", || world.status(&commit, "launchway/default", "running").contains(missing));
     let colors = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colors}\ndata: {sky: blue}\n";
+    world.deploy(&[("web.yaml", &hooked), ("colors.yaml", colors)], "success");
     let both = world.git.push_files(&[("web.yaml", &refers), ("colors.yaml", colors)]);
     world.status(&both, "launchway/default", "success");
 }

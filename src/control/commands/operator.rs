@@ -17,6 +17,9 @@ use crate::executor::drive::Driver;
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
 
+/// The most characters of a reason.
+const MOST_OF_A_REASON: usize = 200;
+
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
 pub struct Operator {
@@ -73,11 +76,13 @@ impl Commands for Operator {
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
             Command::Hold { scope, reason } => {
+                refuse_bad(&reason)?;
                 let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
                 Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
             }
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
+                force.as_deref().map_or(Ok(()), refuse_bad)?;
                 let watcher = self.watcher(&self.declaring(&project).await?.ok_or_else(|| undeclared(&project))?)?;
                 let stage = self.meant(watcher, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
@@ -228,6 +233,18 @@ fn missing(config: &ConfigKey) -> Refusal {
 
 fn undeclared(project: &ProjectName) -> Refusal {
     Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")))
+}
+
+/// A reason is read by others, in tables and on commits.
+fn refuse_bad(reason: &str) -> Result<(), Refusal> {
+    let invalid = |message| Err(Refusal::Invalid(Failure::stalled(message)));
+    match reason.chars().count() {
+        _ if reason.trim().is_empty() => invalid("a reason must say something".to_owned()),
+        length if length > MOST_OF_A_REASON => {
+            invalid(format!("a reason has at most {MOST_OF_A_REASON} characters, not {length}"))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn refuse_many(replicas: u32) -> Result<(), Refusal> {
