@@ -12,6 +12,7 @@ use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
+use crate::model::plan::{Plan, StagePlan};
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::slot::PassedKey;
@@ -34,7 +35,10 @@ pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[Ob
     let newest = store.newest_plan_of(&project, &state.service).await?;
     let service = ServiceKey { project, stage, service: state.service.clone() };
     let slot = store.slot(&service).await?.map(|slot| slot.value);
-    let has_passed = state.inherited.is_none() || has_passed_elsewhere(store, &service).await?;
+    let has_passed = match &newest {
+        Some(plan) if state.inherited.is_some() => has_passed_before(store, &service, plan).await?,
+        _ => true,
+    };
     let prospect =
         Prospect { repository: repository.as_ref(), slot: slot.as_ref(), newest: newest.as_ref(), has_passed };
     let has_own = pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
@@ -46,13 +50,11 @@ pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[Ob
     Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || prospect.is_settled(state)))
 }
 
-/// Whether what was delivered last of a service in the other stages of its project has passed there.
-async fn has_passed_elsewhere(store: &dyn ReadStore, service: &ServiceKey) -> Result<bool> {
-    for stage in store.applied_stages(&service.project).await? {
-        let other = ServiceKey { stage, ..service.clone() };
-        let Some(slot) = store.slot(&other).await?.filter(|_| &other != service).map(|slot| slot.value) else {
-            continue;
-        };
+/// Whether what was delivered last of a service in the stages before its own has passed there.
+async fn has_passed_before(store: &dyn ReadStore, service: &ServiceKey, plan: &Plan) -> Result<bool> {
+    for StagePlan { stage, .. } in plan.stages.iter().take_while(|stage| stage.stage != service.stage) {
+        let other = ServiceKey { stage: stage.clone(), ..service.clone() };
+        let Some(slot) = store.slot(&other).await?.map(|slot| slot.value) else { continue };
         let Some(last) = &slot.last_delivery else { continue };
         let key = PassedKey { service: other, content: last.content.clone() };
         if !slot.is_free() || store.passed(&key).await?.is_none() {

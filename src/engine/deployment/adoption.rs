@@ -61,7 +61,7 @@ pub struct Prospect<'a> {
     pub slot: Option<&'a SlotState>,
     /// The newest plan of its service.
     pub newest: Option<&'a Plan>,
-    /// Whether what was delivered last of its service in the other stages has passed there.
+    /// Whether what was delivered last of its service in the stages before has passed there.
     pub has_passed: bool,
 }
 
@@ -74,8 +74,8 @@ impl Prospect<'_> {
         is_applied && is_idle && !self.is_coming(state) && self.is_confirmed(state)
     }
 
-    /// Whether the head confirms what another life of the store has recorded: it declares just that, and everywhere it was
-    /// delivered it has passed.
+    /// Whether the head confirms what another life of the store has recorded: it declares just that, and the stages before
+    /// have passed it.
     fn is_confirmed(&self, state: &ConfigState) -> bool {
         let declared = state.object.template();
         let is_declared = state.serving.as_ref().is_none_or(|serving| serving.object.template() == declared);
