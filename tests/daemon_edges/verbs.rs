@@ -89,7 +89,12 @@ fn a_stage_that_is_started_by_hand_is_triggered() {
     });
     assert_refused(&world, &["trigger", "delivery", "-s", "nowhere"], 1, &["no stage `nowhere`"]);
     let long = "x".repeat(201);
-    assert_refused(&world, &["trigger", "delivery", "--force", &long], 2, &["200 characters, not 201"]);
+    assert_refused(
+        &world,
+        &["trigger", "delivery", "-s", "production", "--force", &long],
+        2,
+        &["200 characters, not 201"],
+    );
     assert_refused(&world, &["trigger", "delivery"], 2, &["--stage"]);
 }
 

@@ -15,6 +15,7 @@ use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::model::deployment_config::MOST_REPLICAS;
+use crate::model::hold::HoldScope;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
 
 /// The most characters of a reason.
@@ -75,14 +76,9 @@ impl Commands for Operator {
                 by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
-            Command::Hold { scope, reason } => {
-                refuse_bad(&reason)?;
-                let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
-                Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
-            }
+            Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
-                force.as_deref().map_or(Ok(()), refuse_bad)?;
                 let watcher = self.watcher(&self.declaring(&project).await?.ok_or_else(|| undeclared(&project))?)?;
                 let stage = self.meant(watcher, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
@@ -184,7 +180,14 @@ impl Operator {
         }
     }
 
+    async fn hold(&self, scope: HoldScope, reason: String, by: &str) -> Result<Done, Refusal> {
+        refuse_bad(&reason)?;
+        let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
+        Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
+    }
+
     async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
+        asked.force.map_or(Ok(()), refuse_bad)?;
         let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage".to_owned(),
