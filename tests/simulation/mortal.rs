@@ -64,6 +64,9 @@ impl Guard for Mortality {
 
     async fn commit(&self, store: &dyn Store, transaction: Transaction) -> Result<(), CommitError> {
         self.alive().map_err(CommitError::Failed)?;
+        if transaction.writes.is_empty() {
+            return store.commit(transaction).await; // it changes nothing: who dies there dies before the next one
+        }
         let number = 1 + self.commits.fetch_add(1, Ordering::SeqCst);
         let Some(death) = self.death.filter(|death| death.at == number) else {
             return store.commit(transaction).await;
