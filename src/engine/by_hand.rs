@@ -167,7 +167,8 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
 }
 
 /// The newest delivery that is to bring what was attempted, or was: it may bring more of a later revision. Else the run that
-/// attempted it. Refused if a newer one brings something else and ended before its deployment: that is what was not done.
+/// attempted it. Refused if a newer one brings something else and is under way, which has the last word, or ended before its
+/// deployment: that is what was not done.
 fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
     let service = service_of(state);
     let slot = records.slots.get(&service)?;
@@ -181,10 +182,14 @@ fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> R
         run.changes().iter().any(|change| change.object.as_ref().is_some_and(same))
     };
     for id in open.into_iter().chain(last).chain([&attempt.run]) {
-        if let Some(Run::Sequence(run)) = records.runs.get(id)?
-            && brings(run)
-        {
-            return Ok(Some((**run).clone()));
+        if let Some(Run::Sequence(run)) = records.runs.get(id)? {
+            if brings(run) {
+                return Ok(Some((**run).clone()));
+            }
+            if Some(id) == open && run.planned_content().is_some() {
+                let refused = Failure::stalled("a newer delivery of its service is under way");
+                return Err(with_way_out(refused, records, &service, &state.key.name)?.into());
+            }
         }
         if Some(id) == stopped {
             return Err(never_deployed(&service, attempt).into());

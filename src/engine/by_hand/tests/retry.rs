@@ -88,6 +88,15 @@ fn what_failed_before_a_newer_delivery_that_never_got_to_its_deployment_is_left(
 }
 
 #[test]
+fn what_a_newer_delivery_under_way_leaves_out_waits_for_its_end() {
+    let newer = deploying(delivery("s3", "c"), 3);
+    let memory = failed().with(sequence(&newer)).with(slot(Some(&newer), &[]));
+    let refused = refused(retried(&memory));
+    assert!(refused.starts_with("a newer delivery of its service is under way"), "{refused}");
+    assert!(refused.contains("`launchway rollout cancel dc/web -s dev` ends it"), "{refused}");
+}
+
+#[test]
 fn nothing_is_retried_that_did_not_fail() {
     let latest = "`launchway rollout latest` deploys again";
     let complete = "rollout #1 is complete; only failed deployments can be retried";
