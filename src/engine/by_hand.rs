@@ -1,18 +1,17 @@
 //! What people ask for by hand, decided on what is remembered. Every change of a service takes its slot by a sequence
 //! run, like a push does; what does not fit is refused with what to do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::deployment::apply;
 use crate::engine::holds;
-use crate::engine::records::{Lookup, Needs, Records, Undecided};
+use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::event::Event;
-use crate::model::ids::{CommitId, ConfigKey, RepositoryName, RunId, ServiceKey, StageName};
+use crate::model::ids::{CommitId, ConfigKey, RunId, ServiceKey, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
@@ -21,6 +20,13 @@ use crate::model::run::{Delivery, DeploymentRun, Run, SequenceRun, SequenceState
 use crate::model::shipyard::Shipyard;
 use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
+
+mod retry;
+mod switch;
+
+pub use retry::retry;
+pub(in crate::engine) use switch::refuse_if_down;
+pub use switch::{bring_up, is_down, stop_missed, take_down};
 
 /// The sequence of one task that carries out what a person asked for a single deployment config.
 const BY_HAND: &str = "rollout";
@@ -111,149 +117,6 @@ pub fn ends_it(config: &str, stage: &StageName) -> String {
     format!("`launchway rollout cancel dc/{config} -s {stage}` ends it")
 }
 
-/// Attempts the failed latest version again, with the rest of its sequence; says which version.
-///
-/// # Errors
-/// If the latest version did not fail.
-pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
-    let state = config_state(transition.records, config)?;
-    refuse_if_down(transition.records, &state)?;
-    if state.spec().is_ok_and(|spec| spec.paused) {
-        return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
-    }
-    let failed = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_some());
-    let Some(attempt) = failed else {
-        let latest = state.latest_version;
-        return Err(Failure::stalled(match (latest, &state.attempted) {
-            (0, _) => format!("no rollouts found for `{}`", config.name),
-            (_, Some(_)) => format!("rollout #{latest} is in progress; only failed deployments can be retried"),
-            (_, None) => format!("rollout #{latest} is complete; only failed deployments can be retried"),
-        })
-        .hint(retry_hint(transition.records, &state)?)
-        .into());
-    };
-    holds::refuse(transition.records, &service_of(&state))?;
-    refuse_if_queued(transition.records, &state)?;
-    let version = attempt.version.number;
-    let missing = || Failure::stalled(format!("the record of version {version} is gone"));
-    let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
-    let again = rerun(transition, &delivery, by)?;
-    transition.start(again)?;
-    Ok(version)
-}
-
-/// What helps where no deployment failed: its sequence may have, after the deployment.
-fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
-    let service = service_of(state);
-    if let Some(way_out) = way_out(records, &service, &state.key.name)? {
-        return Ok(way_out);
-    }
-    let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
-    let failed = match last {
-        Some(last) => match records.runs.get(&last.run)? {
-            Some(Run::Sequence(run)) => !run.outcome.is_some_and(Outcome::passes),
-            Some(Run::Deployment(_)) | None => false,
-        },
-        None => false,
-    };
-    Ok(if failed {
-        format!(
-            "`launchway trigger delivery {} -s {}` runs its sequence again, which ended badly",
-            service.service, service.stage
-        )
-    } else {
-        "`launchway rollout latest` deploys again".to_owned()
-    })
-}
-
-/// The newest delivery that is to bring what was attempted, or was: it may bring more of a later revision. Else the run that
-/// attempted it. Refused if a newer one brings something else and is under way, which has the last word, or ended before its
-/// deployment: that is what was not done.
-fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
-    let service = service_of(state);
-    let slot = records.slots.get(&service)?;
-    let open = slot.and_then(|slot| slot.holder.as_ref());
-    let last = slot.and_then(|slot| slot.last_delivery.as_ref());
-    let stopped = last.filter(|delivered| !delivered.deployed).map(|delivered| &delivered.run);
-    let last = last.map(|delivered| &delivered.run);
-    let brings = |run: &SequenceRun| {
-        let object = &attempt.version.object;
-        let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
-        run.changes().iter().any(|change| change.object.as_ref().is_some_and(same))
-    };
-    for id in open.into_iter().chain(last).chain([&attempt.run]) {
-        if let Some(Run::Sequence(run)) = records.runs.get(id)? {
-            if brings(run) {
-                return Ok(Some((**run).clone()));
-            }
-            if Some(id) == open && run.planned_content().is_some() {
-                let refused = Failure::stalled("a newer delivery of its service is under way");
-                return Err(with_way_out(refused, records, &service, &state.key.name)?.into());
-            }
-        }
-        if Some(id) == stopped {
-            return Err(never_deployed(&service, attempt).into());
-        }
-    }
-    Ok(None)
-}
-
-/// Why what failed is not attempted again.
-fn never_deployed(service: &ServiceKey, attempt: &Attempt) -> Failure {
-    let ServiceKey { stage, service, .. } = service;
-    let version = attempt.version.number;
-    Failure::stalled(format!("a newer delivery than that of rollout #{version} ended before its deployment"))
-        .hint(format!("`launchway trigger delivery {service} -s {stage}` runs that again"))
-}
-
-/// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as
-/// it is now.
-fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
-    let cause = format!("retried by {by}");
-    let mut changes = Vec::new();
-    for change in delivery.changes() {
-        let again = match failed(transition.records, delivery, change, &cause)? {
-            // What never got to its deployment has brought nothing of this either.
-            None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
-            failed => failed,
-        };
-        changes.extend(again.filter(|change| change.decision.does_something()));
-    }
-    let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let SequenceRun { service, destination, repository, commit, procedure, .. } = delivery.clone();
-    let draft = SequenceRun {
-        plan: delivery.plan.clone(),
-        cause,
-        by: Some(by.to_owned()),
-        is_rollback: delivery.is_rollback,
-        delivery: content.map(|content| Delivery { content, changes }),
-        ..SequenceRun::draft(service, destination, (repository, commit), procedure)
-    };
-    queue::queued(transition.records, transition.now, draft)
-}
-
-/// The next attempt at a version that a delivery brought and that failed.
-fn failed(
-    records: &Records,
-    delivery: &SequenceRun,
-    change: &Change,
-    cause: &str,
-) -> Result<Option<Change>, Undecided> {
-    let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
-        return Ok(None);
-    };
-    let state = records.configs.get(&delivery.service.config(&change.key.name))?;
-    let same = |attempt: &&Attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest;
-    Ok(state.and_then(|state| state.attempted.as_ref()).filter(same).map(|attempt| Change {
-        key: change.key.clone(),
-        decision: Decision::Deploy,
-        reasons: Vec::new(),
-        cause: cause.to_owned(),
-        object: Some(object.clone()),
-        retry: Some(attempt.version.number),
-    }))
-}
-
 /// Deploys what is declared now as a new version, although nothing changed; says which.
 ///
 /// # Errors
@@ -297,88 +160,6 @@ pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32,
     let event = Box::new(Event::Scaled { version, from, to: replicas, by: by.to_owned() });
     transition.write(Write::Event { run: config.events(), at: transition.now, event });
     Ok(())
-}
-
-/// Takes a repository down. What is being deployed hears of it at once, all other runs when their slots are examined.
-///
-/// # Errors
-/// If nothing is known of the repository.
-pub fn take_down(
-    transition: &mut Transition<'_>,
-    repository: &RepositoryName,
-    configs: &BTreeSet<ConfigKey>,
-    by: &str,
-) -> Result<(), Undecided> {
-    let Some(state) = transition.records.repositories.get_mut(repository)? else {
-        return Err(Failure::stalled(format!("nothing is known of repository `{repository}`")).into());
-    };
-    state.down = true;
-    by.clone_into(&mut state.down_by);
-    state.seen = None; // once it is up again, the head is planned anew
-    transition.switch();
-    each(configs, |config| apply::quiesce(transition, config, by))
-}
-
-/// Stops what was deployed for the first time while its repository was being taken down, unless that is up again.
-///
-/// # Errors
-/// If something must be read first.
-pub fn stop_missed(
-    transition: &mut Transition<'_>,
-    repository: &RepositoryName,
-    missed: &BTreeSet<ConfigKey>,
-) -> Result<(), Undecided> {
-    let state = transition.records.repositories.get(repository)?.filter(|state| state.down);
-    let Some(by) = state.map(|state| state.down_by.clone()) else { return Ok(()) };
-    transition.switch();
-    each(missed, |config| apply::quiesce(transition, config, &by))
-}
-
-/// Brings back what a repository ran before it was taken down; says whether it was.
-///
-/// # Errors
-/// If something must be read first.
-pub fn bring_up(
-    transition: &mut Transition<'_>,
-    repository: &RepositoryName,
-    configs: &BTreeSet<ConfigKey>,
-    by: &str,
-) -> Result<bool, Undecided> {
-    let Some(state) = transition.records.repositories.get_mut(repository)?.filter(|state| state.down) else {
-        return Ok(false);
-    };
-    state.down = false;
-    by.clone_into(&mut state.up_by);
-    state.seen = None;
-    transition.switch();
-    each(configs, |config| apply::resume(transition.records, config))?;
-    Ok(true)
-}
-
-/// Decides about each on its own; what is missing for any of them is asked for at once.
-fn each(
-    configs: &BTreeSet<ConfigKey>,
-    mut decide: impl FnMut(&ConfigKey) -> Result<(), Undecided>,
-) -> Result<(), Undecided> {
-    let mut needs = Needs::default();
-    for config in configs {
-        needs.of(decide(config))?;
-    }
-    needs.none()
-}
-
-/// Nothing is accepted that cannot happen.
-pub(in crate::engine) fn refuse_if_down(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    match records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down) {
-        true => Err(is_down(&state.repository).into()),
-        false => Ok(()),
-    }
-}
-
-/// Nothing can be done to what a repository that was taken down declares, and how it comes back.
-pub fn is_down(repository: &RepositoryName) -> Failure {
-    Failure::stalled(format!("repository `{repository}` is down"))
-        .hint(format!("`launchway sync {repository} --up` brings it back; without a daemon, `launchway up`"))
 }
 
 fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecided> {

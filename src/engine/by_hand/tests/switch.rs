@@ -1,5 +1,7 @@
 //! A repository is taken down and brought up again.
 
+use std::collections::BTreeSet;
+
 use super::*;
 
 fn configs(count: usize) -> BTreeSet<ConfigKey> {

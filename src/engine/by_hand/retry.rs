@@ -1,0 +1,160 @@
+//! A failed version is attempted again, with the rest of the sequence that brought it.
+
+use std::sync::Arc;
+
+use super::{config_state, refuse_if_down, refuse_if_queued, service_of, way_out, with_way_out};
+use crate::engine::deployment::apply;
+use crate::engine::holds;
+use crate::engine::records::{Records, Undecided};
+use crate::engine::sequence::queue;
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::ids::{ConfigKey, ServiceKey};
+use crate::model::object::{Kind, Object};
+use crate::model::outcome::Outcome;
+use crate::model::plan::{Change, Decision};
+use crate::model::run::{Delivery, Run, SequenceRun};
+use crate::model::state::{Attempt, ConfigState};
+
+/// Attempts the failed latest version again, with the rest of its sequence; says which version.
+///
+/// # Errors
+/// If the latest version did not fail.
+pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    if state.spec().is_ok_and(|spec| spec.paused) {
+        return Err(Failure::stalled(format!("unable to retry paused deployment config `{}`", config.name)).into());
+    }
+    let failed = state.attempted.as_ref().filter(|attempt| attempt.outcome.is_some());
+    let Some(attempt) = failed else {
+        let latest = state.latest_version;
+        return Err(Failure::stalled(match (latest, &state.attempted) {
+            (0, _) => format!("no rollouts found for `{}`", config.name),
+            (_, Some(_)) => format!("rollout #{latest} is in progress; only failed deployments can be retried"),
+            (_, None) => format!("rollout #{latest} is complete; only failed deployments can be retried"),
+        })
+        .hint(retry_hint(transition.records, &state)?)
+        .into());
+    };
+    holds::refuse(transition.records, &service_of(&state))?;
+    refuse_if_queued(transition.records, &state)?;
+    let version = attempt.version.number;
+    let missing = || Failure::stalled(format!("the record of version {version} is gone"));
+    let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
+    let again = rerun(transition, &delivery, by)?;
+    transition.start(again)?;
+    Ok(version)
+}
+
+/// What helps where no deployment failed: its sequence may have, after the deployment.
+fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
+    let service = service_of(state);
+    if let Some(way_out) = way_out(records, &service, &state.key.name)? {
+        return Ok(way_out);
+    }
+    let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.clone());
+    let failed = match last {
+        Some(last) => match records.runs.get(&last.run)? {
+            Some(Run::Sequence(run)) => !run.outcome.is_some_and(Outcome::passes),
+            Some(Run::Deployment(_)) | None => false,
+        },
+        None => false,
+    };
+    Ok(if failed {
+        format!(
+            "`launchway trigger delivery {} -s {}` runs its sequence again, which ended badly",
+            service.service, service.stage
+        )
+    } else {
+        "`launchway rollout latest` deploys again".to_owned()
+    })
+}
+
+/// The newest delivery that is to bring what was attempted, or was: it may bring more of a later revision. Else the run that
+/// attempted it. Refused if a newer one brings something else and is under way, which has the last word, or ended before its
+/// deployment: that is what was not done.
+fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
+    let service = service_of(state);
+    let slot = records.slots.get(&service)?;
+    let open = slot.and_then(|slot| slot.holder.as_ref());
+    let last = slot.and_then(|slot| slot.last_delivery.as_ref());
+    let stopped = last.filter(|delivered| !delivered.deployed).map(|delivered| &delivered.run);
+    let last = last.map(|delivered| &delivered.run);
+    let brings = |run: &SequenceRun| {
+        let object = &attempt.version.object;
+        let same = |it: &Arc<Object>| it.key == object.key && it.digest == object.digest;
+        run.changes().iter().any(|change| change.object.as_ref().is_some_and(same))
+    };
+    for id in open.into_iter().chain(last).chain([&attempt.run]) {
+        if let Some(Run::Sequence(run)) = records.runs.get(id)? {
+            if brings(run) {
+                return Ok(Some((**run).clone()));
+            }
+            if Some(id) == open && run.planned_content().is_some() {
+                let refused = Failure::stalled("a newer delivery of its service is under way");
+                return Err(with_way_out(refused, records, &service, &state.key.name)?.into());
+            }
+        }
+        if Some(id) == stopped {
+            return Err(never_deployed(&service, attempt).into());
+        }
+    }
+    Ok(None)
+}
+
+/// Why what failed is not attempted again.
+fn never_deployed(service: &ServiceKey, attempt: &Attempt) -> Failure {
+    let ServiceKey { stage, service, .. } = service;
+    let version = attempt.version.number;
+    Failure::stalled(format!("a newer delivery than that of rollout #{version} ended before its deployment"))
+        .hint(format!("`launchway trigger delivery {service} -s {stage}` runs that again"))
+}
+
+/// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as
+/// it is now.
+fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
+    let cause = format!("retried by {by}");
+    let mut changes = Vec::new();
+    for change in delivery.changes() {
+        let again = match failed(transition.records, delivery, change, &cause)? {
+            // What never got to its deployment has brought nothing of this either.
+            None if !delivery.deployed() => Some(apply::decide_again(transition.records, &delivery.service, change)?),
+            failed => failed,
+        };
+        changes.extend(again.filter(|change| change.decision.does_something()));
+    }
+    let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
+    let SequenceRun { service, destination, repository, commit, procedure, .. } = delivery.clone();
+    let draft = SequenceRun {
+        plan: delivery.plan.clone(),
+        cause,
+        by: Some(by.to_owned()),
+        is_rollback: delivery.is_rollback,
+        delivery: content.map(|content| Delivery { content, changes }),
+        ..SequenceRun::draft(service, destination, (repository, commit), procedure)
+    };
+    queue::queued(transition.records, transition.now, draft)
+}
+
+/// The next attempt at a version that a delivery brought and that failed.
+fn failed(
+    records: &Records,
+    delivery: &SequenceRun,
+    change: &Change,
+    cause: &str,
+) -> Result<Option<Change>, Undecided> {
+    let Some(object) = change.object.as_ref().filter(|_| change.key.kind == Kind::DeploymentConfig) else {
+        return Ok(None);
+    };
+    let state = records.configs.get(&delivery.service.config(&change.key.name))?;
+    let same = |attempt: &&Attempt| attempt.outcome.is_some() && attempt.version.object.digest == object.digest;
+    Ok(state.and_then(|state| state.attempted.as_ref()).filter(same).map(|attempt| Change {
+        key: change.key.clone(),
+        decision: Decision::Deploy,
+        reasons: Vec::new(),
+        cause: cause.to_owned(),
+        object: Some(object.clone()),
+        retry: Some(attempt.version.number),
+    }))
+}
