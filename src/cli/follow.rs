@@ -48,12 +48,12 @@ pub(super) async fn follow(
     }
 }
 
-/// The lines that were not told yet; `told` remembers them by context.
+/// The lines that were not told yet; `told` remembers them by place.
 fn news(told: &mut BTreeMap<String, String>, revision: &RevisionView) -> Vec<String> {
     let mut lines = Vec::new();
     for status in &revision.statuses {
-        let line = format!("{} {} {}", colored(&status.state), status.context, status.description);
-        if told.insert(status.context.clone(), line.clone()).as_ref() != Some(&line) {
+        let line = format!("{} {} {}", colored(&status.state), status.place(), status.description);
+        if told.insert(status.place(), line.clone()).as_ref() != Some(&line) {
             lines.push(line);
         }
     }
@@ -68,6 +68,7 @@ mod tests {
     fn revision(states: &[(&str, &str)]) -> RevisionView {
         let status = |(context, state): &(&str, &str)| StatusView {
             context: (*context).to_owned(),
+            commit: None,
             state: (*state).to_owned(),
             description: String::new(),
             path: None,
@@ -80,6 +81,7 @@ mod tests {
             at: "2026-11-21T08:00:00Z".into(),
             result: "planned".into(),
             plan: None,
+            carriers: Vec::new(),
             problems: Vec::new(),
             statuses: states.iter().map(status).collect(),
         }

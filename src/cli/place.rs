@@ -38,12 +38,17 @@ pub(super) async fn of_anything(name: &str, client: &Client, global: &Global) ->
         let parameters = [("repository", Some(watched.name.as_str())), ("limit", Some("1"))];
         let last: List<RevisionView> = client.get("revisions", &parameters).await?;
         let Some(last) = last.items.into_iter().next() else { continue };
-        if let (Some(id), Some(project)) = (&last.plan, &watched.project) {
-            let plan: PlanView = client.get(&format!("plans/{id}"), &[]).await?;
-            places.extend(planned(&plan, name, global.stage.as_deref(), watched, project));
+        let problem =
+            last.problems.first().map(|problem| format!("{} is not deployed: {problem}", short(&last.commit)));
+        unread.extend(problem);
+        let mut revisions = vec![last];
+        for carrier in revisions[0].carriers.clone() {
+            revisions.extend(client.find(&format!("revisions/{}/{carrier}", watched.name)).await?);
         }
-        unread
-            .extend(last.problems.first().map(|problem| format!("{} is not deployed: {problem}", short(&last.commit))));
+        for id in revisions.iter().filter_map(|revision| revision.plan.as_ref()) {
+            let plan: PlanView = client.get(&format!("plans/{id}"), &[]).await?;
+            places.extend(planned(&plan, name, global.stage.as_deref(), watched));
+        }
     }
     places.extend(applied(name, client, global).await?);
     if places.is_empty() {
@@ -90,12 +95,13 @@ async fn delivered(name: &str, client: &Client, global: &Global) -> Outcome<Vec<
     Ok(open.items.into_iter().map(place).collect())
 }
 
-fn planned(plan: &PlanView, name: &str, stage: Option<&str>, watched: &RepositoryView, project: &str) -> Vec<Place> {
+fn planned(plan: &PlanView, name: &str, stage: Option<&str>, watched: &RepositoryView) -> Vec<Place> {
+    let Some(project) = &watched.project else { return Vec::new() };
     let named = plan.changes.iter().filter(|change| is_of(change, name));
     let chosen = named.filter(|change| stage.is_none_or(|stage| stage == change.stage));
     let place = |change: &ChangeView| Place {
         repository: watched.name.clone(),
-        project: project.to_owned(),
+        project: project.clone(),
         stage: change.stage.clone(),
         service: change.service.clone(),
     };

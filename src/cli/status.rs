@@ -165,7 +165,7 @@ async fn settled(
 fn under_way(revision: Option<&RevisionView>, repository: &RepositoryView) -> String {
     let Some(revision) = revision else { return format!("waiting until {} is synced", repository.name) };
     let open = revision.statuses.iter().find(|status| status.is_open());
-    let told = open.map(|status| format!(": {} {} {}", status.state, status.context, status.description));
+    let told = open.map(|status| format!(": {} {} {}", status.state, status.place(), status.description));
     format!("waiting for {}{}", short(&revision.commit), told.unwrap_or_default())
 }
 
@@ -179,7 +179,7 @@ fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     }
     let mut table = Table::new(["STATE", "CONTEXT", "DESCRIPTION"]);
     for status in &revision.statuses {
-        table.row([status.state.clone(), status.context.clone(), status.description.clone()]);
+        table.row([status.state.clone(), status.place(), status.description.clone()]);
     }
     text + &table.render("Nothing is written on it.")
 }

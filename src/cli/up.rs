@@ -1,6 +1,6 @@
 //! `launchway up`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -14,11 +14,10 @@ use crate::control::app::App;
 use crate::control::commands::by_hand;
 use crate::error::Failure;
 use crate::model::action::Action;
-use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::state::RevisionState;
 use crate::server::query::Selection;
-use crate::server::view::RevisionView;
+use crate::server::view::{RevisionView, StatusView};
 use crate::source::{Limits, RemoteUrl, Repository};
 use crate::store::{OutboxRow, RunFilter};
 
@@ -141,10 +140,9 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
     loop {
         // Asked first: what is reported then is the end, if it was at rest before.
         let at_rest = is_at_rest(app, &head).await?;
-        let statuses = progress.tell(app, &head, output).await?;
+        let view = progress.tell(app, &head, output).await?;
         if at_rest {
-            let failed = RevisionView::new(&head, &statuses).has_failed();
-            return Ok(if failed { Exit::Failed } else { Exit::Good });
+            return Ok(if view.has_failed() { Exit::Failed } else { Exit::Good });
         }
         tokio::select! {
             () = &mut stop => return Ok(Exit::Failed),
@@ -168,19 +166,18 @@ async fn head(app: &App, name: &RepositoryName) -> Outcome<RevisionState> {
     Ok(store.revision(name, seen.as_str()).await?.ok_or_else(unseen)?)
 }
 
-/// Whether all runs of a revision have ended and were reported, and the pods are there that its repository should have.
+/// Whether all runs of a revision have ended and were reported, those of earlier ones too that bring what it declares, and
+/// the pods are there that its repository should have.
 async fn is_at_rest(app: &App, revision: &RevisionState) -> Outcome<bool> {
     let store = &app.driver.store;
     let (name, commit) = (&revision.repository, &revision.commit);
-    let open = RunFilter {
-        repository: Some(name.clone()),
-        commit: Some(commit.clone()),
-        open: Some(true),
-        limit: 1,
-        ..RunFilter::default()
-    };
-    if !store.runs(&open).await?.is_empty() {
-        return Ok(false);
+    let carriers = revision.plan().map(|plan| plan.carriers(&plan.stages)).unwrap_or_default();
+    for commit in carriers.into_iter().chain([commit]) {
+        let (repository, commit) = (Some(name.clone()), Some(commit.clone()));
+        let open = RunFilter { repository, commit, open: Some(true), limit: 1, ..RunFilter::default() };
+        if !store.runs(&open).await?.is_empty() {
+            return Ok(false);
+        }
     }
     let tells_of_it = |row: &OutboxRow| match &row.action {
         Ok(Action::Report { repository, commit: of, .. }) => repository == name && of == commit,
@@ -195,30 +192,28 @@ async fn is_at_rest(app: &App, revision: &RevisionState) -> Outcome<bool> {
     Ok(configs.items.iter().all(|config| config.current >= Some(config.desired)))
 }
 
-/// What was reported of a revision, by context.
+/// What was reported of a revision, by place.
 #[derive(Default)]
 struct Progress {
     commit: Option<CommitId>,
-    told: BTreeMap<String, CommitStatus>,
+    told: BTreeMap<String, StatusView>,
 }
 
 impl Progress {
-    /// Prints what is new; hands back all statuses of the revision.
-    async fn tell(&mut self, app: &App, revision: &RevisionState, output: &mut Output) -> Outcome<Vec<CommitStatus>> {
+    /// Prints what is new; hands back the revision as it is now.
+    async fn tell(&mut self, app: &App, revision: &RevisionState, output: &mut Output) -> Outcome<RevisionView> {
         if self.commit.as_ref() != Some(&revision.commit) {
             *self = Self { commit: Some(revision.commit.clone()), told: BTreeMap::new() };
             output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
         }
-        let (renderings, nothing) = (&app.query.renderings, BTreeSet::new());
-        let told = renderings.render(&*app.driver.store, &revision.repository, &revision.commit, &nothing).await?;
-        let statuses = told.statuses;
-        for status in &statuses {
-            if self.told.get(&status.context) != Some(status) {
-                let CommitStatus { state, context, description, .. } = status;
-                output.line(format!("  {} {context} {description}", colored(state.as_str())))?;
-                self.told.insert(context.clone(), status.clone());
+        let view = RevisionView::new(revision, &app.query.renderings.told(&*app.driver.store, revision).await?);
+        for status in &view.statuses {
+            let place = status.place();
+            if self.told.get(&place) != Some(status) {
+                output.line(format!("  {} {place} {}", colored(&status.state), status.description))?;
+                self.told.insert(place, status.clone());
             }
         }
-        Ok(statuses)
+        Ok(view)
     }
 }

@@ -5,14 +5,15 @@ use std::pin::pin;
 use std::sync::{Arc, PoisonError};
 
 use futures::stream::{self, StreamExt, TryStreamExt};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::Result;
+use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::plan::{PassedContent, Plan};
+use crate::model::plan::{PassedContent, Plan, StagePlan};
 use crate::model::run::Run;
 use crate::model::slot::PassedKey;
-use crate::model::state::{RevisionResult, RevisionState};
+use crate::model::state::RevisionState;
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
@@ -57,14 +58,45 @@ impl Renderings {
     ) -> Result<Rendering> {
         let number = 1 + store.last_event().await?; // before all else: what is read then is at least as new
         let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
-        let kept = self.of((repository.clone(), commit.clone()));
-        let mut kept = kept.lock().await;
-        if let RevisionResult::Planned(plan) = &revision.result {
-            kept.bring_up_to_date(store, &revision, plan).await?;
-        }
-        let newer = store.next_planned(repository, commit).await?;
+        let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
         let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known };
         Ok(Rendering { number, statuses: status::render(&facts) })
+    }
+
+    /// What people hear of a revision: its statuses, and what becomes, on earlier revisions, of what those bring in its place.
+    ///
+    /// # Errors
+    /// If the store cannot be read.
+    pub async fn told(&self, store: &dyn ReadStore, revision: &RevisionState) -> Result<Vec<CommitStatus>> {
+        let (repository, nothing) = (&revision.repository, BTreeSet::new());
+        let mut statuses = self.render(store, repository, &revision.commit, &nothing).await?.statuses;
+        if let Some(plan) = revision.plan() {
+            for carrier in plan.carriers(&plan.stages) {
+                let Some(revision) = store.outline(repository, carrier.as_str()).await? else { continue };
+                let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
+                let facts =
+                    Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known: &nothing };
+                let in_stage = |stage: &StagePlan| {
+                    let services = stage.carried.iter().filter(|(_, commit)| *commit == carrier);
+                    status::in_stage(&facts, &stage.stage, &services.map(|(service, _)| service).collect())
+                };
+                statuses.extend(plan.stages.iter().filter_map(in_stage));
+            }
+        }
+        Ok(statuses)
+    }
+
+    /// What is kept of a revision, as it is now, and the first one after it that has a plan.
+    async fn brought_up_to_date(
+        &self,
+        store: &dyn ReadStore,
+        revision: &RevisionState,
+    ) -> Result<(OwnedMutexGuard<Kept>, Option<CommitId>)> {
+        let mut kept = self.of((revision.repository.clone(), revision.commit.clone())).lock_owned().await;
+        if let Some(plan) = revision.plan() {
+            kept.bring_up_to_date(store, revision, plan).await?;
+        }
+        Ok((kept, store.next_planned(&revision.repository, &revision.commit).await?))
     }
 
     /// What is kept of a revision; what was asked for longest ago makes room.

@@ -372,10 +372,7 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
 /// What is remembered of a commit that may have been read before. It did what its first plan says: if nothing more is to
 /// be done, all of that stays, else what its readers were told.
 pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_something: bool) -> RevisionState {
-    let does_nothing = |state: &RevisionState| match &state.result {
-        RevisionResult::Planned(plan) => Some(plan.does_nothing()),
-        RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
-    };
+    let does_nothing = |state: &RevisionState| state.plan().map(Plan::does_nothing);
     let Some(known) = known else { return revision };
     if !starts_something && does_nothing(&revision) == Some(true) && does_nothing(known) == Some(false) {
         return known.clone();

@@ -184,10 +184,7 @@ impl<'a> Transition<'a> {
     fn new_plan(&self) -> Option<&Plan> {
         self.writes.iter().find_map(|write| match write {
             Write::Plan(plan) => Some(&**plan),
-            Write::Revision(revision) => match &revision.result {
-                RevisionResult::Planned(plan) => Some(&**plan),
-                RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
-            },
+            Write::Revision(revision) => revision.plan(),
             _ => None,
         })
     }

@@ -1,6 +1,6 @@
 //! A plan: what a revision would do, per stage, with reasons. Immutable; printed, stored and executed as one value.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
@@ -59,7 +59,13 @@ pub struct StagePlan {
     pub sequence: Option<Sequence>,
     /// The services that change, by name.
     pub services: Vec<ServicePlan>,
+    /// The services that lack only what the delivery of an earlier revision is bringing, with that revision.
+    #[serde(default, skip_serializing_if = "Carried::is_empty")]
+    pub carried: Arc<Carried>,
 }
+
+/// Services by name, with the revision whose delivery brings what a later one declares as well.
+pub type Carried = BTreeMap<ServiceName, CommitId>;
 
 /// What starts a stage's delivery sequence.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -241,6 +247,12 @@ impl Plan {
         })
     }
 
+    /// The other revisions whose deliveries bring a part of what this one declares in some of its stages.
+    pub fn carriers<'a>(&self, stages: impl IntoIterator<Item = &'a StagePlan>) -> BTreeSet<&'a CommitId> {
+        let carriers = stages.into_iter().flat_map(|stage| stage.carried.values());
+        carriers.filter(|commit| *commit != &self.commit).collect()
+    }
+
     /// The same plan without what it says of other services.
     pub fn about(&self, service: &ServiceName) -> Self {
         let stages = self.stages.iter().map(|stage| StagePlan {
@@ -284,6 +296,7 @@ impl StagePlan {
             start: self.start.clone(),
             sequence: self.sequence.clone(),
             services: Vec::new(),
+            carried: self.carried.clone(),
         }
     }
 

@@ -348,6 +348,16 @@ pub struct RevisionState {
     pub again: u32,
 }
 
+impl RevisionState {
+    /// What it would do, unless it cannot be read or is refused.
+    pub fn plan(&self) -> Option<&Plan> {
+        match &self.result {
+            RevisionResult::Planned(plan) => Some(plan),
+            RevisionResult::Broken { .. } | RevisionResult::Refused { .. } => None,
+        }
+    }
+}
+
 /// What came of reading a revision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

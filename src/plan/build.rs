@@ -10,7 +10,7 @@ use crate::manifest::digest::{self, hex};
 use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::model::object::{Kind, Object, ObjectKey};
-use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
+use crate::model::plan::{Carried, Change, Decision, PassedContent, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::{Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
@@ -88,22 +88,17 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     check_prune(project, revision, applied)?;
     let nothing = Applied::default();
     let declared = |name: &StageName| project.stage(name);
-    let mut stages = Vec::new();
-    let mut carried: BTreeMap<&StageName, BTreeSet<ServiceName>> = BTreeMap::new();
+    let mut stages: Vec<StagePlan> = Vec::new();
     for stage in &project.stages {
         let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
         let before = predecessors(&start, &starts, &declared);
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
-        let carries = |stage: &StageName, service: &ServiceName| {
-            carried.get(stage).is_some_and(|services| services.contains(service))
-        };
-        let nearest = |service: &ServiceName| nearest(&before, &stages, carries, service);
-        let comes = |service: &ServiceName| nearest(service).is_some_and(|before| carries(&before.name, service));
-        let here = carried_out(stage, sequence.as_ref(), seen, comes);
-        let planned = plan_stage(stage, start, sequence, nearest, seen, &here);
+        let nearest = |service: &ServiceName| nearest(&before, &stages, service);
+        let comes = |service: &ServiceName| nearest(service).is_some_and(|before| carries(&stages, before, service));
+        let carried = carried_out(stage, sequence.as_ref(), seen, comes);
+        let planned = plan_stage(stage, start, sequence, nearest, seen, carried);
         stages.push(planned);
-        carried.insert(&stage.name, here);
     }
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
     let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
@@ -175,17 +170,17 @@ fn predecessors<'a>(
 
 /// The nearest stage before that has a service, or had it until now: those without it let everything pass. One that an
 /// open delivery rids of the service still has it, because its end has a say in the stages after it.
-fn nearest<'a>(
-    before: &[&'a StageContent],
-    planned: &[StagePlan],
-    carries: impl Fn(&StageName, &ServiceName) -> bool,
-    service: &ServiceName,
-) -> Option<&'a StageContent> {
+fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &ServiceName) -> Option<&'a StageContent> {
     let declares = |stage: &StageContent| stage.objects.of_service(service).next().is_some();
     let changes = |stage: &StageContent| {
         planned.iter().any(|planned| planned.stage == stage.name && planned.service(service).is_some())
     };
-    before.iter().copied().find(|stage| declares(stage) || changes(stage) || carries(&stage.name, service))
+    before.iter().copied().find(|stage| declares(stage) || changes(stage) || carries(planned, stage, service))
+}
+
+/// Whether an open delivery brings a stage all that it declares of a service.
+fn carries(planned: &[StagePlan], stage: &StageContent, service: &ServiceName) -> bool {
+    planned.iter().any(|planned| planned.stage == stage.name && planned.carried.contains_key(service))
 }
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
@@ -197,9 +192,9 @@ fn carried_out(
     sequence: Option<&Sequence>,
     seen: &Applied,
     comes: impl Fn(&ServiceName) -> bool,
-) -> BTreeSet<ServiceName> {
+) -> Carried {
     if seen.under_way.is_empty() {
-        return BTreeSet::new();
+        return Carried::new();
     }
     let left_out = |(service, change): (ServiceName, Change)| {
         let under_way = seen.under_way.get(&service)?;
@@ -218,7 +213,8 @@ fn carried_out(
         let brings_all = under_way.content == content_of(stage, service) && !left_out.contains(*service);
         brings_all && alike(service, under_way) && (under_way.here || comes(service))
     };
-    seen.under_way.iter().filter(whole).map(|(service, _)| service.clone()).collect()
+    let whole = seen.under_way.iter().filter(whole);
+    whole.map(|(service, under_way)| (service.clone(), under_way.commit.clone())).collect()
 }
 
 fn plan_stage<'a>(
@@ -227,7 +223,7 @@ fn plan_stage<'a>(
     sequence: Option<Sequence>,
     before: impl Fn(&ServiceName) -> Option<&'a StageContent>,
     applied: &Applied,
-    carried: &BTreeSet<ServiceName>,
+    carried: Carried,
 ) -> StagePlan {
     let mut changes: BTreeMap<ServiceName, Vec<Change>> = BTreeMap::new();
     for key in differing(Some(stage), &applied.digests) {
@@ -255,7 +251,7 @@ fn plan_stage<'a>(
     for (service, mut changes) in changes {
         changes.sort_by_key(|change| (order(&change.key.kind), change.key.clone()));
         let content = content_of(stage, &service);
-        if changes.is_empty() || carried.contains(&service) {
+        if changes.is_empty() || carried.contains_key(&service) {
             continue;
         }
         let previous_stage = before(&service)
@@ -269,7 +265,8 @@ fn plan_stage<'a>(
         let configs = u32::try_from(configs.count()).unwrap_or(u32::MAX);
         services.push(ServicePlan { configs, service, content, previous_stage, changes, runs_again });
     }
-    StagePlan { stage: stage.name.clone(), destination: stage.destination.clone(), start, sequence, services }
+    let (stage, destination, carried) = (stage.name.clone(), stage.destination.clone(), Arc::new(carried));
+    StagePlan { stage, destination, start, sequence, services, carried }
 }
 
 /// Nothing is done about a change now.
@@ -369,7 +366,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         tasks: BTreeMap::new(),
         prune: true,
     };
-    plan_stage(&empty, StageStart::Push, sequence, |_| None, applied, &BTreeSet::new())
+    plan_stage(&empty, StageStart::Push, sequence, |_| None, applied, Carried::new())
 }
 
 /// Where a stage's objects live unless the project says otherwise.

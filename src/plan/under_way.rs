@@ -6,7 +6,7 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::model::ids::{Destination, Digest, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{CommitId, Destination, Digest, ServiceKey, ServiceName, StageName};
 use crate::model::object::ObjectKey;
 use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::project::{Procedure, Project};
@@ -16,6 +16,8 @@ use crate::plan::delivery_procedure;
 /// What an open delivery brings to a service in a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnderWay {
+    /// The revision whose delivery it is.
+    pub commit: CommitId,
     /// Everything that the service declares then.
     pub content: Digest,
     /// How it is delivered.
@@ -33,13 +35,14 @@ pub struct UnderWay {
 impl UnderWay {
     /// What one delivery brings, how and where to.
     pub fn new(
+        commit: &CommitId,
         (content, changes): (&Digest, &[Change]),
         (procedure, destination): (Arc<Procedure>, &Destination),
         here: bool,
     ) -> Self {
         let keys = changes.iter().map(|change| change.key.clone()).collect();
-        let (content, destination) = (content.clone(), destination.clone());
-        Self { content, procedure, destination, here, keys, others: BTreeSet::new() }
+        let (commit, content, destination) = (commit.clone(), content.clone(), destination.clone());
+        Self { commit, content, procedure, destination, here, keys, others: BTreeSet::new() }
     }
 }
 
@@ -123,13 +126,18 @@ fn note(found: &mut UnderWays, project: &Project, run: &SequenceRun, (plan, newe
 
 /// What a delivery brings where it is.
 fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
-    UnderWay::new((&delivery.content, &delivery.changes), (run.procedure.value.clone(), &run.destination), true)
+    UnderWay::new(
+        &run.commit,
+        (&delivery.content, &delivery.changes),
+        (run.procedure.value.clone(), &run.destination),
+        true,
+    )
 }
 
 /// What a plan is going to bring to a stage.
 fn comes(plan: &Plan, stage: &StagePlan, part: &ServicePlan) -> UnderWay {
     let procedure = delivery_procedure(plan, stage, part).unwrap_or_default();
-    UnderWay::new((&part.content, &part.changes), (procedure.into(), &stage.destination), false)
+    UnderWay::new(&plan.commit, (&part.content, &part.changes), (procedure.into(), &stage.destination), false)
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
 //! What one context says.
 
+use std::collections::BTreeSet;
+
 use crate::model::commit_status::StatusState;
-use crate::model::ids::RunId;
+use crate::model::ids::{CommitId, RunId};
 use crate::model::outcome::{Outcome, Status};
 
 /// The state and description of one context.
@@ -13,6 +15,16 @@ pub(super) struct Line {
     pub(super) run: Option<RunId>,
     /// Grows with every attempt at what it is about.
     pub(super) attempt: u32,
+}
+
+/// Nothing is done, `"to deploy"` or `"changed"`, beside what earlier revisions are bringing.
+pub(super) fn nothing(done: &str, carriers: &BTreeSet<&CommitId>) -> String {
+    let carriers: Vec<&str> = carriers.iter().map(|commit| commit.short()).collect();
+    match carriers.as_slice() {
+        [] => format!("nothing {done}"),
+        [one] => format!("nothing {done} that {one} does not bring"),
+        several => format!("nothing {done} that {} do not bring", several.join(", ")),
+    }
 }
 
 /// How an outcome is written.

@@ -3,16 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::model::commit_status::StatusState;
-use crate::model::plan::{Decision, PlanSummary};
+use crate::model::plan::{Decision, Plan, PlanSummary};
 use crate::model::state::RevisionState;
-use crate::report::line::Line;
+use crate::report::line::{Line, nothing};
 
 /// How many of a broken revision's problems its status shows.
 const PROBLEMS_SHOWN: usize = 3;
 
 /// What `launchway/plan` says of a revision that was planned.
-pub(super) fn planned(revision: &RevisionState, summary: &PlanSummary) -> Line {
-    line(revision, StatusState::Success, counted_by_stage(summary))
+pub(super) fn planned(revision: &RevisionState, plan: &Plan, summary: &PlanSummary) -> Line {
+    let stages = counted_by_stage(summary);
+    let description = if stages.is_empty() { nothing("to deploy", &plan.carriers(&plan.stages)) } else { stages };
+    line(revision, StatusState::Success, description)
 }
 
 /// The same of one that cannot be read.
@@ -39,8 +41,7 @@ fn counted_by_stage(summary: &PlanSummary) -> String {
         counts.collect::<Vec<_>>().join(", ")
     };
     let stages = summary.stages.iter().map(|(stage, of_stage)| format!("{stage}: {}", counts(of_stage)));
-    let stages: Vec<String> = stages.collect();
-    if stages.is_empty() { "nothing to deploy".into() } else { stages.join("; ") }
+    stages.collect::<Vec<_>>().join("; ")
 }
 
 fn counted(number: usize, noun: &str) -> String {

@@ -1,5 +1,7 @@
 //! What became of a service in a stage, and of the stage as a whole.
 
+use std::collections::BTreeSet;
+
 use crate::clock::rfc3339;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
@@ -8,7 +10,7 @@ use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
 use crate::report::delivery::Delivery;
-use crate::report::line::{Line, state_of};
+use crate::report::line::{Line, nothing, state_of};
 
 /// How many services a stage's line names of each state.
 const NAMED: usize = 5;
@@ -37,7 +39,7 @@ pub(super) fn overtaken(line: Line, awaits: bool, by: &CommitId) -> Line {
 
 /// A service that the plan said something of before it was made again, and that had no run.
 pub(super) fn left_over(attempt: u32) -> Line {
-    Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt }
+    unchanged(attempt, &BTreeSet::new())
 }
 
 fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
@@ -158,8 +160,14 @@ fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceN
     run.outcome.is_some_and(|outcome| !outcome.passes()).then_some(last)
 }
 
-/// A stage, from its services. Any attempt at any of them may reopen it.
-pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Line {
+/// A stage in which nothing is done on this revision, beside what others are bringing.
+pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
+    let description = nothing("changed", carriers);
+    Line { state: StatusState::Skipped, description, run: None, attempt }
+}
+
+/// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
+pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Option<Line> {
     let only = |state: StatusState| services.iter().filter(move |(_, line)| line.state == state);
     // While anything is under way the stage is, so that its outcome is written once.
     let order = [
@@ -171,14 +179,12 @@ pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Lin
         StatusState::Success,
         StatusState::Skipped,
     ];
-    let Some(state) = order.into_iter().find(|state| only(*state).next().is_some()) else {
-        return Line { state: StatusState::Skipped, description: "nothing changed".into(), run: None, attempt };
-    };
+    let state = order.into_iter().find(|state| only(*state).next().is_some())?;
     let description = match only(state).take(2).collect::<Vec<_>>().as_slice() {
         [(name, line)] => format!("{name}: {}", line.description),
         _ => tally(services),
     };
-    Line { state, description, run: None, attempt }
+    Some(Line { state, description, run: None, attempt })
 }
 
 /// `2 success (api, web), 1 failure (db)`.

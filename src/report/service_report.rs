@@ -2,6 +2,7 @@
 //! alone, so that whatever happens to one service changes what is said of no other.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
 use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart};
@@ -83,5 +84,6 @@ fn gone_stage(stage: &StageName) -> StagePlan {
         start: StageStart::ByHand,
         sequence: None,
         services: Vec::new(),
+        carried: Arc::default(),
     }
 }

@@ -47,23 +47,39 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
         Some(summary) => summary.clone(),
         None => whole(plan, services.values().map(|report| &report.summary)),
     };
-    let mut statuses = first(plan_line::planned(revision, &summary));
+    let mut statuses = first(plan_line::planned(revision, plan, &summary));
     let mut details = Vec::new();
     let planned = plan.stages.iter().map(|stage| stage.stage.clone());
     for stage in planned.chain(facts.gone_stages(plan)) {
-        let here = services.values().filter_map(|report| Some((report, report.in_stage(&stage)?)));
-        let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
-        let attempt = revision.again + here.iter().map(|(_, report)| report.attempt - revision.again).sum::<u32>();
-        let lines = here.iter().filter_map(|(service, report)| Some((&service.service, facts.line(service, report)?)));
-        let lines: Vec<(&ServiceName, Line)> = lines.collect();
-        statuses.push(status(revision, stage_context(&stage), service::stage_line(attempt, &lines)));
+        let (attempt, lines) = facts.lines(&stage, |_| true);
+        let unchanged = || service::unchanged(attempt, &plan.carriers(plan.stage(&stage)));
+        let line = service::stage_line(attempt, &lines).unwrap_or_else(unchanged);
+        statuses.push(status(revision, stage_context(&stage), line));
         facts.add_details(&stage, lines, &mut details);
     }
     statuses.extend(chosen(facts, plan, summary.details, details));
     statuses
 }
 
+/// What a revision says of some services in a stage; nothing, if there is nothing to be said. A later one that declares the
+/// same shares what becomes of them.
+pub fn in_stage(facts: &Facts<'_>, stage: &StageName, services: &BTreeSet<&ServiceName>) -> Option<CommitStatus> {
+    let (attempt, lines) = facts.lines(stage, |service| services.contains(service));
+    Some(status(facts.revision, stage_context(stage), service::stage_line(attempt, &lines)?))
+}
+
 impl Facts<'_> {
+    /// What is said of services in a stage, and how often anything of that was attempted.
+    fn lines(&self, stage: &StageName, of: impl Fn(&ServiceName) -> bool) -> (u32, Vec<(&ServiceName, Line)>) {
+        let (again, services) = (self.revision.again, self.services.values().filter(|report| of(&report.service)));
+        let here = services.filter_map(|report| Some((report, report.in_stage(stage)?)));
+        let here: Vec<(&ServiceReport, &StageReport)> = here.collect();
+        let attempt = again + here.iter().map(|(_, report)| report.attempt - again).sum::<u32>();
+        let lines =
+            here.into_iter().filter_map(|(service, report)| Some((&service.service, self.line(service, report)?)));
+        (attempt, lines.collect())
+    }
+
     /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
     /// may still get there.
     fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {

@@ -1,25 +1,23 @@
 //! Reads from the store and the runtime what a view is made from.
 
+mod facts;
 mod selection;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::problem::{Answer, Problem};
 use super::view::{
-    ConfigView, EventView, Explanation, Facts, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView,
-    RevisionView, RunDetail, RunView, ServiceView, explain,
+    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
+    RunDetail, RunView, ServiceView, explain,
 };
 use crate::control::commands::Refusal;
 use crate::control::renderings::Renderings;
 use crate::error::{Class, Failure, Result};
-use crate::model::ids::{ConfigKey, Digest, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
-use crate::model::object::{Kind, ObjectKey};
-use crate::model::plan::{ServicePlan, StageStart};
+use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
-use crate::model::slot::PassedKey;
-use crate::model::state::{ConfigState, RevisionResult};
+use crate::model::state::{ConfigState, RevisionState};
 use crate::runtime::Runtime;
 use crate::store::{EventRow, ReadStore, RunFilter};
 
@@ -78,8 +76,7 @@ impl Query {
         let state = self.store.outline(&repository, commit).await.map_err(unclear)?;
         let state = state
             .ok_or_else(|| Problem::not_found(format!("`{repository}` has no revision `{commit}` that was synced")))?;
-        let told = self.renderings.render(&*self.store, &repository, &state.commit, &BTreeSet::new()).await?;
-        Ok(RevisionView::new(&state, &told.statuses))
+        Ok(RevisionView::new(&state, &self.renderings.told(&*self.store, &state).await?))
     }
 
     /// One plan.
@@ -195,7 +192,7 @@ impl Query {
         }
         for repository in self.repository_names(None).await? {
             let last = self.store.revisions(&repository, 1).await?.into_iter().next();
-            let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { continue };
+            let Some(plan) = last.as_ref().and_then(RevisionState::plan) else { continue };
             for (stage, part) in plan.stages.iter().flat_map(|stage| stage.services.iter().map(move |it| (stage, it))) {
                 let (project, stage, service) = (plan.project.clone(), stage.stage.clone(), part.service.clone());
                 let service = ServiceKey { project, stage, service };
@@ -314,146 +311,6 @@ impl Query {
         let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
         found.extend(chosen.map(|state| state.destination.namespace));
         Ok(found)
-    }
-
-    async fn facts(&self, service: &ServiceKey) -> Result<Facts> {
-        let states = self.store.configs(Some(&service.project), Some(&service.stage)).await?;
-        let of_service = |state: &ConfigState| state.service == service.service;
-        let configs: Vec<_> = states.into_iter().map(|state| state.value).filter(of_service).collect();
-        let (slot, last_delivery) = self.runs_of_slot(service).await?;
-        let repository = self.declaring(service, &configs, &slot).await?;
-        let planned = match &repository {
-            Some(repository) => self.planned(repository, service).await?,
-            None => None,
-        };
-        let applied = match &planned {
-            Some((plan, _)) => self.applied(service, plan).await?,
-            None => BTreeMap::new(),
-        };
-        let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
-            Some(previous) => {
-                let before = ServiceKey { stage: previous.stage.clone(), ..service.clone() };
-                self.store.passed(&PassedKey { service: before, content: previous.content.clone() }).await?.is_some()
-            }
-            None => true,
-        };
-        let (repository, head) = match repository {
-            Some(name) => {
-                let head = self.store.outlines(&name, 1).await?.into_iter().next();
-                (self.store.repository(&name).await?.map(|state| state.value), head)
-            }
-            None => (None, None),
-        };
-        let outbox = self.outbox(&slot).await?;
-        let deployments = self.open_deployments(&slot).await?;
-        let pods = self.service_pods(&configs).await?;
-        let holds = self.store.holds().await?;
-        Ok(Facts {
-            repository,
-            head,
-            holds,
-            slot,
-            deployments,
-            last_delivery,
-            outbox,
-            configs,
-            planned,
-            applied,
-            passed,
-            pods,
-        })
-    }
-
-    /// Of the objects that a plan names for a service beside deployment configs, those that are applied.
-    async fn applied(&self, service: &ServiceKey, plan: &ServicePlan) -> Result<BTreeMap<ObjectKey, Digest>> {
-        let mut found = BTreeMap::new();
-        let others = plan.changes.iter().filter(|change| change.key.kind != Kind::DeploymentConfig);
-        for key in others.map(|change| &change.key) {
-            let state = self.store.object(&service.project, &service.stage, key).await?;
-            found.extend(state.map(|state| (key.clone(), state.value.object.digest.clone())));
-        }
-        Ok(found)
-    }
-
-    /// Who has a slot and who waits for it, and the delivery that ended last.
-    async fn runs_of_slot(&self, service: &ServiceKey) -> Result<(Vec<Run>, Option<Run>)> {
-        let Some(slot) = self.store.slot(service).await?.map(|slot| slot.value) else { return Ok((Vec::new(), None)) };
-        let mut runs = Vec::new();
-        for id in slot.open() {
-            runs.extend(self.store.run(id).await?.map(|run| run.value));
-        }
-        let last = match &slot.last_delivery {
-            Some(delivered) => self.store.run(&delivered.run).await?.map(|run| run.value),
-            None => None,
-        };
-        Ok((runs, last))
-    }
-
-    /// The repository that declares a service: as its configs, its runs, or its project say.
-    async fn declaring(
-        &self,
-        service: &ServiceKey,
-        configs: &[ConfigState],
-        slot: &[Run],
-    ) -> Result<Option<RepositoryName>> {
-        let known = configs.first().map(|config| config.repository.clone());
-        let known = known.or_else(|| slot.first().map(|run| run.revision().0.clone()));
-        if known.is_some() {
-            return Ok(known);
-        }
-        let of_project = |name: &Option<_>| name.as_ref() == Some(&service.project);
-        let repositories = self.store.repositories().await?;
-        Ok(repositories.into_iter().map(|state| state.value).find(|state| of_project(&state.project)).map(|s| s.name))
-    }
-
-    /// What the last revision wants to change in a service.
-    async fn planned(
-        &self,
-        repository: &RepositoryName,
-        service: &ServiceKey,
-    ) -> Result<Option<(ServicePlan, StageStart)>> {
-        let last = self.store.outlines(repository, 1).await?.into_iter().next();
-        let Some(RevisionResult::Planned(plan)) = last.map(|revision| revision.result) else { return Ok(None) };
-        let Some(plan) = self.store.plan_of(&plan.id, &service.service).await? else { return Ok(None) };
-        let Some(stage) = plan.stage(&service.stage) else { return Ok(None) };
-        Ok(stage.service(&service.service).map(|plan| (plan.clone(), stage.start.clone())))
-    }
-
-    /// The deployments that the slot's runs wait for.
-    async fn open_deployments(&self, slot: &[Run]) -> Result<Vec<Run>> {
-        let mut runs = Vec::new();
-        for run in slot {
-            let Run::Sequence(sequence) = run else { continue };
-            let deployments = sequence.tasks.iter().flat_map(|task| &task.deployments);
-            for started in deployments.filter(|deployment| deployment.outcome.is_none()) {
-                let Some(id) = &started.run else { continue };
-                runs.extend(self.store.run(id).await?.map(|run| run.value));
-            }
-        }
-        Ok(runs)
-    }
-
-    /// The outbox of the slot's runs and of the deployments that they wait for.
-    async fn outbox(&self, slot: &[Run]) -> Result<Vec<crate::store::OutboxRow>> {
-        let mut rows = Vec::new();
-        for run in slot {
-            rows.extend(self.store.outbox(Some(run.id())).await?);
-            let Run::Sequence(sequence) = run else { continue };
-            let deployments = sequence.tasks.iter().flat_map(|task| &task.deployments);
-            for deployment in deployments.filter_map(|started| started.run.as_ref()) {
-                rows.extend(self.store.outbox(Some(deployment)).await?);
-            }
-        }
-        Ok(rows)
-    }
-
-    async fn service_pods(&self, configs: &[ConfigState]) -> Result<Vec<ObservedPod>> {
-        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
-        let mut pods = Vec::new();
-        for config in configs {
-            pods.extend(runtime.observe_config(&config.destination.namespace, &config.key).await?);
-        }
-        Ok(pods)
     }
 }
 

@@ -217,3 +217,32 @@ fn a_status_can_be_waited_for_before_the_push() {
     let told: Value = serde_json::from_slice(&told.stdout).unwrap();
     assert!(told["statuses"].as_array().unwrap().iter().all(|status| status["state"] == "success"), "{told:#}");
 }
+
+#[test]
+fn whoever_waits_for_a_push_waits_for_the_earlier_one_that_brings_what_it_declares() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let may_end = world.git.path("may-end");
+    let script = format!("until [ -e {} ]; do sleep 0.05; done; echo no room; exit 3", may_end.display());
+    let failing = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", &script));
+    let brings = world.git.push_files(&[("web.yaml", &sleeper("web", &failing, "2"))]);
+    world.status(&brings, "launchway/default/web/pre", "running");
+    let unrelated = world.git.push_files(&[("README.md", "Nothing that is deployed.\n")]);
+    let told = world.status(&unrelated, "launchway/plan", "success");
+    assert_eq!(told, format!("nothing to deploy that {} does not bring", &brings[..7]));
+    let carried = || {
+        let revision = world.json(&["status", &unrelated]);
+        let carried = revision["statuses"].as_array().unwrap().iter().find(|status| status["commit"] == *brings);
+        carried.map_or(Value::Null, |status| status["state"].clone())
+    };
+    assert_eq!(carried(), "running");
+    let why = world.json(&["why", "dc/web"]);
+    assert_eq!(why["waiting"], true, "{why:#}");
+    let wait = world.launchway().args(["status", &unrelated, "--wait"]).stdout(Stdio::piped()).spawn().unwrap();
+    std::fs::write(&may_end, "").unwrap();
+    let told = wait.wait_with_output().unwrap();
+    assert_eq!((told.status.code(), carried()), (Some(1), "failure".into()));
+    let (told, place) = (String::from_utf8(told.stdout).unwrap(), format!("launchway/default ({})", &brings[..7]));
+    assert!(told.lines().any(|line| line.starts_with("failure") && line.contains(&place)), "{told}");
+}

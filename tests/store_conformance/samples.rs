@@ -172,6 +172,7 @@ pub(crate) fn plan(id: &str, commit: CommitId, made: Timestamp) -> Plan {
         start: StageStart::Push,
         sequence: None,
         services: vec![service],
+        carried: Arc::new([("api".into(), "0000001".into())].into()),
     };
     Plan {
         id: id.into(),

@@ -112,7 +112,8 @@ fn what_another_sequence_is_bringing_has_not_passed_yet() {
     for (by, expected) in [(&stage, vec![]), (&tested, vec!["web"])] {
         let changes: &[Change] = &[];
         let brought = (&stage.declared("web"), changes);
-        let coming = UnderWay::new(brought, (by.procedure().into(), &Destination::local("shop".into())), true);
+        let coming =
+            UnderWay::new(&"1".into(), brought, (by.procedure().into(), &Destination::local("shop".into())), true);
         let seen = stage.found(BTreeMap::new(), &BTreeMap::from([("web".into(), coming)]), &[]);
         assert_eq!(names(&seen.not_passed), expected);
     }

@@ -62,6 +62,7 @@ fn stage(name: &str, start: StageStart, services: Vec<ServicePlan>) -> StagePlan
         start,
         sequence: Some(delivery()),
         services,
+        carried: Arc::default(),
     }
 }
 
@@ -481,4 +482,50 @@ fn a_plan_that_is_made_again_takes_back_nothing() {
     assert_eq!(revised(Some(&second), idle(), false), second, "it did what it says");
     let late = revised(Some(&idle()), rest(), false);
     assert_eq!(late.summary, None, "nothing was said yet");
+}
+
+#[test]
+fn a_revision_names_those_that_bring_what_it_declares() {
+    let carried = |commits: &[(&str, &str)]| {
+        let mut stages = two_stages();
+        for (stage, (service, commit)) in stages.iter_mut().zip(commits) {
+            stage.services.clear();
+            stage.carried = Arc::new([((*service).into(), (*commit).into())].into());
+        }
+        revision(stages, StatusDetail::Hooks)
+    };
+    let own = revision(Vec::new(), StatusDetail::Hooks).commit;
+    for (commits, dev, plan) in [
+        (vec![("web", "000000a"), ("web", "000000a")], "000000a does not bring", "000000a does not bring"),
+        (vec![("web", "000000a"), ("web", "000000b")], "000000a does not bring", "000000a, 000000b do not bring"),
+    ] {
+        let told = told(&carried(&commits), &[], None, &[]);
+        assert_eq!(of(&told, "launchway/dev"), format!("skipped launchway/dev: nothing changed that {dev}"));
+        assert_eq!(of(&told, "launchway/plan"), format!("success launchway/plan: nothing to deploy that {plan}"));
+    }
+    let told = told(&carried(&[("web", own.as_str()), ("web", own.as_str())]), &[], None, &[]);
+    assert_eq!(of(&told, "launchway/dev"), "skipped launchway/dev: nothing changed", "a plan that was made again");
+}
+
+#[test]
+fn of_some_services_is_said_what_became_of_them_alone() {
+    let stages =
+        vec![stage("dev", StageStart::Push, ["api", "web"].map(|name| part(name, 1, Decision::Deploy, None)).to_vec())];
+    let revision = revision(stages, StatusDetail::Stages);
+    let api = runs(ended(sequence("1", "dev", "api", 1, &["api"]), Outcome::FAIL, "no room"), Vec::new());
+    let web = runs(ended(sequence("2", "dev", "web", 1, &["web"]), Outcome::PASS, ""), Vec::new());
+    let services = services(&revision, &[api, web].concat(), &BTreeSet::new());
+    let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
+    let (api, web, gone) = (ServiceName::new("api"), ServiceName::new("web"), ServiceName::new("gone"));
+    for (asked, expected) in [
+        (vec![&api], Some((StatusState::Failure, "api: no room"))),
+        (vec![&web], Some((StatusState::Success, "web:"))),
+        (vec![&api, &web, &gone], Some((StatusState::Failure, "api: no room"))),
+        (vec![&gone], None),
+    ] {
+        let told = in_stage(&facts, &"dev".into(), &asked.iter().copied().collect());
+        let told = told.as_ref().map(|status| (status.state, status.description.as_str()));
+        assert_eq!(told, expected, "{asked:?}");
+    }
+    assert!(in_stage(&facts, &"production".into(), &[&web].into()).is_none());
 }

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::time;
 use crate::model::commit_status::CommitStatus;
+use crate::model::ids::CommitId;
 use crate::model::state::{RevisionResult, RevisionState};
 
 /// A revision that was read.
@@ -23,9 +24,12 @@ pub struct RevisionView {
     pub result: String,
     /// Its plan, if it has one.
     pub plan: Option<String>,
+    /// The earlier revisions whose deliveries bring a part of what it declares.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub carriers: Vec<String>,
     /// What is wrong with it, each on a line.
     pub problems: Vec<String>,
-    /// What is written on it, by context; left out of lists.
+    /// What is written on it, by context, and on earlier revisions that bring what it declares as well; left out of lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusView>,
 }
@@ -36,6 +40,9 @@ pub struct RevisionView {
 pub struct StatusView {
     /// Such as `launchway/dev/web`.
     pub context: String,
+    /// The earlier revision whose delivery it is about, if that brings what this one declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub commit: Option<String>,
     /// The state's word.
     pub state: String,
     /// What happened.
@@ -49,6 +56,7 @@ pub struct StatusView {
 impl RevisionView {
     /// A revision with what is written on it.
     pub fn new(state: &RevisionState, statuses: &[CommitStatus]) -> Self {
+        let carriers = state.plan().map(|plan| plan.carriers(&plan.stages)).unwrap_or_default();
         let (result, plan, problems) = match &state.result {
             RevisionResult::Planned(plan) => ("planned", Some(plan.id.to_string()), Vec::new()),
             RevisionResult::Broken { problems } => ("broken", None, problems.clone()),
@@ -61,8 +69,9 @@ impl RevisionView {
             at: time(state.at),
             result: result.to_owned(),
             plan,
+            carriers: carriers.into_iter().map(ToString::to_string).collect(),
             problems,
-            statuses: statuses.iter().map(StatusView::from).collect(),
+            statuses: statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
         }
     }
 }
@@ -80,20 +89,28 @@ impl RevisionView {
 }
 
 impl StatusView {
-    /// Whether something follows within the attempt.
-    pub fn is_open(&self) -> bool {
-        matches!(self.state.as_str(), "pending" | "running")
-    }
-}
-
-impl From<&CommitStatus> for StatusView {
-    fn from(status: &CommitStatus) -> Self {
+    /// A status as it is shown at a revision.
+    fn new(status: &CommitStatus, at: &CommitId) -> Self {
         Self {
             context: status.context.clone(),
+            commit: (status.commit != *at).then(|| status.commit.to_string()),
             state: status.state.to_string(),
             description: status.description.clone(),
             path: status.path.clone(),
             attempt: status.attempt,
         }
+    }
+
+    /// Where it stands: its context, with the commit if that is another one.
+    pub fn place(&self) -> String {
+        match &self.commit {
+            Some(commit) => format!("{} ({})", self.context, CommitId::new(commit.as_str()).short()),
+            None => self.context.clone(),
+        }
+    }
+
+    /// Whether something follows within the attempt.
+    pub fn is_open(&self) -> bool {
+        matches!(self.state.as_str(), "pending" | "running")
     }
 }

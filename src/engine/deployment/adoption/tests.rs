@@ -128,6 +128,7 @@ fn brings(image: &str, decision: Decision) -> Plan {
         start: StageStart::After(Vec::new()),
         sequence: None,
         services: vec![part],
+        carried: Default::default(),
     };
     Plan {
         id: "plan".into(),

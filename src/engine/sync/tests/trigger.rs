@@ -105,7 +105,7 @@ fn a_delivery_that_is_under_way_is_not_started_twice_and_a_person_reads_how_it_e
     let run = SequenceRun { state: SequenceState::Running { task: 0 }, ended_at: None, outcome: None, ..run };
     let delivery = run.delivery.as_ref().expect("it delivers");
     let place = (run.procedure.value.clone(), &run.destination);
-    let under_way = UnderWay::new((&delivery.content, &delivery.changes), place, true);
+    let under_way = UnderWay::new(&run.commit, (&delivery.content, &delivery.changes), place, true);
     let seen = Applied { under_way: [("web".into(), under_way)].into(), ..applied(&serving(1, "b")) };
     let stages = BTreeMap::from([("dev".into(), seen), ("production".into(), there("b"))]);
     let memory = serves().with(sequence(&run)).with(slot(Some(&run), &[]));
