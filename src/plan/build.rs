@@ -52,7 +52,7 @@ pub struct Applied {
     pub not_passed: BTreeMap<ServiceName, String>,
     /// Services whose last delivery was of what they declare and ended before its deployment, and what helps.
     pub never_deployed: BTreeMap<ServiceName, String>,
-    /// Services that are declared no longer and whose last delivery ended before its deployment.
+    /// Services whose last delivery ended before its deployment, and brought what is declared no longer.
     pub withdrawn: BTreeSet<ServiceName>,
     /// Services whose content passed here earlier than what was delivered last.
     pub passed_before: BTreeMap<ServiceName, Digest>,

@@ -61,10 +61,14 @@ impl<'a> Asked<'a> {
                 (procedure(&tried), passed_procedure(&tried))
             });
             let declared = content_of(content, service);
-            match delivered.remove(service).filter(|ended| ended.content == declared && ended.procedure == *tried) {
+            let last = delivered.get(service).filter(|last| last.content == declared);
+            match last.filter(|last| last.procedure == *tried) {
                 Some(ended) if ended.deployed => {}
                 Some(_) => drop(asked.never_deployed.insert(service.clone(), asked.why_not(content, service))),
                 None => drop(asked.services.insert(service.clone(), (declared, passes.clone()))),
+            }
+            if last.is_some() {
+                delivered.remove(service);
             }
         }
         let withdrawn = delivered.into_iter().filter(|(_, last)| !last.deployed);

@@ -5,16 +5,18 @@ use std::sync::Arc;
 use super::{config_state, refuse_if_down, refuse_if_queued, service_of, way_out, with_way_out};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
-use crate::engine::records::{Records, Undecided};
+use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
+use crate::manifest::digest;
 use crate::model::ids::{ConfigKey, ServiceKey};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::state::{Attempt, ConfigState};
+use crate::plan::{delivery_procedure, same_procedure};
 
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.
 ///
@@ -111,6 +113,28 @@ fn never_deployed(service: &ServiceKey, attempt: &Attempt) -> Failure {
         .hint(format!("`launchway trigger delivery {service} -s {stage}` runs that again"))
 }
 
+/// A delivery as the newest revision makes it, if that declares the same and only how it is delivered has changed since.
+fn as_declared(records: &Records, delivery: &SequenceRun) -> Result<SequenceRun, Undecided> {
+    let ServiceKey { project, stage, service } = delivery.service.clone();
+    let newest = records.plan(Lookup::NewestPlanOf(project, service.clone()))?;
+    let planned = newest.and_then(|plan| {
+        let stage = plan.stage(&stage)?;
+        let part = stage.service(&service).filter(|part| Some(&part.content) == delivery.planned_content())?;
+        Some((plan, stage, delivery_procedure(plan, stage, part)?))
+    });
+    Ok(match planned {
+        Some((plan, stage, procedure)) if !same_procedure(&procedure, &delivery.procedure) => SequenceRun {
+            plan: Some(plan.id.clone()),
+            repository: plan.repository.clone(),
+            commit: plan.commit.clone(),
+            destination: stage.destination.clone(),
+            procedure: digest::stored(procedure),
+            ..delivery.clone()
+        },
+        Some(_) | None => delivery.clone(),
+    })
+}
+
 /// The same sequence once more, in which every failed version is attempted again and everything else that was deployed is as
 /// it is now.
 fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> Result<SequenceRun, Undecided> {
@@ -125,9 +149,10 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         changes.extend(again.filter(|change| change.decision.does_something()));
     }
     let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let SequenceRun { service, destination, repository, commit, procedure, .. } = delivery.clone();
+    let SequenceRun { service, destination, repository, commit, procedure, plan, .. } =
+        as_declared(transition.records, delivery)?;
     let draft = SequenceRun {
-        plan: delivery.plan.clone(),
+        plan,
         cause,
         by: Some(by.to_owned()),
         is_rollback: delivery.is_rollback,

@@ -66,9 +66,13 @@ pub struct Prospect<'a> {
 }
 
 impl Prospect<'_> {
-    /// Whether what is wanted was decided in this life of the store: the head is applied, nothing is under way, and no
-    /// stage before has still to pass what the head brings here. Until then an old record says nothing against what serves.
+    /// Whether what is wanted was decided in this life of the store: a version was deployed in it, or the head is applied,
+    /// nothing is under way, and no stage before has still to pass what the head brings here. Until then an old record says
+    /// nothing against what serves.
     pub fn is_settled(&self, state: &ConfigState) -> bool {
+        if state.serving.is_some() && state.inherited.is_none() {
+            return true;
+        }
         let is_idle = self.slot.is_none_or(SlotState::is_free);
         let is_applied = self.repository.is_some_and(RepositoryState::has_applied_its_head);
         is_applied && is_idle && !self.is_coming(state) && self.is_confirmed(state)

@@ -9,7 +9,7 @@ use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
-use crate::plan::{delivery_procedure, passed_procedure, procedure};
+use crate::plan::{delivery_procedure, passed_procedure, procedure, same_procedure};
 
 /// Makes a draft a queued run. Its attempt is one more than the revision has had for the service: at delivering it, or at
 /// this sequence if it only runs tasks.
@@ -94,7 +94,7 @@ fn has_passed(records: &Records, run: &SequenceRun) -> Result<bool, Undecided> {
 }
 
 /// Whether a run that finds nothing to do now has to take its turn all the same, because an open delivery is about to
-/// bring other content.
+/// bring other content, or the same in another way.
 fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> {
     let Some(slot) = records.slots.get(&newer.service)? else { return Ok(false) };
     for id in slot.open() {
@@ -111,7 +111,7 @@ fn overtakes(records: &Records, newer: &SequenceRun) -> Result<bool, Undecided> 
 fn brings_other(run: &SequenceRun, newer: &SequenceRun) -> bool {
     let differs = |one: &Change, other: &Change| one.key == other.key && one.digest() != other.digest();
     match run.planned_content() {
-        Some(content) => Some(content) != newer.planned_content(),
+        Some(content) => Some(content) != newer.planned_content() || !same_procedure(&run.procedure, &newer.procedure),
         None => run.changes().iter().any(|one| newer.changes().iter().any(|other| differs(one, other))),
     }
 }

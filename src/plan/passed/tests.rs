@@ -90,8 +90,12 @@ fn what_was_delivered_last_is_not_delivered_again_however_it_ended() {
 #[test]
 fn what_was_stopped_before_its_deployment_and_is_declared_no_longer_is_withdrawn() {
     let stage = Stage::of(&["check", "deployment"]);
-    let gone = |deployed| stage.judged(&[("old", stage.ended(Digest::new("old"), deployed))], &[]).withdrawn;
-    assert_eq!((gone(false), gone(true)), (BTreeSet::from(["old".into()]), BTreeSet::new()));
+    for service in ["gone", "web"] {
+        let before = |deployed| stage.judged(&[(service, stage.ended(Digest::new("before"), deployed))], &[]).withdrawn;
+        assert_eq!((before(false), before(true)), (BTreeSet::from([service.into()]), BTreeSet::new()));
+    }
+    let same = |deployed| stage.judged(&[("web", stage.ended(stage.declared("web"), deployed))], &[]).withdrawn;
+    assert_eq!((same(false), same(true)), (BTreeSet::new(), BTreeSet::new()));
 }
 
 #[test]

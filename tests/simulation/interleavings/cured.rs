@@ -1187,4 +1187,61 @@ pub(crate) const CURED: &[Cured] = &[
             shipyard dev:deployment,test production
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesEnd,
+        because: "what a check has stopped in a later stage is declared again after something else was, which never got there",
+        story: "
+            order 4
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web image=c stage=production
+            push
+            turns 104
+            declare web image=c
+            push
+            turns 6
+            declare web image=e stage=production
+            push
+            turns 60
+            declare web image=c stage=production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a test is added while what failed is about to be attempted again without it",
+        story: "
+            order 4357446
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web mid=Abort
+            push
+            unknown shop-dev/web-
+            pass 1s
+            pass 1s
+            shipyard dev:deployment,test production
+            push
+            retry dev/web",
+    },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "after a lost store a later stage keeps a pod too many while the stage before has not passed the next push",
+        story: "
+            order 4381776
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            task check
+            declare web image=a replicas=3
+            push
+            pass 1s
+            pass 1s
+            declare web replicas=2
+            push
+            pass 1s
+            lose-store
+            pass 1s
+            pass 1s
+            declare web image=d
+            declare web pre=Abort
+            push
+            pass 1s
+            fail shop-dev/web-2-hook
+            pass 1s",
+    },
 ];

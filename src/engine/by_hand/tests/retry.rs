@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::engine::fixtures::change;
+use crate::model::ids::Digest;
 use crate::model::slot::{Delivered, SlotState};
 
 /// Version 2 has failed in a delivery that ended so.
@@ -130,5 +131,28 @@ fn nothing_is_retried_that_must_not_change() {
         (failed().with(has_failed("gone")), "the record of version 2 is gone"),
     ] {
         assert_eq!(refused(retried(&memory)), expected);
+    }
+}
+
+#[test]
+fn what_failed_is_attempted_again_as_it_is_to_be_delivered_now() {
+    let first = delivery("s1", "b");
+    let newest = |shipyard: &str, content: Option<&Digest>| {
+        let files = project(&[shipyard, "task test", "declare web image=b"]);
+        let mut plan = plan(&files, "c2", &BTreeMap::new());
+        plan.stages[0].services[0].content = content.cloned().unwrap_or_else(|| "sha256:other".into());
+        plan
+    };
+    let (tested, same) = ("shipyard dev:deployment,test", "shipyard dev");
+    for (plan, commit, steps) in [
+        (newest(tested, first.planned_content()), "c2", vec!["deployment", "test"]),
+        (newest(same, first.planned_content()), "bbbbbbb", vec!["deployment"]),
+        (newest(tested, None), "bbbbbbb", vec!["deployment"]),
+    ] {
+        let made = retried(&failed().planned(&plan)).expect("it has failed");
+        let run = made.started()[0];
+        let tasks: Vec<&str> = run.tasks.iter().map(|task| &*task.name).collect();
+        assert_eq!((run.commit.as_str(), tasks), (commit, steps));
+        assert_eq!(run.plan.as_ref() == Some(&plan.id), commit == "c2", "what comes next is that plan's as well");
     }
 }

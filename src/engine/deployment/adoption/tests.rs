@@ -145,7 +145,8 @@ fn brings(image: &str, decision: Decision) -> Plan {
 
 #[test]
 fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
-    let serving = state(Some(version(1, "a")), None, 2);
+    let own = state(Some(version(1, "a")), None, 2);
+    let inherited = ConfigState { inherited: Some(Timestamp(5)), ..own.clone() };
     let synced = |seen: &str| {
         let (applied, seen) = (Some("head".into()), Some(seen.into()).filter(|_| !seen.is_empty()));
         RepositoryState { applied, seen, ..RepositoryState::new("repo".into(), "/repo.git", "main") }
@@ -172,8 +173,9 @@ fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
         ("it was delivered, and failed", "head", &delivered("b"), Some(&other), true),
     ] {
         let repository = synced(head);
-        let prospect = Prospect { repository: Some(&repository), slot: Some(slot), newest, has_passed: false };
-        assert_eq!(prospect.is_settled(&serving), expected, "{case}");
+        let prospect = Prospect { repository: Some(&repository), slot: Some(slot), newest, has_passed: true };
+        assert_eq!(prospect.is_settled(&inherited), expected, "{case}");
+        assert!(prospect.is_settled(&own), "a version was deployed in this life, {case}");
     }
 }
 
