@@ -9,14 +9,14 @@ use crate::engine::leftover::Holder;
 use crate::error::Result;
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::plan::{Plan, StagePlan};
 use crate::model::pod::{ObservedPod, Origin, PodOwner};
 use crate::model::run::{DeploymentRun, Run};
-use crate::model::slot::PassedKey;
-use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::slot::{PassedKey, SlotState};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
@@ -30,24 +30,61 @@ use super::drive::Driver;
 /// # Errors
 /// If the store cannot be read.
 pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[ObservedPod]) -> Result<Strangers> {
-    let repository = store.repository(&state.repository).await?.map(|repository| repository.value);
     let ConfigKey { project, stage, .. } = state.key.clone();
-    let newest = store.newest_plan_of(&project, &state.service).await?;
     let service = ServiceKey { project, stage, service: state.service.clone() };
-    let slot = store.slot(&service).await?.map(|slot| slot.value);
-    let has_passed = match &newest {
-        Some(plan) if state.inherited.is_some() => has_passed_before(store, &service, plan).await?,
-        _ => true,
-    };
-    let prospect =
-        Prospect { repository: repository.as_ref(), slot: slot.as_ref(), newest: newest.as_ref(), has_passed };
+    let known = Known::read(store, &state.repository, &service, state.inherited.is_some()).await?;
     let has_own = pods.iter().any(|pod| pod.origin == Origin::Own && pod.lives());
     let owner = match &state.wanted.owner {
         Some(owner) => store.run(owner).await?.and_then(|run| deployment(run.value)),
         None => None,
     };
-    let is_down = repository.as_ref().is_some_and(|repository| repository.down);
-    Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || prospect.is_settled(state)))
+    let is_down = known.repository.as_ref().is_some_and(|repository| repository.down);
+    Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || known.prospect().is_settled(state)))
+}
+
+/// Whether an object is to be as it is recorded, although another life of the store has recorded it.
+///
+/// # Errors
+/// If the store cannot be read.
+pub(super) async fn confirms(store: &dyn ReadStore, state: &ObjectState) -> Result<bool> {
+    let ObjectState { project, stage, repository, object, inherited, .. } = state;
+    if inherited.is_none() {
+        return Ok(true);
+    }
+    let service = ServiceKey { project: project.clone(), stage: stage.clone(), service: object.service.clone() };
+    Ok(Known::read(store, repository, &service, true).await?.prospect().confirms(state))
+}
+
+/// What a [`Prospect`] is of.
+struct Known {
+    repository: Option<RepositoryState>,
+    slot: Option<SlotState>,
+    newest: Option<Plan>,
+    has_passed: bool,
+}
+
+impl Known {
+    async fn read(
+        store: &dyn ReadStore,
+        repository: &RepositoryName,
+        service: &ServiceKey,
+        is_inherited: bool,
+    ) -> Result<Self> {
+        let repository = store.repository(repository).await?.map(|repository| repository.value);
+        let newest = store.newest_plan_of(&service.project, &service.service).await?;
+        let slot = store.slot(service).await?.map(|slot| slot.value);
+        let has_passed = match &newest {
+            Some(plan) if is_inherited => has_passed_before(store, service, plan).await?,
+            _ => true,
+        };
+        Ok(Self { repository, slot, newest, has_passed })
+    }
+
+    fn prospect(&self) -> Prospect<'_> {
+        let Self { repository, slot, newest, has_passed } = self;
+        let (repository, slot, newest) = (repository.as_ref(), slot.as_ref(), newest.as_ref());
+        Prospect { repository, slot, newest, has_passed: *has_passed }
+    }
 }
 
 /// Whether what was delivered last of a service in the stages before its own has passed there.

@@ -157,7 +157,11 @@ impl Services<'_> {
             let pods = self.runtime.observe(&spec.namespace).await?;
             spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
         }
-        if let Err(failure) = self.runtime.apply_service(&spec).await {
+        let answers = match inherited::confirms(self.store, service).await? {
+            true => self.runtime.apply_service(&spec).await,
+            false => self.runtime.keep_service(&spec).await,
+        };
+        if let Err(failure) = answers {
             tracing::warn!(namespace = %spec.namespace, service = spec.name, problem = failure.one_line(), "cannot apply a service");
         }
         Ok((spec.namespace, spec.name))

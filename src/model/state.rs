@@ -326,6 +326,9 @@ pub struct ObjectState {
     pub repository: RepositoryName,
     /// As last declared and accepted.
     pub object: Arc<Object>,
+    /// Since when it stands as another life of the store has recorded it: what is there may be newer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inherited: Option<Timestamp>,
 }
 
 /// A revision that was read and planned, or refused.

@@ -371,6 +371,11 @@ impl Runtime for PretendedRuntime {
         Ok(address(service))
     }
 
+    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        let key = (service.namespace.clone(), service.name.clone());
+        Ok(address(self.state().services.entry(key).or_insert_with(|| service.clone())))
+    }
+
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
         self.state().services.remove(&(namespace.clone(), name.to_owned()));
         Ok(())

@@ -180,3 +180,43 @@ fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older
     assert_eq!(world.pod_in("shop-production/web-2-0", "ready"), before, "taken over as it is");
     converged(&world, 2);
 }
+
+#[test]
+fn a_service_leads_where_it_led_until_its_stage_is_delivered_to_again() {
+    let world = World::new(&[]);
+    let passes = world.git.path("passes");
+    fs::write(&passes, "").unwrap();
+    let (test, web) = (task("test", "host", &format!("test -e {}", passes.display())), web("1"));
+    let push = |port: u16| {
+        let service = SERVICE.replace("port: 80,", &format!("port: {port},"));
+        let files = [("shipyard.yaml", TESTED), ("test.yaml", &*test), ("web.yaml", &web), ("service.yaml", &service)];
+        world.git.push_files(&files)
+    };
+    let ports = || {
+        let of = |stage| world.json(&["get", "services", "-s", stage])["items"][0]["ports"][0].clone();
+        (of("dev"), of("production"))
+    };
+    let copy = world.git.path("copy.db").display().to_string();
+    world.start();
+    world.status(&push(80), "launchway/production", "success");
+    world.tell(&["store", "backup", &copy]);
+    let commit = push(8080);
+    world.status(&commit, "launchway/production", "success");
+    eventually("the new port", || ports() == (8080.into(), 8080.into()));
+
+    world.stop();
+    world.tell(&["store", "restore", &copy]);
+    fs::remove_file(&passes).unwrap();
+    world.start();
+    world.status(&commit, "launchway/dev/web/test", "failure");
+    world.stop();
+    world.start(); // everything is reconciled with slots that are free
+    world.status(&commit, "launchway/production", "skipped");
+    assert_eq!(ports(), (8080.into(), 8080.into()));
+    fs::write(&passes, "").unwrap();
+    world.tell(&["trigger", "delivery", "web", "-s", "dev"]);
+    world.status(&commit, "launchway/production", "success");
+    assert_eq!(ports(), (8080.into(), 8080.into()));
+    let _next = push(8081);
+    eventually("what is declared now", || ports() == (8081.into(), 8081.into()));
+}

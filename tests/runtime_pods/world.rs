@@ -67,6 +67,10 @@ impl ServiceTable for Services {
         Err(Failure::stalled(format!("no service {}", service.name)))
     }
 
+    fn keep(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        self.apply(service)
+    }
+
     fn remove(&self, _: &Namespace, _: &str) -> Result<()> {
         Ok(())
     }

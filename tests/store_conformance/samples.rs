@@ -138,6 +138,7 @@ pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
         destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         object,
+        inherited: None,
     }
 }
 

@@ -7,13 +7,13 @@ use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve::{self, Serving};
 use crate::manifest::digest;
 use crate::model::deployment_config::StrategyKind;
-use crate::model::ids::Digest;
+use crate::model::ids::{Digest, ServiceName, StageName};
 use crate::model::object::Object;
-use crate::model::plan::{Change, Decision, Plan};
+use crate::model::plan::{Change, Decision, Plan, ServicePlan};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
 use crate::model::run::{DeploymentRun, DeploymentStep};
 use crate::model::slot::SlotState;
-use crate::model::state::{ConfigState, Pace, RepositoryState, spec_of};
+use crate::model::state::{ConfigState, ObjectState, Pace, RepositoryState, spec_of};
 use crate::model::time::Timestamp;
 
 /// The identity of what the pods of a deployment config run: the template as it was declared.
@@ -73,9 +73,28 @@ impl Prospect<'_> {
         if state.serving.is_some() && state.inherited.is_none() {
             return true;
         }
-        let is_idle = self.slot.is_none_or(SlotState::is_free);
+        self.is_idle() && !self.is_coming(state) && self.is_confirmed(state)
+    }
+
+    /// Whether what is recorded of an object was decided in this life of the store, or the head declares just that and
+    /// the stages before have passed it.
+    pub fn confirms(&self, state: &ObjectState) -> bool {
+        let part = self.part(&state.stage, &state.object.service);
+        let mut changes = part.into_iter().flat_map(|part| &part.changes);
+        let changes_it =
+            |change: &Change| change.key == state.object.key && change.digest() != Some(&state.object.digest);
+        state.inherited.is_none() || self.is_idle() && self.has_passed && !changes.any(changes_it)
+    }
+
+    /// Whether the head is applied, and nothing is under way.
+    fn is_idle(&self) -> bool {
         let is_applied = self.repository.is_some_and(RepositoryState::has_applied_its_head);
-        is_applied && is_idle && !self.is_coming(state) && self.is_confirmed(state)
+        is_applied && self.slot.is_none_or(SlotState::is_free)
+    }
+
+    /// What the newest plan says of a service in a stage.
+    fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&ServicePlan> {
+        self.newest?.stage(stage)?.service(service)
     }
 
     /// Whether the head confirms what another life of the store has recorded: it declares just that, and the stages before
@@ -88,8 +107,7 @@ impl Prospect<'_> {
 
     /// Whether something else than what is recorded waits for its turn in the stage.
     fn is_coming(&self, state: &ConfigState) -> bool {
-        let stage = self.newest.and_then(|plan| plan.stage(&state.key.stage));
-        let Some(part) = stage.and_then(|stage| stage.service(&state.service)) else { return false };
+        let Some(part) = self.part(&state.key.stage, &state.service) else { return false };
         let last = self.slot.and_then(|slot| slot.last_delivery.as_ref());
         let differs = |change: &Change| {
             change.key == state.object.key

@@ -92,7 +92,7 @@ fn put_object(
     let place = place(&run.service, change);
     let ServiceKey { project, stage, .. } = run.service.clone();
     let (destination, repository) = (run.destination.clone(), run.repository.clone());
-    let state = object.map(|object| ObjectState { project, stage, destination, repository, object });
+    let state = object.map(|object| ObjectState { project, stage, destination, repository, object, inherited: None });
     records.objects.get(&place)?;
     records.objects.put(&place, state)
 }

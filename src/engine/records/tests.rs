@@ -123,6 +123,7 @@ fn all() -> Records {
         destination,
         repository: "repo".into(),
         object: object("a"),
+        inherited: None,
     };
     let name = UniqueName::Project("shop".into());
     let owner = NameOwner { name: name.clone(), repository: "repo".into(), project: "shop".into(), stage: None };

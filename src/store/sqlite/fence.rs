@@ -30,8 +30,10 @@ fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<Strin
                   record = json_set(record, '$.record.seen', NULL)";
     connection.execute(forget, [])?;
     connection.execute("DELETE FROM configs WHERE json_extract(record, '$.record.removed')", [])?;
-    let inherit = "UPDATE configs SET version = version + 1, record = json_set(record, '$.record.inherited', ?)";
-    connection.execute(inherit, [now.0])?;
+    for table in ["configs", "objects"] {
+        let inherit = "SET version = version + 1, record = json_set(record, '$.record.inherited', ?)";
+        connection.execute(&format!("UPDATE {table} {inherit}"), [now.0])?;
+    }
     connection.execute("UPDATE posted SET rendering = 0", [])?;
     Ok(incarnation)
 }

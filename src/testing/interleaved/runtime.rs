@@ -67,6 +67,11 @@ impl Runtime for SharedRuntime {
         self.0.apply_service(service).await
     }
 
+    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        turn().await;
+        self.0.keep_service(service).await
+    }
+
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
         turn().await;
         self.0.remove_service(namespace, name).await

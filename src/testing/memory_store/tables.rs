@@ -90,6 +90,11 @@ impl Tables {
             let value = ConfigState { inherited: Some(now), ..row.value.clone() };
             self.configs.insert_mut(key, Arc::new(Versioned { version: row.version + 1, value }));
         }
+        let rows: Vec<_> = self.objects.iter().map(|(key, row)| (key.clone(), row.clone())).collect();
+        for (key, row) in rows {
+            let value = ObjectState { inherited: Some(now), ..row.value.clone() };
+            self.objects.insert_mut(key, Arc::new(Versioned { version: row.version + 1, value }));
+        }
     }
 
     /// The version of a record; 0 if there is none.

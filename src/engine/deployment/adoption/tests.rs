@@ -221,3 +221,37 @@ fn where_others_end_first_what_runs_the_same_is_none_of_them() {
     let serving = decide(&first, &[owner, left(3, 1, "b")], Strangers::Replaced, Timestamp(0));
     assert_eq!((serving.counts, serving.converged), (BTreeMap::from([(0, 0), (1, 1)]), false));
 }
+
+#[test]
+fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same() {
+    let head = Some(CommitId::new("head"));
+    let fresh = RepositoryState::new("repo".into(), "/repo.git", "main");
+    let unread = RepositoryState { applied: head.clone(), ..fresh };
+    let read = RepositoryState { seen: head, ..unread.clone() };
+    let inherited = ObjectState {
+        project: "p".into(),
+        stage: "s".into(),
+        destination: Destination::local("p-s".into()),
+        repository: "repo".into(),
+        object: object("a").into(),
+        inherited: Some(Timestamp(5)),
+    };
+    let own = ObjectState { inherited: None, ..inherited.clone() };
+    let free = SlotState::free(ServiceKey { project: "p".into(), stage: "s".into(), service: "web".into() });
+    let taken = SlotState { holder: Some("run".into()), ..free.clone() };
+    let (same, other) = (brings("a", Decision::Update), brings("b", Decision::Update));
+    let failed = brings("b", Decision::None);
+    for (case, repository, slot, newest, has_passed, expected) in [
+        ("the head declares the same, and it has passed", &read, &free, Some(&same), true, true),
+        ("the head changes nothing of it", &read, &free, None, true, true),
+        ("a stage before has still to pass it", &read, &free, Some(&same), false, false),
+        ("the head was not read yet", &unread, &free, None, true, false),
+        ("a delivery is under way", &read, &taken, Some(&same), true, false),
+        ("the head declares something else", &read, &free, Some(&other), true, false),
+        ("which has failed", &read, &free, Some(&failed), true, false),
+    ] {
+        let prospect = Prospect { repository: Some(repository), slot: Some(slot), newest, has_passed };
+        assert_eq!(prospect.confirms(&inherited), expected, "{case}");
+        assert!(prospect.confirms(&own), "decided in this life, {case}");
+    }
+}

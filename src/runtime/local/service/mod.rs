@@ -11,6 +11,7 @@
 
 mod address;
 mod backoff;
+mod kept;
 mod ports;
 mod proxy;
 mod record;

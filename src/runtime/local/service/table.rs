@@ -20,6 +20,9 @@ pub trait ServiceTable: Send + Sync {
     /// Makes a service answer at its address, or changes what it selects.
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
 
+    /// The same, but one that is there stays as it is.
+    fn keep(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
+
     /// Ends a service. Nothing happens if it is unknown.
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
 
@@ -46,6 +49,10 @@ impl ServiceTable for Services {
 
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         Services::apply(self, service)
+    }
+
+    fn keep(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+        Services::keep(self, service)
     }
 
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {
