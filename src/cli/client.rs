@@ -98,7 +98,7 @@ impl Client {
             );
         }
         let store = Arc::new(SqliteReader::open(&path)?);
-        let query = Query { store, runtime: None, renderings: Arc::default() };
+        let query = Query { store, runtime: None, hindrances: Arc::default(), renderings: Arc::default() };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
         let stop = CancellationToken::new();
         let state =

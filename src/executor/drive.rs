@@ -11,6 +11,7 @@ use crate::clock::{Clock, Ids};
 use crate::engine::records::{Found, Lookup, Need, Records, Undecided};
 use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched, Transition};
 use crate::error::{Failure, Result};
+use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
@@ -39,6 +40,8 @@ pub struct Driver {
     pub metrics: Arc<Metrics>,
     /// Who is asked for reports when a revision has news.
     pub writers: Arc<WriterLanes>,
+    /// What keeps deployment configs from what is wanted of them.
+    pub hindrances: Arc<Hindrances>,
     /// Who is behind with their work.
     pub pace: Arc<Pace>,
     limits: TaskLimits,
@@ -56,8 +59,9 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        let (writers, pace, fenced) = (Arc::default(), Arc::default(), CancellationToken::new());
-        Self { store, clock, ids, metrics, writers, pace, limits: TaskLimits::default(), fenced, touched }
+        let (writers, hindrances, pace) = Default::default();
+        let fenced = CancellationToken::new();
+        Self { store, clock, ids, metrics, writers, hindrances, pace, limits: TaskLimits::default(), fenced, touched }
     }
 
     /// With how long the tasks of sequences that it starts may take.

@@ -8,6 +8,7 @@ pub mod admission;
 pub mod applied;
 pub mod declarations;
 pub mod drive;
+pub mod hindrances;
 mod inherited;
 pub mod outbox;
 pub mod pace;

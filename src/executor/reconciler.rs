@@ -21,7 +21,7 @@ use crate::executor::services::Services;
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, ProjectName, StageName};
+use crate::model::ids::ConfigKey;
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, Wanted};
@@ -31,14 +31,12 @@ use crate::runtime::replicas::ENDED_PODS_KEPT;
 
 /// How often everything is reconciled although nothing is announced.
 const RESYNC: Duration = Duration::from_secs(60);
-/// The pause after the first failure, of the store or to start pods; it doubles with each that follows.
-const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// The pause after a failure of the store.
+const PAUSE: Duration = Duration::from_secs(2);
 /// How many deployment configs are reconciled before it is asked again what else there is to do.
 const AT_ONCE: usize = 64;
 /// How many of them side by side: starting a pod waits for the disk.
 const SIDE_BY_SIDE: usize = 8;
-/// The longest pause between two tries to start pods.
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// How often strangers are judged again that wait for what will be wanted; what wants it does not wait for that.
 const STRANGERS_PAUSE: Duration = Duration::from_secs(30);
 /// Why strangers serve on although the record names something else.
@@ -51,7 +49,6 @@ pub struct Reconciler {
     runtime: Arc<dyn Runtime>,
     declarations: Arc<dyn Declarations>,
     side_by_side: usize,
-    problems: Arc<Mutex<BTreeMap<ConfigKey, Problem>>>,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
     sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
@@ -66,22 +63,12 @@ impl std::fmt::Debug for Reconciler {
     }
 }
 
-/// Why a deployment config cannot be brought to what is wanted.
-#[derive(Debug, Default)]
-struct Problem {
-    message: String,
-    /// What is announced when it has passed.
-    until: Option<String>,
-    /// How often that was tried.
-    tries: u32,
-}
-
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (problems, sharing, reported) = Default::default();
+        let (sharing, reported) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, problems, sharing, reported, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, reported, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -96,11 +83,6 @@ impl Reconciler {
         Self { side_by_side: 1, ..self }
     }
 
-    /// What holds a deployment config's pods back, if anything is known.
-    pub fn problem(&self, config: &ConfigKey) -> Option<String> {
-        self.problems().get(config).map(|problem| problem.message.clone())
-    }
-
     /// Works until told to stop.
     pub async fn run(self, stop: CancellationToken) {
         let mut touched = self.driver.changes();
@@ -112,7 +94,7 @@ impl Reconciler {
                 tracing::error!(problem = failure.one_line(), "cannot reconcile what runs with what is wanted");
                 self.caught_up.send_replace(true);
                 queue.add_everything();
-                tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(FIRST_PAUSE) => {} }
+                tokio::select! { () = stop.cancelled() => break, () = tokio::time::sleep(PAUSE) => {} }
             }
             if queue.has_caught_up() {
                 self.caught_up.send_replace(true);
@@ -154,10 +136,10 @@ impl Reconciler {
         }
         self.reconcile_services(&queue.services).await?;
         for image in std::mem::take(&mut queue.images) {
-            queue.configs.extend(self.waiting_for(&image));
+            queue.configs.extend(self.driver.hindrances.waiting_for(&image));
         }
         for stage in queue.services.take_stages() {
-            queue.configs.extend(self.hindered_in(stage.as_ref())); // what was missing may be there now
+            queue.configs.extend(self.driver.hindrances.within(stage.as_ref())); // what was missing may be there now
         }
         while let Some(pod) = queue.pods.first().cloned() {
             self.report_ended(&pod).await?;
@@ -214,35 +196,20 @@ impl Reconciler {
         Services { store, declarations, runtime, sharing, now: self.driver.clock.now() }
     }
 
-    /// The deployment configs that wait for an announcement.
-    fn waiting_for(&self, announced: &str) -> Vec<ConfigKey> {
-        let problems = self.problems();
-        let waits = problems.iter().filter(|(_, problem)| problem.until.as_deref() == Some(announced));
-        waits.map(|(config, _)| config.clone()).collect()
-    }
-
-    /// The deployment configs of a stage, or all, that something is in the way of.
-    fn hindered_in(&self, stage: Option<&(ProjectName, StageName)>) -> Vec<ConfigKey> {
-        let problems = self.problems();
-        let there =
-            |key: &&ConfigKey| stage.is_none_or(|(project, stage)| (&key.project, &key.stage) == (project, stage));
-        problems.keys().filter(there).cloned().collect()
-    }
-
     /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
     async fn reconcile_one(&self, config: ConfigKey) -> (ConfigKey, Option<Timestamp>) {
         match self.try_reconcile(&config).await {
             Ok(again) => (config, again),
             Err(failure) => {
                 tracing::error!(%config, problem = failure.one_line(), "cannot reconcile a deployment config");
-                (config, Some(self.driver.clock.now() + FIRST_PAUSE))
+                (config, Some(self.driver.clock.now() + PAUSE))
             }
         }
     }
 
     async fn try_reconcile(&self, config: &ConfigKey) -> Result<Option<Timestamp>> {
         let Some(state) = self.driver.store.config(config).await?.map(|state| state.value) else {
-            self.forget_problem(config);
+            self.driver.hindrances.forget(config);
             self.sharing().remove(config);
             return Ok(None);
         };
@@ -303,7 +270,7 @@ impl Reconciler {
         let observed = Observed::count(&pods, &state.key, state.wanted.min_ready_seconds, now);
         let serving = match strangers {
             Strangers::Awaiting => {
-                self.remember(&state.key, &Failure::transient(AWAITING));
+                self.driver.hindrances.note(&state.key, &Failure::transient(AWAITING));
                 return Ok(Some(now + STRANGERS_PAUSE));
             }
             strangers => adoption::decide(state, &pods, strangers, now),
@@ -311,10 +278,10 @@ impl Reconciler {
         let scaled = self.scale(state, &serving, &observed).await;
         let again = match &scaled {
             Ok(again) => {
-                self.forget_problem(&state.key);
+                self.driver.hindrances.forget(&state.key);
                 *again
             }
-            Err(failure) => Some(now + self.remember(&state.key, failure)),
+            Err(failure) => Some(now + self.driver.hindrances.note(&state.key, failure)),
         };
         self.tell_owner(state, &serving, &pods).await?;
         if state.removed && observed.is_gone() {
@@ -374,33 +341,10 @@ impl Reconciler {
         }
     }
 
-    fn problems(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Problem>> {
-        self.problems.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn forget_problem(&self, config: &ConfigKey) {
-        self.problems().remove(config);
-    }
-
-    /// Notes what holds a deployment config back; says how long to wait before it is tried again.
-    fn remember(&self, config: &ConfigKey, failure: &Failure) -> Duration {
-        let message = failure.one_line();
-        let mut problems = self.problems();
-        let problem = problems.entry(config.clone()).or_default();
-        if problem.message != message {
-            tracing::warn!(%config, problem = message, "cannot bring a deployment config to what is wanted");
-            problem.message = message;
-        }
-        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(problem.tries)).min(LONGEST_PAUSE);
-        problem.tries += 1;
-        problem.until = failure.awaits().map(ToOwned::to_owned);
-        pause
-    }
-
     /// Tells the run that waits for it how far it is; a run that knows already ignores it.
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<()> {
         let Some(owner) = &state.wanted.owner else { return Ok(()) };
-        let problem = self.problem(&state.key).filter(|_| !serving.converged);
+        let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
         let hindered = problem.is_some();
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
         let event = Event::Served {

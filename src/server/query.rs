@@ -14,6 +14,7 @@ use super::view::{
 use crate::control::commands::Refusal;
 use crate::control::renderings::Renderings;
 use crate::error::{Class, Failure, Result};
+use crate::executor::hindrances::Hindrances;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
@@ -35,6 +36,8 @@ pub struct Query {
     pub store: Arc<dyn ReadStore>,
     /// What runs.
     pub runtime: Option<Arc<dyn Runtime>>,
+    /// What keeps deployment configs from what is wanted of them, as far as this process knows.
+    pub hindrances: Arc<Hindrances>,
     /// What is said of revisions.
     pub renderings: Arc<Renderings>,
 }

@@ -275,6 +275,13 @@ fn what_pods_refer_to_and_is_missing_holds_them_back_with_its_name_on_the_commit
     eventually("the hook's, too", || world.status(&commit, "launchway/default", "running").contains(missing));
     let colors = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: colors}\ndata: {sky: blue}\n";
     world.deploy(&[("web.yaml", &hooked), ("colors.yaml", colors)], "success");
-    let both = world.git.push_files(&[("web.yaml", &refers), ("colors.yaml", colors)]);
-    world.status(&both, "launchway/default", "success");
+    world.deploy(&[("web.yaml", &refers), ("colors.yaml", colors)], "success");
+    let without = world.git.push_files(&[("colors.yaml", "# none\n")]);
+    world.status(&without, "launchway/default", "success");
+    assert_eq!(world.json(&["why", "dc/web"])["waiting"], false);
+    world.tell(&["scale", "dc/web", "--replicas", "2"]);
+    eventually("nobody deploys it, and why tells all the same", || {
+        let why = world.json(&["why", "dc/web"]);
+        why["reasons"].as_array().unwrap().iter().any(|reason| reason["message"] == format!("web: {missing}"))
+    });
 }

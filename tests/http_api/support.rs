@@ -105,7 +105,12 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str]) -> Se
     let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
     let shutdown = CancellationToken::new();
     let state = ServerState {
-        query: Query { store, runtime: Some(world.runtime.clone()), renderings: Arc::default() },
+        query: Query {
+            store,
+            runtime: Some(world.runtime.clone()),
+            hindrances: Arc::default(),
+            renderings: Arc::default(),
+        },
         commands: Some(asked.clone()),
         access: Arc::new(Access { tokens, loopback: true, public_host: None }),
         watched: watched.iter().map(|name| (*name).into()).collect(),

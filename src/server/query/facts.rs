@@ -47,6 +47,8 @@ impl Query {
         let outbox = self.outbox(&slot).await?;
         let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
+        let hindrance = |config: &ConfigState| Some((config.key.name.clone(), self.hindrances.of(&config.key)?));
+        let hindrances = configs.iter().filter_map(hindrance).collect();
         let holds = self.store.holds().await?;
         Ok(Facts {
             repository,
@@ -61,6 +63,7 @@ impl Query {
             applied,
             passed,
             pods,
+            hindrances,
         })
     }
 

@@ -44,6 +44,8 @@ pub struct Facts {
     pub passed: bool,
     /// Its pods, if a runtime was asked.
     pub pods: Vec<ObservedPod>,
+    /// What keeps deployment configs of it from what is wanted of them, with their names.
+    pub hindrances: Vec<(String, String)>,
 }
 
 /// Why a service is not what was pushed.
@@ -95,6 +97,10 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
         reasons.extend(bad_ends(facts));
     }
     reasons.extend(facts.pods.iter().filter_map(pod_reason));
+    if facts.deployments.is_empty() {
+        let hindrances = facts.hindrances.iter();
+        reasons.extend(hindrances.map(|(config, problem)| Reason::new("pod", format!("{config}: {problem}"))));
+    }
     if reasons.is_empty() {
         reasons.extend(undelivered_reason(service, facts));
     }

@@ -1,0 +1,91 @@
+//! What keeps deployment configs from what is wanted of them, as it was found last: nothing of it outlives the process.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::error::Failure;
+use crate::model::ids::{ConfigKey, ProjectName, StageName};
+
+/// The pause after the first failure to start pods; it doubles with each that follows.
+const FIRST_PAUSE: Duration = Duration::from_secs(2);
+/// The longest pause between two tries to start pods.
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+
+/// What is in the way, by deployment config.
+#[derive(Debug, Default)]
+pub struct Hindrances(Mutex<BTreeMap<ConfigKey, Hindrance>>);
+
+#[derive(Debug, Default)]
+struct Hindrance {
+    message: String,
+    /// What is announced when it has passed.
+    until: Option<String>,
+    /// How often that was tried.
+    tries: u32,
+}
+
+impl Hindrances {
+    /// What is in the way of a deployment config, if anything is known.
+    pub fn of(&self, config: &ConfigKey) -> Option<String> {
+        self.all().get(config).map(|hindrance| hindrance.message.clone())
+    }
+
+    /// The deployment configs that wait for an announcement.
+    pub(super) fn waiting_for(&self, announced: &str) -> Vec<ConfigKey> {
+        let all = self.all();
+        let waits = all.iter().filter(|(_, hindrance)| hindrance.until.as_deref() == Some(announced));
+        waits.map(|(config, _)| config.clone()).collect()
+    }
+
+    /// The deployment configs of a stage, or all, that something is in the way of.
+    pub(super) fn within(&self, stage: Option<&(ProjectName, StageName)>) -> Vec<ConfigKey> {
+        let there =
+            |key: &&ConfigKey| stage.is_none_or(|(project, stage)| (&key.project, &key.stage) == (project, stage));
+        self.all().keys().filter(there).cloned().collect()
+    }
+
+    /// Notes what is in the way of a deployment config; says how long to wait before that is tried again.
+    pub(super) fn note(&self, config: &ConfigKey, failure: &Failure) -> Duration {
+        let message = failure.one_line();
+        let mut all = self.all();
+        let hindrance = all.entry(config.clone()).or_default();
+        if hindrance.message != message {
+            tracing::warn!(%config, problem = message, "cannot bring a deployment config to what is wanted");
+            hindrance.message = message;
+        }
+        let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(hindrance.tries)).min(LONGEST_PAUSE);
+        hindrance.tries += 1;
+        hindrance.until = failure.awaits().map(ToOwned::to_owned);
+        pause
+    }
+
+    /// Nothing is in the way of a deployment config any more.
+    pub(super) fn forget(&self, config: &ConfigKey) {
+        self.all().remove(config);
+    }
+
+    fn all(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Hindrance>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_in_the_way_is_tried_again_ever_more_seldom_until_it_is_gone() {
+        let (hindrances, config) =
+            (Hindrances::default(), ConfigKey { project: "p".into(), stage: "s".into(), name: "web".into() });
+        let pauses =
+            |failure: &Failure| (0..9).map(|_| hindrances.note(&config, failure).as_secs()).collect::<Vec<_>>();
+        assert_eq!(pauses(&Failure::transient("no room")), [2, 4, 8, 16, 32, 64, 128, 256, 300]);
+        assert_eq!(hindrances.of(&config).as_deref(), Some("no room"));
+        let (here, there) = (("p".into(), "s".into()), ("p".into(), "t".into()));
+        assert_eq!((hindrances.within(Some(&here)), hindrances.within(Some(&there))), (vec![config.clone()], vec![]));
+        assert!(hindrances.waiting_for("image").is_empty());
+        hindrances.forget(&config);
+        assert_eq!((hindrances.of(&config), hindrances.within(None)), (None, vec![]));
+    }
+}
