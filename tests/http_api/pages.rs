@@ -1,6 +1,6 @@
 use reqwest::StatusCode;
 
-use crate::support::shop;
+use crate::support::{shop, shop_under_way};
 
 #[tokio::test]
 async fn the_first_page_shows_what_runs_and_leads_to_it() {
@@ -38,6 +38,25 @@ async fn a_revisions_page_shows_the_difference() {
     ] {
         assert!(page.contains(part), "`{part}` is missing in:\n{page}");
     }
+}
+
+#[tokio::test]
+async fn a_revision_shows_what_becomes_of_what_an_earlier_one_brings_in_its_place() {
+    let server = shop_under_way().await;
+    let revisions = server.json("/api/v1/revisions?limit=2").await;
+    let (last, first) = (&revisions["items"][0], &revisions["items"][1]);
+    assert_eq!(last["carriers"], serde_json::json!([first["commit"]]));
+    let path = format!("/revisions/{}/{}", last["repository"].as_str().unwrap(), last["commit"].as_str().unwrap());
+    let revision = server.json(&format!("/api/v1{path}")).await;
+    let carried = revision["statuses"].as_array().unwrap().iter().filter(|status| !status["commit"].is_null());
+    let carried: Vec<_> = carried.map(|it| (&it["context"], &it["state"], it["commit"] == first["commit"])).collect();
+    assert_eq!(
+        serde_json::json!(carried),
+        serde_json::json!([["launchway/dev", "running", true], ["launchway/production", "pending", true],])
+    );
+    let page = server.page(&path).await;
+    let link = format!("of <a href=\"/revisions/{}/", last["repository"].as_str().unwrap());
+    assert!(page.contains(&link) && page.contains("nothing to deploy that"), "`{link}` is missing in:\n{page}");
 }
 
 #[tokio::test]

@@ -77,6 +77,19 @@ pub(crate) async fn shop_watching(watched: &[&str]) -> Server {
     serve(folder, &world, watched).await
 }
 
+/// A shop of which `web` was pushed, and pushed again without a change while its deployment hangs.
+pub(crate) async fn shop_under_way() -> Server {
+    let folder = tempfile::tempdir().unwrap();
+    let mut world = World::open(folder.path()).unwrap();
+    let shop = project(two_stages(), &[deployment_config("web", "a", 1, json!({}))]);
+    world.runtime.behave("web-1-0", Behaviour::Hangs);
+    world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    world.push(&shop).await.unwrap();
+    world.settle().await.unwrap();
+    serve(folder, &world, &[]).await
+}
+
 /// A shop whose only version was scaled so often.
 pub(crate) async fn shop_scaled(times: u32) -> Server {
     let folder = tempfile::tempdir().unwrap();
