@@ -189,11 +189,17 @@ impl<'a> Transition<'a> {
         })
     }
 
-    /// A queued run enters its slot.
+    /// A queued run enters its slot. One that a person wants may come while a head is being planned, which must not
+    /// overlook it.
     ///
     /// # Errors
     /// If something must be read first.
     pub fn start(&mut self, run: SequenceRun) -> Result<(), Undecided> {
+        if run.by.is_some()
+            && let Some(repository) = self.records.repositories.get_mut(&run.repository)?
+        {
+            repository.by_hand = Some(run.id.clone());
+        }
         let cause = match &run.forced {
             Some(forced) => format!("{}, forced by {forced}", run.cause),
             None => run.cause.clone(),

@@ -60,6 +60,10 @@ pub struct RepositoryState {
     /// Who brought it up again, the last time.
     #[serde(default)]
     pub up_by: String,
+    /// The run that a person started last. It stands here so that a head which was compared with what was under way before
+    /// is compared again.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_hand: Option<RunId>,
 }
 
 impl RepositoryState {
@@ -81,6 +85,7 @@ impl RepositoryState {
             down: false,
             down_by: String::new(),
             up_by: String::new(),
+            by_hand: None,
         }
     }
 }

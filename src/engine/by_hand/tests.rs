@@ -10,7 +10,6 @@ use crate::model::run::{Phase, TaskRecord};
 use crate::model::shipyard::Task;
 use crate::model::slot::SlotState;
 use crate::model::state::{RepositoryState, Target, Wanted};
-use crate::model::transaction::RecordKey;
 use crate::testing::world::deployment_config;
 
 mod retry;
@@ -173,9 +172,9 @@ fn what_is_declared_and_must_wait_is_not_passed_over_for_what_was_declared_befor
     for memory in [serves().planned(&held), serves().planned(&waits).planned(&goes_on)] {
         assert_eq!(latest_of(&memory).expect("nothing keeps it from being deployed").answer, 2);
     }
-    let reads = latest_of(&serves()).expect("nothing was planned").transaction.reads;
-    let repository = RecordKey::Repository("repo".into());
-    assert!(reads.iter().any(|read| read.key == repository), "the plan moves with the repository: {reads:?}");
+    let made = latest_of(&serves()).expect("nothing was planned");
+    let noted = made.only::<RepositoryState>().by_hand.as_ref();
+    assert_eq!(noted, Some(&made.started()[0].id), "a head that is being planned meanwhile is planned again");
 }
 
 #[test]

@@ -1244,4 +1244,41 @@ pub(crate) const CURED: &[Cured] = &[
             fail shop-dev/web-2-hook
             pass 1s",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a person starts a delivery while a head is being planned that declares what was there before it",
+        story: "
+            order 4551599
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web strategy=Recreate
+            declare web replicas=2
+            push
+            pass 1s
+            declare web image=b
+            push
+            settle
+            latest dev/web
+            turns 68
+            retry dev/web
+            turns 135
+            down
+            turns 78
+            up
+            turns 27
+            declare web image=a
+            push
+            turns 12
+            trigger dev web
+            release
+            turns 15
+            cancel dev/web
+            turns 6
+            declare web image=b
+            push
+            scale production/web 1
+            up
+            pass 1s",
+    },
 ];
