@@ -220,3 +220,29 @@ fn a_service_leads_where_it_led_until_its_stage_is_delivered_to_again() {
     let _next = push(8081);
     eventually("what is declared now", || ports() == (8081.into(), 8081.into()));
 }
+
+#[test]
+fn what_a_copy_had_under_way_gives_way_to_the_head_at_once() {
+    let world = World::new(&[]);
+    world.start();
+    deploy(&world, "one");
+    let copy = world.git.path("copy.db").display().to_string();
+    let two = world.git.push_files(&[("web.yaml", &counted(&world, "two"))]);
+    eventually("a pod that is not ready", || world.pod_folders().contains_key("shop-default/web-2-0"));
+    world.tell(&["store", "backup", &copy]);
+    fs::write(world.git.path("go"), "").unwrap();
+    world.status(&two, "launchway/default", "success");
+    deploy(&world, "three");
+    let (address, before) = (service_address(&world), server_pid(&world, "web-3-0"));
+    eventually("version three answers", || says(&address, "three"));
+    world.stop();
+    world.tell(&["store", "restore", &copy]);
+    answering(
+        || says(&address, "three"),
+        || {
+            world.start();
+            converged(&world, 3); // long before the deployment that was under way has had its time
+        },
+    );
+    assert_eq!(server_pid(&world, "web-3-0"), before, "taken over as it is");
+}

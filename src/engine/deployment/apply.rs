@@ -147,11 +147,16 @@ pub(in crate::engine) fn want(
         Some(Run::Deployment(run)) => Some((run.created_at, run.step)),
         Some(Run::Sequence(_)) | None => None,
     };
+    let inherited = state.and_then(|state| state.inherited);
+    let is_of_this_life = |since| run.is_some_and(|(created_at, _)| created_at >= since);
+    let restores = run.is_some_and(|(_, step)| step == DeploymentStep::Restore);
+    // What another life of the store began and does not end well has nothing to go back to: what that life has left serves.
+    if restores && inherited.is_some_and(|since| !is_of_this_life(since)) {
+        return give_way(transition, config, "another life of the store has left what serves");
+    }
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
-    // A deployment of this life of the store takes the place of what another one has left.
-    let takes_over =
-        |since| run.is_some_and(|(created_at, step)| created_at >= since && step != DeploymentStep::Restore);
-    state.inherited = state.inherited.filter(|since| !takes_over(*since));
+    // A deployment of this life takes its place.
+    state.inherited = inherited.filter(|since| restores || !is_of_this_life(*since));
     let spec = typed(&state.object)?;
     let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
     let fallback = fallback.map(|version| state.wanted.fall_back_to(version));

@@ -200,3 +200,31 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_another_life_has_left_serves_on_until_a_deployment_of_this_life_exchanges_versions() {
+    let wanted = Wanted { generation: 9, targets: BTreeMap::from([(2, Target::ALL)]), ..Wanted::default() };
+    let since = NOW;
+    let ask = |created_at: i64, step: DeploymentStep| {
+        let by = deploying(delivery("s1", "b"), 2);
+        let inherited = ConfigState { inherited: Some(since), ..attempted(serving(1, "a"), "b", &by, None) };
+        let own = deployment(2, "b", &by, Phase::New);
+        let memory = taking_over().with(inherited);
+        let memory = memory.with(deployed(DeploymentRun { created_at: Timestamp(created_at), step, ..own }));
+        let ask = |transition: &mut Transition<'_>| want(transition, &web(), web().deployment(2), None, wanted.clone());
+        let made = memory.decide(ask).expect("it is answered");
+        let state = made.only::<ConfigState>();
+        let told = made.told(&web().deployment(2)).into_iter().cloned().collect::<Vec<Event>>();
+        (state.inherited.is_some(), state.wanted.owner.is_some(), told)
+    };
+    use DeploymentStep::{Restore, Rollout};
+    let gives_way = disowned("another life of the store has left what serves");
+    for (case, created_at, step, expected) in [
+        ("one of this life exchanges versions", NOW.0, Rollout, (false, true, vec![])),
+        ("one of this life goes back", NOW.0, Restore, (true, true, vec![])),
+        ("one of the other life goes on", NOW.0 - 1, Rollout, (true, true, vec![])),
+        ("one of the other life has nothing to go back to", NOW.0 - 1, Restore, (true, false, vec![gives_way])),
+    ] {
+        assert_eq!(ask(created_at, step), expected, "{case}");
+    }
+}
