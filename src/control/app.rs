@@ -28,7 +28,6 @@ use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
 use crate::model::ids::{Incarnation, RepositoryName};
-use crate::model::pod::PodPhase;
 use crate::model::run::TaskLimits;
 use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
@@ -144,7 +143,7 @@ impl App {
     pub async fn wait_until_gone(&self, repository: &RepositoryName) -> Result<()> {
         let mut changes = self.driver.changes();
         let started = Instant::now();
-        while self.runs_anything(repository).await? {
+        while self.query.runs_anything(repository).await? {
             if started.elapsed() > DOWN_PATIENCE {
                 return Err(Failure::waiting(format!("pods or services of {repository} still end"))
                     .hint("start the daemon, and `launchway get pods` says why"));
@@ -153,21 +152,6 @@ impl App {
             drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
         }
         Ok(())
-    }
-
-    async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
-        let Some(runtime) = &self.query.runtime else { return Ok(false) };
-        let configs = self.driver.store.configs(None, None).await?;
-        let mine = configs.into_iter().map(|config| config.value).filter(|config| &config.repository == repository);
-        let namespaces: BTreeSet<_> = mine.map(|config| config.destination.namespace).collect();
-        for namespace in namespaces {
-            let pods = runtime.observe(&namespace).await?;
-            let alive = pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
-            if alive || !runtime.services(&namespace).await?.is_empty() {
-                return Ok(true);
-            }
-        }
-        Ok(false)
     }
 
     /// Waits until another process has taken the state folder's store: this one does nothing any more.

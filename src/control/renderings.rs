@@ -161,25 +161,32 @@ async fn report(
     let ServiceFacts { service, plan: part, mut runs } = facts;
     runs.extend(handed_on(store, &runs).await?);
     let part = part.as_ref().unwrap_or(plan);
-    let report =
-        |not_passed: &BTreeSet<StageName>| ServiceReport::of(&service, part, revision.again, &runs, not_passed);
-    let told = report(&BTreeSet::new());
-    let not_passed = not_passed(store, &plan.project, &told).await?;
-    Ok(if not_passed.is_empty() { told } else { report(&not_passed) })
+    let mut left = BTreeMap::new();
+    loop {
+        let told = ServiceReport::of(&service, part, revision.again, &runs, &left);
+        let more = stages_left(store, &plan.project, &told, &left).await?;
+        if more.is_empty() {
+            return Ok(told);
+        }
+        left.extend(more); // one that let it pass may show what the next one is left with
+    }
 }
 
-/// The stages in which nothing is under way any more that could pass what is waited for.
-async fn not_passed(
+/// The stages, beside known ones, in which nothing is under way any more that could pass what is waited for, with whether it
+/// passed.
+async fn stages_left(
     store: &dyn ReadStore,
     project: &ProjectName,
     report: &ServiceReport,
-) -> Result<BTreeSet<StageName>> {
-    let mut found = BTreeSet::new();
+    known: &BTreeMap<StageName, bool>,
+) -> Result<BTreeMap<StageName, bool>> {
+    let mut found = BTreeMap::new();
     for PassedContent { stage, content } in report.awaited() {
         let service = ServiceKey { project: project.clone(), stage: stage.clone(), service: report.service.clone() };
         let is_free = store.slot(&service).await?.is_none_or(|slot| slot.value.is_free());
-        if is_free && store.passed(&PassedKey { service, content: content.clone() }).await?.is_none() {
-            found.insert(stage.clone());
+        if is_free && !known.contains_key(stage) {
+            let passed = store.passed(&PassedKey { service, content: content.clone() }).await?;
+            found.insert(stage.clone(), passed.is_some());
         }
     }
     Ok(found)

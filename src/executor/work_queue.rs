@@ -78,6 +78,7 @@ impl WorkQueue {
                 self.configs.extend(touched.configs);
                 self.services.all |= touched.services;
                 self.services.some.extend(touched.objects);
+                self.everything |= touched.services && self.orphans.is_some();
             }
             Err(_) => self.add_everything(),
         }

@@ -1,6 +1,6 @@
 //! What is known of the delivery of a revision's services, by stage.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::model::ids::{RunId, ServiceName, StageName};
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
@@ -22,14 +22,14 @@ pub(super) struct Delivery<'a> {
     deployments: BTreeMap<&'a RunId, &'a DeploymentRun>,
     /// Of the sequences that deliver nothing the newest run, by name.
     others: BTreeMap<(Place<'a>, &'a str), &'a SequenceRun>,
-    /// The stages that earlier revisions left without passing what is waited for.
-    pub(super) not_passed: &'a BTreeSet<StageName>,
+    /// The stages in which earlier revisions have nothing under way any more, with whether what is waited for passed there.
+    pub(super) left: &'a BTreeMap<StageName, bool>,
 }
 
 impl<'a> Delivery<'a> {
-    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], not_passed: &'a BTreeSet<StageName>) -> Self {
+    pub(super) fn of(plan: &'a Plan, again: u32, runs: &'a [Run], left: &'a BTreeMap<StageName, bool>) -> Self {
         let (sequences, planned, deployments, others) = Default::default();
-        let mut found = Self { plan, again, sequences, planned, deployments, others, not_passed };
+        let mut found = Self { plan, again, sequences, planned, deployments, others, left };
         for run in runs {
             match run {
                 Run::Sequence(run) if run.delivery.is_none() => {
@@ -118,11 +118,16 @@ impl<'a> Delivery<'a> {
                 None => {}
             }
             match self.part(before, service).filter(|part| part.goes_on()) {
-                Some(part) => waits = part,
-                None => return waits.previous_stage.as_ref(),
+                Some(part) if !part.previous_stage.as_ref().is_some_and(|it| self.has_let_pass(it)) => waits = part,
+                _ => return waits.previous_stage.as_ref(),
             }
         }
         None
+    }
+
+    /// Whether an earlier revision has brought to a stage what is waited for, and it passed.
+    pub(super) fn has_let_pass(&self, awaited: &PassedContent) -> bool {
+        self.left.get(&awaited.stage) == Some(&true)
     }
 
     /// Whether the stage before has passed what the revision declares, and that would have started this one, also under a

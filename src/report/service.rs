@@ -102,6 +102,7 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
     match (&stage.start, &service.previous_stage) {
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
         (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => nothing_changed(),
+        (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => nothing_changed(),
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
             None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
@@ -113,6 +114,11 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
 
 fn nothing_changed() -> (StatusState, String) {
     (StatusState::Skipped, "nothing changed".into())
+}
+
+/// Whether what a stage waits for passed with an earlier revision: what had been left to be done would have been started.
+fn was_let_pass(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName) -> bool {
+    delivery.awaited(stage, service).is_some_and(|awaited| delivery.has_let_pass(awaited))
 }
 
 /// What a stage waits for in vain: the delivery to a stage before, or a sequence that it is triggered on.
@@ -153,7 +159,7 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
 /// The stage before in which the service's delivery ended without passing, on this revision or on an earlier one.
 fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceName) -> Option<&'a StageName> {
     if let Some(awaited) = delivery.awaited(stage, service) {
-        return delivery.not_passed.contains(&awaited.stage).then_some(&awaited.stage);
+        return (delivery.left.get(&awaited.stage) == Some(&false)).then_some(&awaited.stage);
     }
     let mut before = delivery.before(stage, service).into_iter();
     let (last, run) = before.find_map(|stage| Some((stage, delivery.newest(stage, service)?)))?;

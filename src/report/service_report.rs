@@ -1,7 +1,7 @@
 //! What a revision's statuses say of one service. It follows from the plan's part about the service and from its runs
 //! alone, so that whatever happens to one service changes what is said of no other.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
@@ -43,9 +43,10 @@ pub(super) struct StageReport {
 
 impl ServiceReport {
     /// What follows for `service` from the part of a plan that is about it, how often the plan was made again, the
-    /// service's runs on the revision, and the stages that earlier ones left without passing what is [`awaited`](Self::awaited).
-    pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run], not_passed: &BTreeSet<StageName>) -> Self {
-        let delivery = Delivery::of(plan, again, runs, not_passed);
+    /// service's runs on the revision, and the stages in which earlier ones have nothing under way any more, with whether what
+    /// is [`awaited`](Self::awaited) passed there.
+    pub fn of(service: &ServiceName, plan: &Plan, again: u32, runs: &[Run], left: &BTreeMap<StageName, bool>) -> Self {
+        let delivery = Delivery::of(plan, again, runs, left);
         let gone = delivery.stages().filter(|stage| plan.stage(stage).is_none()).map(gone_stage);
         let stages = plan.stages.iter().cloned().chain(gone);
         let stages = stages.map(|stage| stage_report(&delivery, &stage, service)).collect();

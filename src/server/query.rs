@@ -19,6 +19,7 @@ use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, Ser
 use crate::model::pod::{ObservedPod, PodId, PodOwner};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RevisionState};
+use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
 use crate::store::{EventRow, ReadStore, RunFilter};
 
@@ -216,7 +217,7 @@ impl Query {
     pub async fn observed(&self, selection: &Selection) -> Answer<Vec<ObservedPod>> {
         let runtime = self.runtime()?;
         let mut chosen = Vec::new();
-        for namespace in self.namespaces(selection).await? {
+        for namespace in self.namespaces(&**runtime, selection).await? {
             let mut pods = runtime.observe(&namespace).await?;
             pods.retain(|pod| selection.name.as_ref().is_none_or(|name| owned_by(pod, name)));
             pods.retain(|pod| selection.run.as_ref().is_none_or(|run| run_by(pod, run)));
@@ -237,7 +238,7 @@ impl Query {
     pub async fn services(&self, selection: &Selection) -> Answer<List<ServiceView>> {
         let runtime = self.runtime()?;
         let mut items = Vec::new();
-        for namespace in self.namespaces(selection).await? {
+        for namespace in self.namespaces(&**runtime, selection).await? {
             let services = runtime.services(&namespace).await?;
             let chosen = services.iter().filter(|service| selection.takes(selection.name.as_ref(), &service.name));
             items.extend(chosen.map(|service| ServiceView::new(&namespace, service)));
@@ -302,8 +303,24 @@ impl Query {
         Ok(List { items })
     }
 
-    /// The namespaces of the chosen stages, of which something is applied.
-    async fn namespaces(&self, selection: &Selection) -> Result<BTreeSet<Namespace>> {
+    /// Whether any pod lives or any service answers where a repository delivers to.
+    ///
+    /// # Errors
+    /// If the store or the runtime cannot be read.
+    pub async fn runs_anything(&self, repository: &RepositoryName) -> Result<bool> {
+        let Some(runtime) = &self.runtime else { return Ok(false) };
+        let selection = Selection { repository: Some(repository.to_string()), ..Selection::default() };
+        for namespace in self.namespaces(&**runtime, &selection).await? {
+            let lives = runtime.observe(&namespace).await?.iter().any(ObservedPod::lives);
+            if lives || !runtime.services(&namespace).await?.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The namespaces of the chosen stages, of which something is applied or in which something is running.
+    async fn namespaces(&self, runtime: &dyn Runtime, selection: &Selection) -> Result<BTreeSet<Namespace>> {
         let stages = Selection { name: None, service: None, ..selection.clone() };
         let mut found: BTreeSet<_> =
             self.config_states(&stages).await?.into_iter().map(|state| state.destination.namespace).collect();
@@ -313,6 +330,13 @@ impl Query {
         let objects = objects.into_iter().map(|state| state.value);
         let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
         found.extend(chosen.map(|state| state.destination.namespace));
+        // What another life of the store has left there is on no record yet.
+        for namespace in runtime.namespaces().await? {
+            let owner = self.store.name_owner(&UniqueName::Namespace(namespace.clone())).await?;
+            if owner.is_some_and(|owner| selection.takes_owner(&owner.value)) {
+                found.insert(namespace);
+            }
+        }
         Ok(found)
     }
 }

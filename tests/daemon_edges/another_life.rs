@@ -1,6 +1,7 @@
 //! A store that is lost, or replaced by a copy: what serves goes on serving.
 
 use std::fs;
+use std::path::Path;
 
 use serde_json::Value;
 
@@ -179,6 +180,36 @@ fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older
     world.status(&commit, "launchway/production", "success");
     assert_eq!(world.pod_in("shop-production/web-2-0", "ready"), before, "taken over as it is");
     converged(&world, 2);
+}
+
+#[test]
+fn what_no_record_names_any_more_ends_before_down_says_so() {
+    for has_daemon in [true, false] {
+        let world = World::new(&[]);
+        let passes = world.git.path("passes");
+        fs::write(&passes, "").unwrap();
+        let test = task("test", "host", &format!("test -e {}", passes.display()));
+        let files =
+            [("shipyard.yaml", TESTED), ("test.yaml", &*test), ("web.yaml", &web("1")), ("service.yaml", SERVICE)];
+        let commit = world.git.push_files(&files);
+        world.start();
+        world.status(&commit, "launchway/production", "success");
+        let server = Path::new("/proc").join(world.pod_in("shop-production/web-1-0", "ready").to_string());
+
+        world.stop();
+        lose_store(&world);
+        fs::remove_file(&passes).unwrap();
+        world.start();
+        world.status(&commit, "launchway/production", "skipped");
+        assert!(server.exists(), "production serves on");
+        let pods = world.json(&["get", "pods", "-s", "production"]);
+        assert_eq!(pods["items"][0]["name"], "web-1-0", "what serves is listed: {pods}");
+        if !has_daemon {
+            world.stop();
+        }
+        world.tell(&["down"]);
+        assert!(!server.exists(), "it has ended, with a daemon: {has_daemon}");
+    }
 }
 
 #[test]

@@ -47,9 +47,16 @@ pub(in crate::engine) fn promote(
     plan.stages.retain(is_there);
     start_others(transition, &ended, outcome, &plan)?;
     let turn = |plan| order::next(plan, &service.stage, &service.service, ended.sequence(), outcome);
+    let content = content_in(&plan, service);
+    let newest = newest.filter(|newest| newest.id != plan.id);
+    // What a person has run again was not under way when the newest revision was planned, which declares the same here: what
+    // comes after it is as that one says.
+    let says_how = |newest: &Plan| ended.by.is_some() && content.is_some() && content_in(newest, service) == content;
     let mut started = BTreeSet::new();
-    start_next(transition, &ended, &plan, turn(&plan), &mut started)?;
-    if let (Some(newest), Some(content)) = (newest.filter(|newest| newest.id != plan.id), content_in(&plan, service)) {
+    if !newest.as_ref().is_some_and(says_how) {
+        start_next(transition, &ended, &plan, turn(&plan), &mut started)?;
+    }
+    if let (Some(newest), Some(content)) = (newest, content) {
         let mut turn = turn(&newest);
         turn.retain(|(_, part)| order::waits_for(part, &service.stage, &content));
         start_next(transition, &ended, &newest, turn, &mut started)?;

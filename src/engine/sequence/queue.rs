@@ -5,10 +5,11 @@ use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::ids::{RunId, ServiceKey};
-use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
+use crate::plan::passed::deploys;
 use crate::plan::{delivery_procedure, passed_procedure, procedure, same_procedure};
 
 /// Makes a draft a queued run. Its attempt is one more than the revision has had for the service: at delivering it, or at
@@ -73,8 +74,17 @@ pub fn due_delivery(
     let last = last_alike(records, &run)?;
     let is_left = last.as_ref().is_some_and(|last| !last.deployed);
     let acts = !is_left && run.changes().iter().any(|change| change.decision.does_something());
-    let runs_again = last.is_none() && part.runs_again.is_some() && !has_passed(records, &run)?;
+    let runs_again = last.is_none() && is_untested(part, &run) && !has_passed(records, &run)?;
     Ok(if acts || runs_again || overtakes(records, &run)? { Some(run) } else { None })
+}
+
+/// Whether all that a part brings is there, without this sequence, which does more than deploy: that was so when it was
+/// planned, or another delivery has brought it since.
+fn is_untested(part: &ServicePlan, run: &SequenceRun) -> bool {
+    let was_to_act = part.changes.iter().any(|change| change.decision.does_something());
+    let is_there = |change: &Change| change.decision == Decision::None && change.cause.is_empty();
+    let is_brought = was_to_act && run.changes().iter().all(is_there) && deploys(&run.procedure.sequence).is_none();
+    part.runs_again.is_some() || is_brought
 }
 
 /// The last delivery to a run's slot, if it brought the same in the same way: how that ended, it stays, until a person has it

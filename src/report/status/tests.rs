@@ -216,21 +216,21 @@ fn rendered(
     newer: Option<&CommitId>,
     known: &BTreeSet<String>,
 ) -> Vec<CommitStatus> {
-    render(&Facts { revision, services: &services(revision, runs, &BTreeSet::new()), newer, known })
+    render(&Facts { revision, services: &services(revision, runs, &BTreeMap::new()), newer, known })
 }
 
 /// What is said of each service.
 fn services(
     revision: &RevisionState,
     runs: &[Run],
-    not_passed: &BTreeSet<StageName>,
+    left: &BTreeMap<StageName, bool>,
 ) -> BTreeMap<ServiceName, ServiceReport> {
     let mut services = BTreeMap::new();
     if let RevisionResult::Planned(plan) = &revision.result {
         let planned = plan.stages.iter().flat_map(|stage| &stage.services).map(|part| part.service.clone());
         for name in planned.chain(runs.iter().map(|run| run.service().service)) {
             let own: Vec<Run> = runs.iter().filter(|run| run.service().service == name).cloned().collect();
-            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, not_passed);
+            let report = ServiceReport::of(&name, &plan.about(&name), revision.again, &own, left);
             services.insert(name, report);
         }
     }
@@ -406,7 +406,7 @@ fn what_waits_is_superseded_by_the_next_plan_unless_its_own_is_under_way() {
 }
 
 #[test]
-fn what_an_earlier_revision_stopped_is_not_waited_for() {
+fn what_an_earlier_revision_stopped_or_has_brought_is_not_waited_for() {
     let web = ServiceName::new("web");
     let production = |part| stage("production", StageStart::After(Vec::new()), vec![part]);
     let dev = |decision| stage("dev", StageStart::Push, vec![part("web", 1, decision, None)]);
@@ -427,17 +427,18 @@ fn what_an_earlier_revision_stopped_is_not_waited_for() {
         (vec![dev(Decision::Deploy), waits()], by_hand(), true),
     ] {
         let revision = revision(stages, StatusDetail::Hooks);
-        for (not_passed, is_stopped) in [(BTreeSet::new(), false), (BTreeSet::from(["dev".into()]), matters)] {
-            let services = services(&revision, &runs, &not_passed);
+        let left = |passed| BTreeMap::from([("dev".into(), passed)]);
+        for (left, expected) in [
+            (BTreeMap::new(), "waits for dev to pass"),
+            (left(false), if matters { "never reached: dev stopped it" } else { "waits for dev to pass" }),
+            (left(true), if matters { "nothing changed" } else { "waits for dev to pass" }),
+        ] {
+            let services = services(&revision, &runs, &left);
             assert_eq!(!services[&web].awaited().is_empty(), matters, "{revision:?} with {runs:?}");
             let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
             let told = render(&facts);
             let line = told.iter().find(|status| status.context == "launchway/production/web").unwrap();
-            let expected = match is_stopped {
-                true => "never reached: dev stopped it",
-                false => "waits for dev to pass",
-            };
-            assert_eq!(line.description, expected, "{revision:?} with {runs:?}");
+            assert_eq!(line.description, expected, "{revision:?} with {runs:?} and {left:?}");
         }
     }
 }
@@ -514,7 +515,7 @@ fn of_some_services_is_said_what_became_of_them_alone() {
     let revision = revision(stages, StatusDetail::Stages);
     let api = runs(ended(sequence("1", "dev", "api", 1, &["api"]), Outcome::FAIL, "no room"), Vec::new());
     let web = runs(ended(sequence("2", "dev", "web", 1, &["web"]), Outcome::PASS, ""), Vec::new());
-    let services = services(&revision, &[api, web].concat(), &BTreeSet::new());
+    let services = services(&revision, &[api, web].concat(), &BTreeMap::new());
     let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
     let (api, web, gone) = (ServiceName::new("api"), ServiceName::new("web"), ServiceName::new("gone"));
     for (asked, expected) in [

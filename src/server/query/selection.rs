@@ -1,8 +1,10 @@
 //! What a question names.
 
 use super::MOST;
+use crate::model::ids::StageName;
 use crate::model::run::Run;
 use crate::model::state::ConfigState;
+use crate::model::unique_name::NameOwner;
 use crate::store::RunFilter;
 
 /// Which of several are meant; absent parts match everything.
@@ -50,6 +52,13 @@ impl Selection {
         self.takes(self.repository.as_ref(), config.repository.as_str())
             && self.takes(self.service.as_ref(), config.service.as_str())
             && self.takes(self.name.as_ref(), &config.key.name)
+    }
+
+    pub(super) fn takes_owner(&self, owner: &NameOwner) -> bool {
+        let stage = owner.stage.as_ref().map_or("", StageName::as_str);
+        self.takes(self.repository.as_ref(), owner.repository.as_str())
+            && self.takes(self.project.as_ref(), owner.project.as_str())
+            && self.takes(self.stage.as_ref(), stage)
     }
 
     pub(super) fn takes_run(&self, run: &Run) -> bool {

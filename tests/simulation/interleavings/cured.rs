@@ -1281,4 +1281,58 @@ pub(crate) const CURED: &[Cured] = &[
             up
             pass 1s",
     },
+    Cured {
+        invariant: Invariant::StatusesEnd,
+        because: "what a later stage waits for passes with an earlier revision, when nothing is left to be done there",
+        story: "
+            order 2
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            task check
+            declare web image=c
+            push
+            pass 1s
+            pass 1s
+            declare web image=b stage=dev
+            push
+            turns 10
+            declare web image=b
+            push
+            turns 50
+            declare web image=c stage=production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an earlier revision brings a later stage what it declares, without the tests that the newest has added",
+        story: "
+            order 3
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web pre=Retry
+            declare web image=c stage=dev
+            push
+            turns 17
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web image=a
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a retried delivery leads on to what its own revision declared in later stages, although the newest changed that",
+        story: "
+            order 5
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            task check
+            declare web pre=Abort
+            push
+            pass 1s
+            unknown shop-dev/web-2-hook
+            pass 1s
+            declare web image=c
+            push
+            pass 1m
+            retry dev/web
+            declare web image=a stage=production
+            push",
+    },
 ];
