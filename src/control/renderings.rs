@@ -19,8 +19,8 @@ use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
 use crate::store::{ReadStore, ServiceFacts, ServiceMark};
 
-/// How many revisions are kept: those that somebody asks for while they are delivered.
-const KEPT: usize = 4;
+/// How many revisions are kept: those that somebody asks for while they are delivered, and those that bring what they declare.
+const KEPT: usize = 16;
 /// How many services are read at once: enough that each costs little, and few enough to be held in memory.
 const AT_ONCE: usize = 256;
 /// How many such reads go on side by side, each on a thread of the store's.
@@ -64,24 +64,28 @@ impl Renderings {
     }
 
     /// What people hear of a revision: its statuses, and what becomes, on earlier revisions, of what those bring in its place.
+    /// What was delivered on the revision itself since, such as by a person, counts instead.
     ///
     /// # Errors
     /// If the store cannot be read.
     pub async fn told(&self, store: &dyn ReadStore, revision: &RevisionState) -> Result<Vec<CommitStatus>> {
         let (repository, nothing) = (&revision.repository, BTreeSet::new());
         let mut statuses = self.render(store, repository, &revision.commit, &nothing).await?.statuses;
-        if let Some(plan) = revision.plan() {
-            for carrier in plan.carriers(&plan.stages) {
-                let Some(revision) = store.outline(repository, carrier.as_str()).await? else { continue };
-                let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
-                let facts =
-                    Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known: &nothing };
-                let in_stage = |stage: &StagePlan| {
-                    let services = stage.carried.iter().filter(|(_, commit)| *commit == carrier);
-                    status::in_stage(&facts, &stage.stage, &services.map(|(service, _)| service).collect())
-                };
-                statuses.extend(plan.stages.iter().filter_map(in_stage));
-            }
+        let Some(plan) = revision.plan().filter(|plan| !plan.carriers(&plan.stages).is_empty()) else {
+            return Ok(statuses);
+        };
+        let delivered = self.brought_up_to_date(store, revision).await?.0.delivered();
+        for carrier in plan.carriers(&plan.stages) {
+            let Some(revision) = store.outline(repository, carrier.as_str()).await? else { continue };
+            let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
+            let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known: &nothing };
+            let in_stage = |stage: &StagePlan| {
+                let carried = stage.carried.iter().filter(|(_, commit)| *commit == carrier).map(|(service, _)| service);
+                let services =
+                    carried.filter(|service| !delivered.contains(&(stage.stage.clone(), (*service).clone())));
+                status::in_stage(&facts, &stage.stage, &services.collect())
+            };
+            statuses.extend(plan.stages.iter().filter_map(in_stage));
         }
         Ok(statuses)
     }
@@ -113,6 +117,16 @@ impl Renderings {
 }
 
 impl Kept {
+    /// The services that were delivered on the revision, by stage.
+    fn delivered(&self) -> BTreeSet<(StageName, ServiceName)> {
+        let of = |report: &ServiceReport| {
+            let service = report.service.clone();
+            let stages: Vec<_> = report.delivered_to().map(|stage| (stage.clone(), service.clone())).collect();
+            stages
+        };
+        self.reports.values().flat_map(of).collect()
+    }
+
     /// Reads what is new since it was brought up to date last.
     async fn bring_up_to_date(&mut self, store: &dyn ReadStore, revision: &RevisionState, plan: &Plan) -> Result<()> {
         if self.again != revision.again {

@@ -24,8 +24,8 @@ pub(in crate::engine) fn taken(
             other.repository, project.name
         )));
     }
-    if let Some(moved) = moved(records, repository, project)? {
-        return Ok(Some(moved));
+    if let Some(left) = renamed(records, repository, project)?.or(moved(records, repository, project)?) {
+        return Ok(Some(left));
     }
     let mut own: BTreeMap<&Namespace, String> = BTreeMap::new();
     for stage in &project.stages {
@@ -40,6 +40,25 @@ pub(in crate::engine) fn taken(
         if let Some(other) = other.or_else(|| own.insert(namespace, here.clone())) {
             return Ok(Some(format!(
                 "{here} and {other} both live in namespace `{namespace}`; give one of them another `namespace` in launchway.yaml"
+            )));
+        }
+    }
+    Ok(None)
+}
+
+/// Why a project keeps its name: something of it is deployed under that, and would be left behind.
+fn renamed(records: &Records, repository: &RepositoryName, project: &Project) -> Result<Option<String>, Undecided> {
+    let Some(state) = records.repositories.get(repository)? else { return Ok(None) };
+    let Some(before) = state.project.as_ref().filter(|before| **before != project.name) else { return Ok(None) };
+    for namespace in &state.namespaces {
+        let owner = records.names.get(&UniqueName::Namespace(namespace.clone()))?;
+        let owner = owner.filter(|owner| &owner.repository == repository && &owner.project == before);
+        let Some(stage) = owner.and_then(|owner| owner.stage.as_ref()) else { continue };
+        if records.number(Lookup::Inhabited(before.clone(), stage.clone()))? > 0 {
+            return Ok(Some(format!(
+                "stage `{stage}` of project `{before}` is deployed, and would be left behind by project `{}`; give it the \
+                 name `{before}` again in launchway.yaml, or first push a revision of `{before}` that declares nothing",
+                project.name
             )));
         }
     }
@@ -186,6 +205,18 @@ mod tests {
             let why = taken(&before, &"one".into(), &moves).expect("everything was read");
             assert_eq!(why.is_some(), refused, "{why:?}");
             assert!(why.is_none_or(|why| why.contains("`shop-api-dev`") && why.contains("`live`")));
+        }
+    }
+
+    #[test]
+    fn a_project_gets_another_name_only_while_nothing_of_it_is_anywhere() {
+        for (inhabited, refused) in [(1, true), (0, false)] {
+            let before = remembered(&project("shop", &["api-dev"]), inhabited);
+            let mut renamed = project("store", &["api"]);
+            renamed.stages[0].destination.namespace = "live".into();
+            let why = taken(&before, &"one".into(), &renamed).expect("everything was read");
+            assert_eq!(why.is_some(), refused, "{why:?}");
+            assert!(why.is_none_or(|why| why.contains("`shop`") && why.contains("`store`")));
         }
     }
 

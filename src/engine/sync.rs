@@ -80,6 +80,9 @@ pub fn decide(
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.applied = Some(head.commit.clone());
+            // A person's word is for one revision: once another is applied, it is used up.
+            state.accepted_rewrite = state.accepted_rewrite.filter(|word| head.commit.is_named_by(Some(word)));
+            state.allowed_prune = state.allowed_prune.filter(|word| head.commit.is_named_by(Some(word)));
             RevisionResult::Planned(Box::new(plan))
         }
     };
@@ -171,10 +174,11 @@ pub fn trigger(
 ) -> Result<Vec<RunId>, Undecided> {
     let state = ready(transition.records, watched, head)?;
     let cause = format!("triggered by {}", asked.by);
+    let seen = applied.entry(asked.stage.clone()).or_default();
+    seen.under_way.retain(|_, coming| coming.here); // what is still in a stage before is what a person does not wait for
     if let (Some(service), Some(project)) = (asked.service, &state.project) {
         let (project, stage) = (project.clone(), asked.stage.clone());
         holds::refuse(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
-        let seen = applied.entry(asked.stage.clone()).or_default();
         seen.not_passed.insert(service.clone(), cause.clone());
         seen.never_deployed.remove(service);
     }
@@ -265,9 +269,7 @@ fn pass_gate(
     asked: Trigger<'_>,
 ) -> Result<Option<String>, Undecided> {
     let Some(previous) = &part.previous_stage else { return Ok(None) };
-    let service =
-        ServiceKey { project: plan.project.clone(), stage: previous.stage.clone(), service: part.service.clone() };
-    if records.passed.get(&PassedKey { service, content: previous.content.clone() })?.is_some() {
+    if queue::is_let_pass(records, &plan.project, part)? {
         return Ok(None);
     }
     match asked.force {
@@ -359,14 +361,13 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
         (StageStart::After(_), None) => return Ok(order::predecessor(&stage.start).is_some()),
         (StageStart::ByHand, _) => return Ok(false),
     };
-    let before = plan.stage(&previous.stage).and_then(|stage| stage.service(&part.service));
     let comes = |change: &Change| change.is_held() || change.decision.does_something();
-    if before.is_some_and(|before| before.changes.iter().any(comes)) {
-        return Ok(false); // the stage before runs first, and its end starts this one
-    }
-    let service =
-        ServiceKey { project: plan.project.clone(), stage: previous.stage.clone(), service: part.service.clone() };
-    Ok(records.passed.get(&PassedKey { service, content: previous.content.clone() })?.is_some())
+    let runs_first = |before: &StagePlan| {
+        let changes = before.service(&part.service).into_iter().flat_map(|part| &part.changes);
+        before.carried.contains_key(&part.service) || changes.into_iter().any(comes)
+    };
+    // The stage before runs first, on this revision or on an earlier one, and its end starts this one.
+    Ok(!plan.stage(&previous.stage).is_some_and(runs_first) && queue::is_let_pass(records, &plan.project, part)?)
 }
 
 /// What is remembered of a commit that may have been read before. It did what its first plan says: if nothing more is to

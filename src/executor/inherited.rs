@@ -42,17 +42,21 @@ pub(super) async fn judge(store: &dyn ReadStore, state: &ConfigState, pods: &[Ob
     Ok(adoption::judge(state, is_down, owner.as_deref(), has_own || known.prospect().is_settled(state)))
 }
 
-/// Whether an object is to be as it is recorded, although another life of the store has recorded it.
+/// Whether a service object is to be as it and its endpoints are recorded, although another life of the store has recorded it.
 ///
 /// # Errors
 /// If the store cannot be read.
-pub(super) async fn confirms(store: &dyn ReadStore, state: &ObjectState) -> Result<bool> {
+pub(super) async fn confirms(
+    store: &dyn ReadStore,
+    state: &ObjectState,
+    endpoints: Option<&ObjectState>,
+) -> Result<bool> {
     let ObjectState { project, stage, repository, object, inherited, .. } = state;
     if inherited.is_none() {
         return Ok(true);
     }
     let service = ServiceKey { project: project.clone(), stage: stage.clone(), service: object.service.clone() };
-    Ok(Known::read(store, repository, &service, true).await?.prospect().confirms(state))
+    Ok(Known::read(store, repository, &service, true).await?.prospect().confirms(state, endpoints))
 }
 
 /// What a [`Prospect`] is of.
@@ -73,11 +77,30 @@ impl Known {
         let repository = store.repository(repository).await?.map(|repository| repository.value);
         let newest = store.newest_plan_of(&service.project, &service.service).await?;
         let slot = store.slot(service).await?.map(|slot| slot.value);
-        let has_passed = match &newest {
-            Some(plan) if is_inherited => has_passed_before(store, service, plan).await?,
-            _ => true,
-        };
-        Ok(Self { repository, slot, newest, has_passed })
+        let known = Self { repository, slot, newest, has_passed: true };
+        let has_passed = !is_inherited || known.has_passed_before(store, service).await?;
+        Ok(Self { has_passed, ..known })
+    }
+
+    /// Whether what was delivered last of a service in the stages before its own, or else what the head brings there, has
+    /// passed.
+    async fn has_passed_before(&self, store: &dyn ReadStore, service: &ServiceKey) -> Result<bool> {
+        let prospect = self.prospect();
+        let stages = self.newest.iter().flat_map(|plan| &plan.stages);
+        for StagePlan { stage, .. } in stages.take_while(|stage| stage.stage != service.stage) {
+            let before = ServiceKey { stage: stage.clone(), ..service.clone() };
+            let Some(slot) = store.slot(&before).await?.map(|slot| slot.value) else { continue };
+            if !slot.is_free() {
+                return Ok(false);
+            }
+            let delivered = slot.last_delivery.as_ref().map(|last| &last.content);
+            let comes = || prospect.part(stage, &service.service).map(|part| &part.content);
+            let Some(content) = delivered.or_else(comes).cloned() else { continue };
+            if store.passed(&PassedKey { service: before, content }).await?.is_none() {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     fn prospect(&self) -> Prospect<'_> {
@@ -85,20 +108,6 @@ impl Known {
         let (repository, slot, newest) = (repository.as_ref(), slot.as_ref(), newest.as_ref());
         Prospect { repository, slot, newest, has_passed: *has_passed }
     }
-}
-
-/// Whether what was delivered last of a service in the stages before its own has passed there.
-async fn has_passed_before(store: &dyn ReadStore, service: &ServiceKey, plan: &Plan) -> Result<bool> {
-    for StagePlan { stage, .. } in plan.stages.iter().take_while(|stage| stage.stage != service.stage) {
-        let other = ServiceKey { stage: stage.clone(), ..service.clone() };
-        let Some(slot) = store.slot(&other).await?.map(|slot| slot.value) else { continue };
-        let Some(last) = &slot.last_delivery else { continue };
-        let key = PassedKey { service: other, content: last.content.clone() };
-        if !slot.is_free() || store.passed(&key).await?.is_none() {
-            return Ok(false);
-        }
-    }
-    Ok(true)
 }
 
 fn deployment(run: Run) -> Option<Box<DeploymentRun>> {

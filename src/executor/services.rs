@@ -157,7 +157,7 @@ impl Services<'_> {
             let pods = self.runtime.observe(&spec.namespace).await?;
             spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
         }
-        let answers = match inherited::confirms(self.store, service).await? {
+        let answers = match inherited::confirms(self.store, service, endpoints).await? {
             true => self.runtime.apply_service(&spec).await,
             false => self.runtime.keep_service(&spec).await,
         };

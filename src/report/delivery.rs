@@ -125,6 +125,11 @@ impl<'a> Delivery<'a> {
         None
     }
 
+    /// Whether a service had its turn in a stage, in which something was to be done.
+    pub(super) fn is_passed_over(&self, stage: &StageName, service: &ServiceName) -> bool {
+        self.part(stage, service).is_some_and(ServicePlan::goes_on) && self.had_its_turn(stage, service)
+    }
+
     /// Whether an earlier revision has brought to a stage what is waited for, and it passed.
     pub(super) fn has_let_pass(&self, awaited: &PassedContent) -> bool {
         self.left.get(&awaited.stage) == Some(&true)

@@ -26,9 +26,9 @@ pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceNam
 }
 
 /// A service that has not started here: what waits, also for an earlier revision that may have ended, does so in vain once
-/// a newer one was delivered in its place.
-pub(super) fn overtaken(line: Line, awaits: bool, by: &CommitId) -> Line {
-    match line.run.is_none() && (awaits || !line.state.is_final()) {
+/// a newer one was delivered in its place. `gives_way` says that it is so although its state is final.
+pub(super) fn overtaken(line: Line, gives_way: bool, by: &CommitId) -> Line {
+    match line.run.is_none() && (gives_way || !line.state.is_final()) {
         true => {
             let description = format!("superseded by {}", by.short());
             Line { state: StatusState::Skipped, description, ..line }

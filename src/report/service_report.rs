@@ -37,6 +37,8 @@ pub(super) struct StageReport {
     pub(super) unreached: Option<Line>,
     /// What it waits for that nothing on this revision is going to bring.
     pub(super) awaited: Option<PassedContent>,
+    /// Whether something was to be done and nothing was started when its turn came: a newer revision may have had its own.
+    pub(super) passed_over: bool,
     /// How often its delivery was attempted, here and in the stages before.
     pub(super) attempt: u32,
 }
@@ -58,6 +60,12 @@ impl ServiceReport {
         self.stages.iter().filter_map(|stage| stage.awaited.as_ref()).collect()
     }
 
+    /// The stages in which a delivery of it has begun on the revision.
+    pub fn delivered_to(&self) -> impl Iterator<Item = &StageName> {
+        let has_run = |stage: &&StageReport| stage.line.as_ref().is_some_and(|line| line.run.is_some());
+        self.stages.iter().filter(has_run).map(|stage| &stage.stage)
+    }
+
     pub(super) fn in_stage(&self, stage: &StageName) -> Option<&StageReport> {
         self.stages.iter().find(|report| &report.stage == stage)
     }
@@ -73,6 +81,7 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
         steps,
         unreached: run.map(|run| step::not_reached(run, delivery)),
         awaited: delivery.awaited(&stage.stage, name).cloned(),
+        passed_over: run.is_none() && delivery.is_passed_over(&stage.stage, name),
         attempt: delivery.attempt(&stage.stage, name),
     }
 }

@@ -85,7 +85,7 @@ impl Facts<'_> {
     fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {
         let line = report.line.clone()?;
         Some(match self.newer.filter(|_| !service.goes_on) {
-            Some(newer) => service::overtaken(line, report.awaited.is_some(), newer),
+            Some(newer) => service::overtaken(line, report.passed_over || report.awaited.is_some(), newer),
             None => line,
         })
     }

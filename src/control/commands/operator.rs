@@ -190,7 +190,7 @@ impl Operator {
         asked.force.map_or(Ok(()), refuse_bad)?;
         let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
         let message = match runs.len() {
-            0 => "nothing differs in this stage".to_owned(),
+            0 => "nothing differs in this stage that is not under way already".to_owned(),
             started => format!("started {started}"),
         };
         Ok(Done { message, runs, ..Done::default() })

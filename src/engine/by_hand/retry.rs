@@ -113,25 +113,27 @@ fn never_deployed(service: &ServiceKey, attempt: &Attempt) -> Failure {
         .hint(format!("`launchway trigger delivery {service} -s {stage}` runs that again"))
 }
 
-/// A delivery as the newest revision makes it, if that declares the same and only how it is delivered has changed since.
+/// A delivery as the newest revision makes it, if that declares the same, only how it is delivered has changed since, and the
+/// stage before lets that revision pass.
 fn as_declared(records: &Records, delivery: &SequenceRun) -> Result<SequenceRun, Undecided> {
     let ServiceKey { project, stage, service } = delivery.service.clone();
     let newest = records.plan(Lookup::NewestPlanOf(project, service.clone()))?;
     let planned = newest.and_then(|plan| {
         let stage = plan.stage(&stage)?;
         let part = stage.service(&service).filter(|part| Some(&part.content) == delivery.planned_content())?;
-        Some((plan, stage, delivery_procedure(plan, stage, part)?))
+        Some((plan, stage, part, delivery_procedure(plan, stage, part)?))
     });
-    Ok(match planned {
-        Some((plan, stage, procedure)) if !same_procedure(&procedure, &delivery.procedure) => SequenceRun {
-            plan: Some(plan.id.clone()),
-            repository: plan.repository.clone(),
-            commit: plan.commit.clone(),
-            destination: stage.destination.clone(),
-            procedure: digest::stored(procedure),
-            ..delivery.clone()
-        },
-        Some(_) | None => delivery.clone(),
+    let Some((plan, stage, part, procedure)) = planned else { return Ok(delivery.clone()) };
+    if same_procedure(&procedure, &delivery.procedure) || !queue::is_let_pass(records, &plan.project, part)? {
+        return Ok(delivery.clone());
+    }
+    Ok(SequenceRun {
+        plan: Some(plan.id.clone()),
+        repository: plan.repository.clone(),
+        commit: plan.commit.clone(),
+        destination: stage.destination.clone(),
+        procedure: digest::stored(procedure),
+        ..delivery.clone()
     })
 }
 

@@ -8,7 +8,7 @@ use crate::engine::deployment::serve::{self, Serving};
 use crate::manifest::digest;
 use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::{Digest, ServiceName, StageName};
-use crate::model::object::Object;
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::plan::{Change, Decision, Plan, ServicePlan};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
 use crate::model::run::{DeploymentRun, DeploymentStep};
@@ -65,7 +65,7 @@ pub struct Prospect<'a> {
     pub has_passed: bool,
 }
 
-impl Prospect<'_> {
+impl<'a> Prospect<'a> {
     /// Whether what is wanted was decided in this life of the store: a version was deployed in it, or the head is applied,
     /// nothing is under way, and no stage before has still to pass what the head brings here. Until then an old record says
     /// nothing against what serves.
@@ -76,13 +76,18 @@ impl Prospect<'_> {
         self.is_idle() && !self.is_coming(state) && self.is_confirmed(state)
     }
 
-    /// Whether what is recorded of an object was decided in this life of the store, or the head declares just that and
-    /// the stages before have passed it.
-    pub fn confirms(&self, state: &ObjectState) -> bool {
+    /// Whether what is recorded of a service object and its endpoints was decided in this life of the store, or the head
+    /// declares just that and the stages before have passed it.
+    pub fn confirms(&self, state: &ObjectState, endpoints: Option<&ObjectState>) -> bool {
         let part = self.part(&state.stage, &state.object.service);
         let mut changes = part.into_iter().flat_map(|part| &part.changes);
-        let changes_it =
-            |change: &Change| change.key == state.object.key && change.digest() != Some(&state.object.digest);
+        let recorded =
+            |key: &ObjectKey| [Some(state), endpoints].into_iter().flatten().find(|it| it.object.key == *key);
+        let is_endpoints = |key: &ObjectKey| key.kind == Kind::Endpoints && key.name == state.object.key.name;
+        let leads = |key: &ObjectKey| *key == state.object.key || is_endpoints(key);
+        let changes_it = |change: &Change| {
+            leads(&change.key) && change.digest() != recorded(&change.key).map(|it| &it.object.digest)
+        };
         state.inherited.is_none() || self.is_idle() && self.has_passed && !changes.any(changes_it)
     }
 
@@ -92,9 +97,10 @@ impl Prospect<'_> {
         is_applied && self.slot.is_none_or(SlotState::is_free)
     }
 
-    /// What the newest plan says of a service in a stage.
-    fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&ServicePlan> {
-        self.newest?.stage(stage)?.service(service)
+    /// What the head changes of a service in a stage; nothing, if the newest plan of the service is an earlier revision's.
+    pub fn part(&self, stage: &StageName, service: &ServiceName) -> Option<&'a ServicePlan> {
+        let applied = self.repository?.applied.as_ref();
+        self.newest.filter(|newest| Some(&newest.commit) == applied)?.stage(stage)?.service(service)
     }
 
     /// Whether the head confirms what another life of the store has recorded: it declares just that, and the stages before

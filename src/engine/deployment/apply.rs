@@ -11,7 +11,7 @@ use crate::error::{Context, Failure};
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey};
-use crate::model::object::{Kind, Object};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
@@ -94,7 +94,18 @@ fn put_object(
     let (destination, repository) = (run.destination.clone(), run.repository.clone());
     let state = object.map(|object| ObjectState { project, stage, destination, repository, object, inherited: None });
     records.objects.get(&place)?;
-    records.objects.put(&place, state)
+    records.objects.put(&place, state)?;
+    if change.key.kind == Kind::Endpoints {
+        // The delivery that brings them found nothing to change of the service object that they belong to, or has changed it.
+        let key = ObjectKey { kind: Kind::Service, name: change.key.name.clone() };
+        let service = ObjectPlace { key, ..place };
+        if records.objects.get(&service)?.is_some_and(|service| service.inherited.is_some())
+            && let Some(service) = records.objects.get_mut(&service)?
+        {
+            service.inherited = None;
+        }
+    }
+    Ok(())
 }
 
 fn place(service: &ServiceKey, change: &Change) -> ObjectPlace {

@@ -11,9 +11,8 @@ use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::slot::PassedKey;
 use crate::plan::order;
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
@@ -54,7 +53,8 @@ pub(in crate::engine) fn promote(
     let says_how = |newest: &Plan| ended.by.is_some() && content.is_some() && content_in(newest, service) == content;
     let mut started = BTreeSet::new();
     if !newest.as_ref().is_some_and(says_how) {
-        start_next(transition, &ended, &plan, turn(&plan), &mut started)?;
+        let turn = not_overtaken(transition, &plan, turn(&plan))?;
+        start_next(transition, &ended, &plan, turn, &mut started)?;
     }
     if let (Some(newest), Some(content)) = (newest, content) {
         let mut turn = turn(&newest);
@@ -62,6 +62,48 @@ pub(in crate::engine) fn promote(
         start_next(transition, &ended, &newest, turn, &mut started)?;
     }
     Ok(())
+}
+
+/// The parts of a plan in whose stages no newer revision has had its turn.
+fn not_overtaken<'a>(
+    transition: &Transition<'_>,
+    plan: &Plan,
+    turn: Vec<(&'a StagePlan, &'a ServicePlan)>,
+) -> Result<Vec<(&'a StagePlan, &'a ServicePlan)>, Undecided> {
+    let mut left = Vec::new();
+    for (stage, part) in turn {
+        if !is_overtaken(transition, plan, stage, part)? {
+            left.push((stage, part));
+        }
+    }
+    Ok(left)
+}
+
+/// Whether a newer revision has had its turn in a later stage already: with the service, or with another one that has taken
+/// over what the plan is to change there.
+fn is_overtaken(
+    transition: &Transition<'_>,
+    plan: &Plan,
+    stage: &StagePlan,
+    part: &ServicePlan,
+) -> Result<bool, Undecided> {
+    let (records, project, stage) = (&*transition.records, plan.project.clone(), stage.stage.clone());
+    let own = ServiceKey { project, stage, service: part.service.clone() };
+    let mut services = BTreeSet::from([part.service.clone()]);
+    for change in part.config_changes() {
+        services.extend(records.configs.get(&own.config(&change.key.name))?.map(|config| config.service.clone()));
+    }
+    for service in services {
+        let Some(slot) = records.slots.get(&ServiceKey { service: service.clone(), ..own.clone() })? else { continue };
+        for id in slot.open().chain(slot.last_delivery.as_ref().map(|last| &last.run)) {
+            let Some(Run::Sequence(run)) = records.runs.get(id)? else { continue };
+            let Some(other) = run.plan.as_ref().filter(|other| **other != plan.id) else { continue };
+            if transition.plan_of(other, &service)?.is_some_and(|other| other.at > plan.at) {
+                return Ok(true);
+            }
+        }
+    }
+    Ok(false)
 }
 
 /// Whether a plan has the service wait in a later stage for what becomes of it in its stage.
@@ -112,7 +154,7 @@ fn start_next(
     started: &mut BTreeSet<StageName>,
 ) -> Result<(), Undecided> {
     for (stage, part) in turn {
-        if !may_start(transition, &ended.service, part)? {
+        if !queue::is_let_pass(transition.records, &plan.project, part)? {
             continue;
         }
         let cause = format!("{}.{} finished", ended.service.stage, ended.sequence());
@@ -129,13 +171,6 @@ fn start_next(
         }
     }
     Ok(())
-}
-
-/// Whether the stage before has passed what a stage needs of it: a trigger only causes this check.
-fn may_start(transition: &Transition<'_>, service: &ServiceKey, part: &ServicePlan) -> Result<bool, Undecided> {
-    let Some(PassedContent { stage, content }) = part.previous_stage.clone() else { return Ok(true) };
-    let key = PassedKey { service: ServiceKey { stage, ..service.clone() }, content };
-    Ok(transition.records.passed.get(&key)?.is_some())
 }
 
 /// Starts the sequences that bring nothing and only run tasks, for the same service.

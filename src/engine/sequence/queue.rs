@@ -4,8 +4,8 @@ use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
-use crate::model::ids::{RunId, ServiceKey};
-use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
+use crate::model::ids::{ProjectName, RunId, ServiceKey};
+use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
@@ -94,6 +94,16 @@ fn last_alike(records: &Records, run: &SequenceRun) -> Result<Option<Delivered>,
     let same =
         |last: &Delivered| Some(&last.content) == run.planned_content() && last.procedure == procedure(&run.procedure);
     Ok(last.filter(same))
+}
+
+/// Whether the stage before has passed what a service's part of a plan needs of it: a trigger only causes this check.
+///
+/// # Errors
+/// If something must be read first.
+pub fn is_let_pass(records: &Records, project: &ProjectName, part: &ServicePlan) -> Result<bool, Undecided> {
+    let Some(PassedContent { stage, content }) = part.previous_stage.clone() else { return Ok(true) };
+    let service = ServiceKey { project: project.clone(), stage, service: part.service.clone() };
+    Ok(records.passed.get(&PassedKey { service, content })?.is_some())
 }
 
 /// Whether what a run brings has passed its sequence.

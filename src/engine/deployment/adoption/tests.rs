@@ -134,7 +134,7 @@ fn brings(image: &str, decision: Decision) -> Plan {
         id: "plan".into(),
         repository: "repo".into(),
         project: "p".into(),
-        commit: CommitId::new("c"),
+        commit: CommitId::new("head"),
         subject: String::new(),
         at: Timestamp(0),
         stages: vec![stage],
@@ -160,6 +160,7 @@ fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
     };
     let (other, same) = (brings("b", Decision::Deploy), brings("a", Decision::Update));
     let held = brings("b", Decision::Wait);
+    let earlier = Plan { commit: "earlier".into(), ..other.clone() };
     for (case, head, slot, newest, expected) in [
         ("nothing was read yet", "", &free, None, false),
         ("the head is broken or refused", "newer", &free, None, false),
@@ -169,6 +170,7 @@ fn nothing_is_settled_before_what_the_head_brings_has_had_its_turn() {
         ("the plan finds nothing to do", "head", &free, Some(&brings("b", Decision::None)), true),
         ("the stage before has to pass it", "head", &free, Some(&other), false),
         ("it is held", "head", &free, Some(&held), false),
+        ("an earlier revision was to bring it", "head", &free, Some(&earlier), true),
         ("something else was delivered last", "head", &delivered("a"), Some(&other), false),
         ("it was delivered, and failed", "head", &delivered("b"), Some(&other), true),
     ] {
@@ -241,6 +243,7 @@ fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same()
     let taken = SlotState { holder: Some("run".into()), ..free.clone() };
     let (same, other) = (brings("a", Decision::Update), brings("b", Decision::Update));
     let failed = brings("b", Decision::None);
+    let earlier = Plan { commit: "earlier".into(), ..other.clone() };
     for (case, repository, slot, newest, has_passed, expected) in [
         ("the head declares the same, and it has passed", &read, &free, Some(&same), true, true),
         ("the head changes nothing of it", &read, &free, None, true, true),
@@ -249,9 +252,21 @@ fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same()
         ("a delivery is under way", &read, &taken, Some(&same), true, false),
         ("the head declares something else", &read, &free, Some(&other), true, false),
         ("which has failed", &read, &free, Some(&failed), true, false),
+        ("an earlier revision declared something else", &read, &free, Some(&earlier), true, true),
     ] {
         let prospect = Prospect { repository: Some(repository), slot: Some(slot), newest, has_passed };
-        assert_eq!(prospect.confirms(&inherited), expected, "{case}");
-        assert!(prospect.confirms(&own), "decided in this life, {case}");
+        assert_eq!(prospect.confirms(&inherited, None), expected, "{case}");
+        assert!(prospect.confirms(&own, None), "decided in this life, {case}");
+    }
+    let key = |kind| ObjectKey { kind, name: "web".into() };
+    let declared = |kind, image| Object { key: key(kind), ..object(image) };
+    let endpoints = ObjectState { object: declared(Kind::Endpoints, "a").into(), ..inherited.clone() };
+    for (image, expected) in [("a", true), ("b", false)] {
+        let mut plan = brings(image, Decision::Wait);
+        let change = &mut plan.stages[0].services[0].changes[0];
+        (change.key, change.object) = (key(Kind::Endpoints), Some(declared(Kind::Endpoints, image).into()));
+        let (repository, slot, newest) = (Some(&read), Some(&free), Some(&plan));
+        let prospect = Prospect { repository, slot, newest, has_passed: true };
+        assert_eq!(prospect.confirms(&inherited, Some(&endpoints)), expected, "endpoints {image}");
     }
 }

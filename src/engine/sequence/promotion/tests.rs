@@ -10,7 +10,9 @@ use crate::model::plan::Decision;
 use crate::model::project::{Procedure, Project};
 use crate::model::run::Delivery;
 use crate::model::shipyard::{Sequence, SequenceTrigger, Task};
+use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::time::Timestamp;
 use crate::testing::world::config_key;
 
 const FILES: [&str; 2] = ["shipyard dev production", "declare web image=b"];
@@ -207,4 +209,42 @@ fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
         let made = promoted(&memory(&plan, &run), Outcome::PASS);
         assert_eq!(started(&made), expected, "{} after {:?}", run.event_name(), run.after);
     }
+}
+
+#[test]
+fn a_stage_in_which_a_newer_revision_had_its_turn_is_not_brought_back_to_an_older_one() {
+    let older = plan(&files("c"), "c2");
+    let other = ["shipyard dev production", "declare web image=x", "declare web image=d stage=production"];
+    let newer = Plan { at: Timestamp(older.at.0 + 1), ..plan(&project(&other), "c3") };
+    let there = ConfigState { key: config_key("production", "web"), ..serving(1, "d") };
+    let run_of = |plan: &Plan, name: &str| {
+        let at = ServiceKey { service: name.into(), ..service("production") };
+        let run = SequenceRun { id: "s0".into(), plan: Some(plan.id.clone()), service: at, ..over(plan) };
+        (run.clone(), SlotState { holder: Some(run.id.clone()), ..SlotState::free(run.service) })
+    };
+    let mut of_api = newer.clone();
+    of_api.stages.iter_mut().flat_map(|stage| &mut stage.services).for_each(|part| part.service = "api".into());
+    let taken_over = ConfigState { service: "api".into(), ..there.clone() };
+    for (case, there, plan, of, expected) in [
+        ("the newer one had its turn", &there, &newer, "web", &[][..]),
+        ("an older one had", &there, &Plan { at: Timestamp(0), ..newer.clone() }, "web", &NEXT),
+        ("another service has taken it over", &taken_over, &of_api, "api", &[]),
+    ] {
+        let (run, slot) = run_of(plan, of);
+        let memory = memory(&older, &over(&older)).with(there.clone()).with(sequence(&run)).planned(plan);
+        assert_eq!(started(&promoted(&memory.with(slot), Outcome::PASS)), expected, "{case}");
+    }
+}
+
+#[test]
+fn what_a_person_has_run_again_leads_on_as_the_newest_revision_says() {
+    let (older, newer) = (plan(&files("c"), "c2"), plan(&files("d"), "c3"));
+    let again = SequenceRun { by: Some("ann".into()), ..over(&older) };
+    let started = |newer: &Plan| started(&promoted(&memory(&older, &again).planned(newer), Outcome::PASS));
+    assert_eq!(started(&newer), BOTH[1..]);
+    let mut nothing_later = newer;
+    nothing_later.stages.truncate(1);
+    assert!(started(&nothing_later).is_empty(), "it found nothing to change there");
+    let other = plan(&project(&["shipyard dev production", "declare web image=x"]), "c3");
+    assert_eq!(started(&other), NEXT, "which declares something else here");
 }

@@ -2,7 +2,8 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::engine::fixtures::{
-    Memory, NOW, applied, delivery as run_of, deploying, ended, passed, plan, project, sequence, service, serving, slot,
+    Memory, NOW, applied, attempted, delivery as run_of, deploying, ended, passed, plan, project, sequence, service,
+    serving, slot,
 };
 use crate::engine::transition::Transition;
 use crate::model::outcome::Outcome;
@@ -174,5 +175,24 @@ fn what_has_nothing_to_do_takes_its_turn_after_what_brings_something_else() {
             let memory = serves.clone().with(sequence(run)).with(state);
             assert_eq!(is_due(&memory, &plan), expected, "{case}: {:?}", run.state);
         }
+    }
+}
+
+#[test]
+fn what_another_delivery_has_brought_without_the_sequence_is_tested_when_its_turn_comes() {
+    let (_, tested) = planned(&TESTED);
+    let (_, untested) = planned(&["shipyard dev", "declare web image=b"]);
+    let brought = Memory::default().with(serving(2, "b"));
+    let run = asked(&brought, &tested, false).expect("a run");
+    let key = PassedKey { service: service("dev"), content: run.planned_content().cloned().expect("what it brings") };
+    let passed = PassedState { procedure: passed_procedure(&run.procedure), ..passed(key) };
+    let failed = attempted(serving(1, "a"), "b", &ended(run_of("s0", "b"), Outcome::FAIL), Some(Outcome::FAIL));
+    for (case, memory, plan, expected) in [
+        ("it is there", brought.clone(), &tested, true),
+        ("and has passed the tests", brought.clone().with(passed), &tested, false),
+        ("and nothing tests it", brought, &untested, false),
+        ("it failed", Memory::default().with(failed), &tested, false),
+    ] {
+        assert_eq!(is_due(&memory, plan), expected, "{case}");
     }
 }

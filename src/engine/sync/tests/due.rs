@@ -1,7 +1,9 @@
 //! What a push starts by itself.
 
 use super::*;
+use crate::engine::fixtures::delivery;
 use crate::model::shipyard::SequenceTrigger;
+use crate::plan::under_way::UnderWay;
 
 const PRODUCTION: [&str; 3] =
     ["shipyard dev production", "declare web image=b", "declare web image=c stage=production"];
@@ -33,6 +35,19 @@ fn a_later_stage_starts_by_itself_where_the_stage_before_has_passed_and_has_noth
         let made = pushed(&memory, &both(applied(&serving(1, dev))), &PRODUCTION);
         assert_eq!(starts_in(&made), expected, "{case}");
     }
+}
+
+#[test]
+fn a_stage_waits_for_what_an_earlier_revision_is_bringing_to_the_stage_before() {
+    let files = project(&PRODUCTION);
+    let content = build::content_of(&files.stages[0], &"web".into());
+    let run = delivery("s1", "b");
+    let sequence = files.shipyard.stages[0].sequences[0].clone();
+    let place = (files.stages[0].procedure(&sequence, &"web".into()).into(), &run.destination);
+    let under_way = UnderWay::new(&run.commit, (&content, run.changes()), place, true);
+    let dev = Applied { under_way: [("web".into(), under_way)].into(), ..applied(&serving(1, "b")) };
+    let made = pushed(&passed_in_dev(), &both(dev), &PRODUCTION);
+    assert!(starts_in(&made).is_empty(), "it passed here once, and is being delivered again");
 }
 
 #[test]

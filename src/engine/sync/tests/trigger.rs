@@ -127,3 +127,20 @@ fn what_a_task_before_its_deployment_has_stopped_is_planned_again_where_a_person
         assert_eq!(plan.stages[0].services[0].changes[0].decision, expected, "{service:?}");
     }
 }
+
+#[test]
+fn what_is_under_way_in_the_stage_before_is_not_under_way_in_the_next() {
+    let made = triggered(&serves(), &rests(), WEB_IN_DEV).expect("nothing is in its way");
+    let run = made.started()[0].clone();
+    let delivery = run.delivery.as_ref().expect("it delivers");
+    let coming = |here| {
+        let place = (run.procedure.value.clone(), &run.destination);
+        UnderWay::new(&run.commit, (&delivery.content, &delivery.changes), place, here)
+    };
+    let seen = |here, image| Applied { under_way: [("web".into(), coming(here))].into(), ..there(image) };
+    let stages = || BTreeMap::from([("dev".into(), seen(true, "b")), ("production".into(), seen(false, "a"))]);
+    let asked = |force| triggered(&serves(), &stages(), ("production", Some("web"), force));
+    assert!(refused(asked(None)).starts_with("stage `dev` has not passed what `web` declares"));
+    let made = asked(Some("urgent")).expect("a person takes it upon them");
+    assert_eq!(starts_in(&made), ["production"]);
+}
