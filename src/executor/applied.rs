@@ -1,12 +1,12 @@
 //! Reads what is applied in the stages of a project, as far as planning needs it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::engine::records::Records;
 use crate::error::Result;
 use crate::model::hold::{Hold, Lifted, ProjectHolds, Release};
-use crate::model::ids::{ConfigKey, ProjectName, ServiceKey, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::project::{Project, StageContent};
 use crate::model::run::{Run, SequenceRun, SequenceState};
@@ -103,17 +103,24 @@ async fn read_passed(
 ) -> Result<()> {
     let except = passed::deploys(sequence).as_ref().map(procedure);
     let delivered = store.delivered(&project.name, &content.name, except.as_ref()).await?;
+    let last: BTreeMap<ServiceName, RunId> =
+        delivered.iter().map(|(service, last)| (service.clone(), last.run.clone())).collect();
     let asked = Asked::of(content, sequence, &seen.under_way, delivered);
-    let mut by = BTreeMap::new();
+    let (mut by, mut only_deployed) = (BTreeMap::new(), BTreeSet::new());
     for (service, declared) in asked.contents() {
         let (project, stage) = (project.name.clone(), content.name.clone());
         let place = ServiceKey { project, stage, service: service.clone() };
         let key = PassedKey { service: place, content: declared.clone() };
         let passed = store.passed(&key).await?;
         by.extend(passed.as_ref().map(|passed| (service.clone(), passed.value.procedure.clone())));
+        if let (None, Some(_), Some(last)) = (&passed, &except, last.get(service)) {
+            let run = store.run(last).await?.map(|run| run.value);
+            let sequence = run.as_ref().and_then(Run::sequence).map(|run| &run.procedure.sequence);
+            only_deployed.extend(sequence.and_then(passed::deploys).map(|_| service.clone()));
+        }
         records.passed.read(key, passed);
     }
-    asked.judge(&by, seen);
+    asked.judge(&by, &only_deployed, seen);
     Ok(())
 }
 

@@ -87,9 +87,18 @@ impl<'a> Asked<'a> {
     }
 
     /// Notes which services have not passed and why that is news, and which have content that was not delivered last and
-    /// passed before. `passed` says by which procedure.
-    pub fn judge(self, passed: &BTreeMap<ServiceName, Digest>, seen: &mut Applied) {
+    /// passed before. `passed` says by which procedure, and `only_deployed` what was delivered last by a sequence that only
+    /// deploys: where this one does no more, there is nothing that it has still to pass.
+    pub fn judge(
+        self,
+        passed: &BTreeMap<ServiceName, Digest>,
+        only_deployed: &BTreeSet<ServiceName>,
+        seen: &mut Applied,
+    ) {
         for (service, (content, passes)) in self.services {
+            if self.only_deploys && only_deployed.contains(&service) {
+                continue;
+            }
             let news = match passed.get(&service) {
                 Some(by) if *by == passes || self.only_deploys => {
                     seen.passed_before.insert(service, content);

@@ -55,7 +55,7 @@ impl Stage {
         let asked = Asked::of(self.content(), &self.sequence, under_way, delivered);
         let known = passed.iter().map(|(service, by)| (ServiceName::new(*service), by.clone())).collect();
         let mut seen = Applied::default();
-        asked.judge(&known, &mut seen);
+        asked.judge(&known, &BTreeSet::new(), &mut seen);
         seen
     }
 }
@@ -120,5 +120,17 @@ fn what_another_sequence_is_bringing_has_not_passed_yet() {
             UnderWay::new(&"1".into(), brought, (by.procedure().into(), &Destination::local("shop".into())), true);
         let seen = stage.found(BTreeMap::new(), &BTreeMap::from([("web".into(), coming)]), &[]);
         assert_eq!(names(&seen.not_passed), expected);
+    }
+}
+
+#[test]
+fn what_a_sequence_that_only_deploys_left_has_nothing_to_pass_with_another_such_one() {
+    for (tasks, expected) in [(&["deployment"][..], false), (&["deployment", "test"], true)] {
+        let stage = Stage::of(tasks);
+        let last = Delivered { procedure: Digest::new("another"), ..stage.ended(stage.declared("web"), true) };
+        let asked = Asked::of(stage.content(), &stage.sequence, &BTreeMap::new(), [("web".into(), last)].into());
+        let mut seen = Applied::default();
+        asked.judge(&BTreeMap::new(), &["web".into()].into(), &mut seen);
+        assert_eq!(seen.not_passed.contains_key(&ServiceName::new("web")), expected, "{tasks:?}");
     }
 }

@@ -1335,4 +1335,46 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=a stage=production
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a sequence that only deploys has changed since a delivery failed, and a person deploys the same by hand",
+        story: "
+            order 1
+            shipyard dev
+            declare web mid=Abort
+            fail shop-dev/web-2-hook
+            push
+            settle
+            declare web image=d
+            push
+            pass 1s
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            push
+            latest dev/web",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a retried delivery leads on to a later stage that a newer revision has changed",
+        story: "
+            order 1
+            shipyard dev production
+            @two shipyard dev production
+            @two declare web image=a replicas=1
+            declare web 
+            push
+            @two push
+            retry dev/web
+            pass 1s
+            scale dev/web 4
+            up
+            release
+            cancel dev/web
+            latest dev/web
+            turns 295
+            retry dev/web
+            @two declare web image=b stage=production
+            @two push
+            turns 28
+            @two push",
+    },
 ];
