@@ -32,18 +32,29 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
     let done = match &client {
-        Client::Daemon { .. } => {
-            let client = Client::to_act(global).await?;
-            let done = client.post(&format!("repositories/{}/down", repository.name), &serde_json::json!({})).await?;
-            wait_until_gone(&client, &repository.name).await?;
-            done
-        }
-        Client::Store { .. } => Done {
-            message: daemon::take_down(&global.state_folder()?, &repository.name.as_str().into()).await?,
-            ..Done::default()
+        Client::Daemon { .. } => match over_daemon(global, &repository.name).await {
+            // It ended meanwhile, and what it was about to end is still there.
+            Err(_) if matches!(Client::to_read(global).await, Ok(Client::Store { .. })) => {
+                alone(global, &repository.name).await?
+            }
+            done => done?,
         },
+        Client::Store { .. } => alone(global, &repository.name).await?,
     };
     output.done(&done)
+}
+
+async fn over_daemon(global: &Global, repository: &str) -> Outcome<Done> {
+    let client = Client::to_act(global).await?;
+    let done = client.post(&format!("repositories/{repository}/down"), &serde_json::json!({})).await?;
+    wait_until_gone(&client, repository).await?;
+    Ok(done)
+}
+
+/// Without a daemon.
+async fn alone(global: &Global, repository: &str) -> Outcome<Done> {
+    let message = daemon::take_down(&global.state_folder()?, &repository.into()).await?;
+    Ok(Done { message, ..Done::default() })
 }
 
 /// Waits until no pod of the repository runs and no service of it answers, unless somebody wants them back.

@@ -41,8 +41,11 @@ pub(super) async fn follow(
             }
         }
         if started.elapsed() > allowed {
-            output.line("it goes on without us; `launchway status` tells how it ends")?;
-            return Ok(Exit::Good);
+            output.line(match told.is_empty() {
+                true => "it was not synced in time: is it pushed to the branch that is watched?",
+                false => "it goes on without us; `launchway status` tells how it ends",
+            })?;
+            return Ok(Exit::Failed); // as for `status --wait`
         }
         tokio::time::sleep(PERIOD).await;
     }

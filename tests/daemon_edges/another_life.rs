@@ -1,7 +1,7 @@
 //! A store that is lost, or replaced by a copy: what serves goes on serving.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
@@ -276,4 +276,38 @@ fn what_a_copy_had_under_way_gives_way_to_the_head_at_once() {
         },
     );
     assert_eq!(server_pid(&world, "web-3-0"), before, "taken over as it is");
+}
+
+#[test]
+fn endpoints_that_are_delivered_after_a_restore_lead_at_once() {
+    let world = World::new(&[]);
+    let push = |port: u16| {
+        let service = "apiVersion: v1\nkind: Service\nmetadata: {name: db}\nspec: {ports: [{port: 5432}]}\n";
+        let subsets = format!("subsets: [{{addresses: [{{ip: 127.0.0.1}}], ports: [{{port: {port}}}]}}]");
+        let endpoints = format!("apiVersion: v1\nkind: Endpoints\nmetadata: {{name: db}}\n{subsets}\n");
+        world.deploy(&[("service.yaml", service), ("endpoints.yaml", &endpoints)], "success")
+    };
+    let leads_to = |port: u16| {
+        let service = find(&world.state().join("local"), "service.json");
+        service.is_some_and(|file| fs::read_to_string(file).unwrap().contains(&port.to_string()))
+    };
+    let copy = world.git.path("copy.db").display().to_string();
+    world.start();
+    push(19001);
+    eventually("the first", || leads_to(19001));
+    world.tell(&["store", "backup", &copy]);
+    world.stop();
+    world.tell(&["store", "restore", &copy]);
+    world.start();
+    push(19002);
+    eventually("the next", || leads_to(19002));
+}
+
+/// The first file of a name in a folder, or below it.
+fn find(folder: &Path, name: &str) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok).map(|entry| entry.path());
+    entries.into_iter().find_map(|path| match path.is_dir() {
+        true => find(&path, name),
+        false => path.ends_with(name).then_some(path),
+    })
 }

@@ -69,6 +69,9 @@ fn a_push_that_is_asked_about_at_once_is_the_one_that_is_told() {
     assert!(first_line(&told).starts_with(&third[..7]), "{}", complaint(&told));
     assert!(complaint(&told).contains(&format!("note: {}", &unpushed[..7])), "{}", complaint(&told));
 
+    let told = here(&world, &["sync", "--follow", "HEAD", "--timeout", "0"]);
+    assert_eq!(told.status.code(), Some(1), "it was not pushed: {}", complaint(&told));
+
     // Whoever waits goes by the exit code, and hears of no other commit's.
     let told = here(&world, &WAIT);
     assert_eq!((told.status.code(), told.stdout.is_empty()), (Some(1), true), "{}", complaint(&told));

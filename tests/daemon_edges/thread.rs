@@ -5,6 +5,7 @@ use std::process::Stdio;
 
 use serde_json::Value;
 
+use super::orders::{task, web};
 use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
 
 const SHIPYARD: &str = "\
@@ -245,4 +246,60 @@ fn whoever_waits_for_a_push_waits_for_the_earlier_one_that_brings_what_it_declar
     assert_eq!((told.status.code(), carried()), (Some(1), "failure".into()));
     let (told, place) = (String::from_utf8(told.stdout).unwrap(), format!("launchway/default ({})", &brings[..7]));
     assert!(told.lines().any(|line| line.starts_with("failure") && line.contains(&place)), "{told}");
+}
+
+/// The stages with a test in `dev`, which the shell script is.
+fn tested(script: &str) -> [(&'static str, String); 2] {
+    let shipyard = SHIPYARD.replacen("[{name: deployment}]", "[{name: deployment}, {name: test}]", 1);
+    [("shipyard.yaml", shipyard), ("test.yaml", task("test", "host", script))]
+}
+
+fn pushed(world: &World, files: &[(&str, String)]) -> String {
+    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, &**text)).collect();
+    world.git.push_files(&files)
+}
+
+#[test]
+fn what_a_person_has_delivered_on_a_push_counts_instead_of_what_failed_before_it() {
+    let world = World::new(&[]);
+    world.start();
+    let (may_end, passes) = (world.git.path("may-end"), world.git.path("passes"));
+    let waits = format!("until [ -e {} ]; do sleep 0.05; done; test -e {}", may_end.display(), passes.display());
+    let brings = pushed(&world, &[&tested(&waits)[..], &[("web.yaml", web("1"))]].concat());
+    world.status(&brings, "launchway/dev/web/test", "running");
+    let unrelated = pushed(&world, &[("README.md", "Nothing that is deployed.\n".to_owned())]);
+    world.status(&unrelated, "launchway/plan", "success");
+    std::fs::write(&may_end, "").unwrap();
+    let wait = || world.run(&["status", &unrelated, "--wait", "--timeout", "60"]).status.code();
+    assert_eq!(wait(), Some(1), "the test of the earlier one fails");
+    std::fs::write(&passes, "").unwrap();
+    world.tell(&["trigger", "delivery", "web", "-s", "dev"]);
+    world.status(&unrelated, "launchway/production", "success");
+    assert_eq!(wait(), Some(0));
+}
+
+#[test]
+fn a_later_stage_is_not_taken_back_from_a_newer_push_by_an_earlier_one() {
+    let world = World::new(&[]);
+    world.start();
+    let go = world.git.path("go");
+    std::fs::write(&go, "").unwrap();
+    let waits = tested(&format!("until [ -e {} ]; do sleep 0.05; done", go.display()));
+    let first = pushed(&world, &[&waits[..], &[("web.yaml", web("1"))]].concat());
+    world.status(&first, "launchway/production", "success");
+    std::fs::remove_file(&go).unwrap();
+    let second = pushed(&world, &[("web.yaml", web("2"))]);
+    world.status(&second, "launchway/dev/web/test", "running");
+    let renamed = SHIPYARD.replace("name: dev", "name: qa").replace("dev.delivery", "qa.delivery");
+    let third = pushed(&world, &[("shipyard.yaml", renamed), ("web.yaml", web("3"))]);
+    world.status(&third, "launchway/production", "success");
+    std::fs::write(&go, "").unwrap();
+    world.status(&second, "launchway/dev", "success");
+    assert!(world.status(&second, "launchway/production", "skipped").contains("superseded by"));
+    let serves = || world.json(&["get", "deployments", "-s", "production"])["items"][0]["serving"]["commit"].clone();
+    assert_eq!(serves(), *third);
+    eventually("nothing is left to be done", || {
+        world.run(&["plan", "work", "--from", "applied", "--exit-code"]).status.code() == Some(0)
+    });
+    assert_eq!(serves(), *third);
 }

@@ -127,6 +127,13 @@ fn rewritten_history_is_taken_if_the_configuration_or_a_person_says_so() {
         let result = judged(state, allowed);
         assert_eq!(matches!(result, RevisionResult::Planned(_)), planned, "{result:?}");
     }
+    // A person's word is used up by the next revision that is applied.
+    let words = RepositoryState { allowed_prune: Some("c2c2".into()), ..accepted("c2c2") };
+    for (commit, kept) in [("c2c2c2c2", true), ("c4", false)] {
+        let made = synced(&before().with(words.clone()), &head(commit, &FILES));
+        let state = made.only::<RepositoryState>();
+        assert_eq!((state.accepted_rewrite.is_some(), state.allowed_prune.is_some()), (kept, kept), "{commit}");
+    }
 }
 
 #[test]

@@ -292,10 +292,14 @@ impl Inner {
     /// Forgets a pod that ended.
     pub(super) fn remove(&self, id: &PodId) -> Result<()> {
         self.refresh(id);
-        let ended =
-            self.table().get(id).filter(|entry| entry.ended()).map(|entry| (entry.dir.clone(), entry.created_at));
-        let Some((dir, created_at)) = ended else { return Ok(()) };
-        self.throw_away(id, &dir, created_at)?;
+        let leave = |leaves: bool| {
+            let mut table = self.table();
+            let entry = table.get_mut(id).filter(|entry| entry.ended())?;
+            entry.leaves = leaves;
+            Some((entry.dir.clone(), entry.created_at))
+        };
+        let Some((dir, created_at)) = leave(true) else { return Ok(()) };
+        self.throw_away(id, &dir, created_at).inspect_err(|_| drop(leave(false)))?;
         self.table().remove(id);
         self.tell_services(id);
         Ok(())

@@ -40,8 +40,8 @@ impl Error {
     }
 }
 
-const REPAIR: &str = "restore a backup with `launchway store restore FILE`, or move the file away: \
-                      launchway then rebuilds its state from the repositories";
+const REPAIR: &str = "stop the daemon; then restore a backup with `launchway store restore FILE`, or move `store.db`, \
+                      `store.db-wal` and `store.db-shm` away, and it rebuilds its state from the repositories";
 
 /// A failed operation on the database, with what to do about it. `doing` completes "cannot …".
 pub(super) fn failed(doing: &str, error: impl Into<Arc<rusqlite::Error>>) -> Failure {

@@ -95,7 +95,7 @@ impl Inner {
         let mut table = self.table();
         let lives =
             |entry: &super::table::Entry| entry.status().and_then(|status| status.shim).is_some_and(|it| it.lives());
-        if table.get(id).is_none_or(lives) {
+        if table.get(id).is_none_or(|entry| entry.leaves || lives(entry)) {
             return false;
         }
         table.remove(id);

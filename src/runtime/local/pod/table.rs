@@ -52,6 +52,8 @@ pub(crate) struct Entry {
     pub(crate) shim_started: Option<Instant>,
     /// Whether it was asked to end.
     pub(crate) stop_requested: bool,
+    /// Whether its folder is being deleted, because nobody needs it any more.
+    pub(crate) leaves: bool,
     /// When it was asked for.
     pub(crate) created_at: Timestamp,
     labels: Arc<BTreeMap<String, String>>,
@@ -85,6 +87,7 @@ impl Entry {
             owner,
             origin,
             watched: false,
+            leaves: false,
             shim_started: None,
             labels: record.pod.template.metadata.labels.clone().into(),
             created_at: record.created_at,
