@@ -183,6 +183,25 @@ fn a_later_stage_serves_on_until_the_stage_before_has_passed_again_what_an_older
 }
 
 #[test]
+fn a_first_deployment_that_fails_after_a_loss_does_not_deny_what_serves() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let before = world.pod_in("shop-default/web-1-0", "ready");
+    let fails = format!("type: Rolling, rollingParams: {{{}}}", hook("pre", "Abort", "exit 3"));
+    world.deploy(&[("web.yaml", &sleeper("web", &fails, "2"))], "failure");
+    world.stop();
+    lose_store(&world);
+    world.start();
+    let why = || String::from_utf8(world.run(&["why", "dc/web"]).stdout).unwrap();
+    let expected = "version 1 of web failed, what served before the store was lost serves on";
+    eventually("it has failed again", || why().contains(expected));
+    assert_eq!(world.pod_in("shop-default/web-1-0", "ready"), before, "the same process");
+    let told = world.json(&["status"])["statuses"].to_string();
+    assert!(told.contains("there is no version to go back to"), "{told}");
+}
+
+#[test]
 fn what_no_record_names_any_more_ends_before_down_says_so() {
     for has_daemon in [true, false] {
         let world = World::new(&[]);

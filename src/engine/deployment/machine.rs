@@ -311,7 +311,7 @@ impl Step {
 fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
     let serving = match run.previous {
         Some(previous) => format!("version {previous} serves"),
-        None => "nothing serves".to_owned(),
+        None => "there is no version to go back to".to_owned(),
     };
     format!("version {} failed: {}; {serving}", run.version, failure.message)
 }

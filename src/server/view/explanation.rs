@@ -12,7 +12,7 @@ use crate::model::ids::{Digest, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
-use crate::model::pod::{ObservedPod, PodPhase};
+use crate::model::pod::{ObservedPod, Origin, PodPhase};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
@@ -256,7 +256,7 @@ fn is_made(change: &Change, facts: &Facts) -> bool {
 
 /// What ended badly and nobody puts right yet.
 fn bad_ends(facts: &Facts) -> Vec<Reason> {
-    let drift: Vec<Reason> = facts.configs.iter().filter_map(drift_reason).collect();
+    let drift: Vec<Reason> = facts.configs.iter().filter_map(|config| drift_reason(config, &facts.pods)).collect();
     match drift.is_empty() {
         true => facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect(),
         false => drift,
@@ -297,11 +297,15 @@ fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
     Some(Reason::new("drift", message).hint(hint))
 }
 
-fn drift_reason(config: &ConfigState) -> Option<Reason> {
+fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
+    let is_left = |pod: &ObservedPod| {
+        pod.lives() && pod.origin != Origin::Own && pod.version().is_some_and(|(of, _)| of == &config.key)
+    };
     let attempt = config.attempted.as_ref()?;
     let word = ended_badly(attempt.outcome?, attempt.version.object.digest == config.object.digest)?;
     let serving = match &config.serving {
         Some(version) => format!("version {} serves", version.number),
+        None if pods.iter().any(is_left) => "what served before the store was lost serves on".to_owned(),
         None => "nothing serves".to_owned(),
     };
     let name = &config.key.name;
