@@ -16,7 +16,7 @@ use crate::control::renderings::Renderings;
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
-use crate::model::pod::{ObservedPod, PodId, PodOwner};
+use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RevisionState};
 use crate::model::unique_name::UniqueName;
@@ -303,7 +303,7 @@ impl Query {
         Ok(List { items })
     }
 
-    /// Whether any pod lives or any service answers where a repository delivers to.
+    /// Whether any pod has not ended or any service answers where a repository delivers to.
     ///
     /// # Errors
     /// If the store or the runtime cannot be read.
@@ -311,8 +311,9 @@ impl Query {
         let Some(runtime) = &self.runtime else { return Ok(false) };
         let selection = Selection { repository: Some(repository.to_string()), ..Selection::default() };
         for namespace in self.namespaces(&**runtime, &selection).await? {
-            let lives = runtime.observe(&namespace).await?.iter().any(ObservedPod::lives);
-            if lives || !runtime.services(&namespace).await?.is_empty() {
+            let pods = runtime.observe(&namespace).await?;
+            let is_there = pods.iter().any(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
+            if is_there || !runtime.services(&namespace).await?.is_empty() {
                 return Ok(true);
             }
         }

@@ -79,10 +79,29 @@ fn what_is_down_stays_down_until_up() {
     );
 }
 
+/// A service that takes a second to end.
+fn lingering(name: &str) -> String {
+    let script = r#"trap "sleep 1; exit" TERM; while sleep 0.1; do :; done"#;
+    config(name, "type: Recreate", &format!("{{name: main, image: host, command: [sh, -c, '{script}']}}"))
+}
+
+#[test]
+fn down_waits_for_the_end_also_if_the_daemon_ends_before() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &lingering("web"))], "success");
+    let down = world.launchway().arg("down").stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    world.pod_in("shop-default/web-1-0", "stopping");
+    world.kill();
+    let down = down.wait_with_output().unwrap();
+    assert!(down.status.success(), "{}", complaint(&down));
+    assert!(world.processes().is_empty(), "nothing is left");
+}
+
 #[test]
 fn a_repository_goes_down_without_a_daemon_and_comes_up_again() {
     let world = World::new(&[]);
-    world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    world.git.push_files(&[("web.yaml", &lingering("web"))]);
     let up = world.run(&["up", "origin.git", "--once"]);
     assert_eq!(up.status.code(), Some(0), "{}", complaint(&up));
     let first = world.pod_in("origin-default/web-1-0", "ready");
