@@ -273,6 +273,7 @@ impl Reconciler {
                 self.driver.hindrances.note(&state.key, &Failure::transient(AWAITING));
                 return Ok(Some(now + STRANGERS_PAUSE));
             }
+            Strangers::Outdated => return Ok(Some(now + PAUSE)), // the change has been announced as well
             strangers => adoption::decide(state, &pods, strangers, now),
         };
         let scaled = self.scale(state, &serving, &observed).await;

@@ -30,6 +30,8 @@ pub enum Strangers {
     Kept,
     /// Nothing is changed: what is wanted is about to be decided.
     Awaiting,
+    /// Nothing is changed: what is wanted moved on while it was read, and is read again.
+    Outdated,
 }
 
 /// What strangers of a deployment config are in for, other than being adopted. `owner` is the run that has it in its
@@ -41,7 +43,7 @@ pub fn judge(state: &ConfigState, is_down: bool, owner: Option<&DeploymentRun>, 
     let has_moved = owner.is_some_and(|run| run.generation != state.wanted.generation);
     match owner.map(|run| run.step).filter(|step| *step != At::Done) {
         _ if state.removed || is_down => Strangers::Replaced,
-        _ if has_moved => Strangers::Awaiting, // one of the two was read before the other changed
+        _ if has_moved => Strangers::Outdated, // one of the two was read before the other changed
         Some(At::ScaleDown) if !is_inherited => Strangers::Replaced,
         _ if state.wanted.targets.is_empty() => Strangers::Kept,
         _ if is_inherited => Strangers::Awaiting,

@@ -1377,4 +1377,36 @@ pub(crate) const CURED: &[Cured] = &[
             turns 28
             @two push",
     },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "a deployment gives way while what the lost store left, and was adopted, is judged on what it wanted before",
+        story: "
+            order 4
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a replicas=2
+            declare many3 image=a
+            declare many4 image=a
+            declare many5 image=a
+            declare many6 image=a
+            declare many7 image=a
+            declare many8 image=a
+            declare many9 image=a
+            declare many10 image=a
+            declare many11 image=a
+            declare web mid=Abort
+            push
+            pass 1s
+            hang shop-dev/web-
+            lose-store
+            turns 217
+            declare back service=web image=e
+            push
+            settle
+            declare web image=d
+            push
+            pass 1s
+            declare web image=a
+            push",
+    },
 ];

@@ -1,11 +1,13 @@
 use serde_json::json;
 
 use super::*;
+use crate::engine::fixtures::{delivery, deployment};
 use crate::model::ids::{CommitId, ConfigKey, Destination, PodName, ServiceKey};
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::plan::{ServicePlan, StagePlan, StageStart};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::{Procedures, StatusDetail};
+use crate::model::run::Phase;
 use crate::model::slot::Delivered;
 use crate::model::state::{Attempt, Fallback, Target, Version, Wanted};
 
@@ -102,6 +104,17 @@ fn strangers_serve_on_until_it_is_known_what_is_wanted() {
     assert_eq!(judge(&serving, false, None, true), Strangers::Replaced);
     assert_eq!(judge(&state(None, None, 2), false, None, true), Strangers::Kept, "nothing has come of the first try");
     assert_eq!(judge(&state(None, None, 2), true, None, false), Strangers::Replaced, "taken down");
+}
+
+#[test]
+fn nothing_is_done_about_strangers_on_what_the_run_has_left_behind() {
+    let config = state(Some(version(1, "a")), Some(version(2, "b")), 2);
+    let by = delivery("run", "a");
+    let begun = deployment(2, "b", &by, Phase::Running);
+    let run = |generation| DeploymentRun { generation, step: DeploymentStep::Restore, ..begun.clone() };
+    let now = config.wanted.generation;
+    assert_eq!(judge(&config, false, Some(&run(now + 1)), true), Strangers::Outdated, "the run went on meanwhile");
+    assert_eq!(judge(&config, false, Some(&run(now)), true), Strangers::Replaced);
 }
 
 /// The newest plan, which brings `image` to the stage once the stage before has passed it.
