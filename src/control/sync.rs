@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::engine::records::Records;
-use crate::engine::sync::{self, Head, Trigger};
+use crate::engine::sync::{self, Allowance, Head, Trigger};
 use crate::engine::transition::Transition;
 use crate::engine::{holds, unreadable};
 use crate::error::{Class, Context, Failure, Result};
@@ -56,15 +56,6 @@ pub enum Synced {
     Unchanged,
     /// A new head, now planned or refused.
     Revision(CommitId),
-}
-
-/// What a person allows for one revision.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Allowance {
-    /// It may replace history.
-    pub rewrite: Option<CommitId>,
-    /// It may delete more than the rule lets go by itself.
-    pub prune: Option<CommitId>,
 }
 
 /// A new head, read.
@@ -311,9 +302,7 @@ impl Watched {
     /// If the store fails.
     pub async fn allow(&self, driver: &Driver, allow: &Allowance) -> Result<()> {
         self.change(driver, |state| {
-            state.seen = None;
-            state.accepted_rewrite = allow.rewrite.clone().or(state.accepted_rewrite.take());
-            state.allowed_prune = allow.prune.clone().or(state.allowed_prune.take());
+            allow.give(state);
             true
         })
         .await

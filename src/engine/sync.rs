@@ -19,6 +19,7 @@ use crate::model::project::Project;
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
+use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
 use crate::plan::build::{self, Applied, Revision};
 use crate::plan::order;
@@ -52,6 +53,24 @@ pub struct Head {
     pub lifted: Vec<Lifted>,
 }
 
+/// What a person allows for one revision.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Allowance {
+    /// It may replace history.
+    pub rewrite: Option<CommitId>,
+    /// It may delete more than the rule lets go by itself.
+    pub prune: Option<CommitId>,
+}
+
+impl Allowance {
+    /// Has the next sync judge the head anew. What was allowed before and is not named now stays allowed.
+    pub fn give(&self, state: &mut RepositoryState) {
+        state.seen = None;
+        state.accepted_rewrite = self.rewrite.clone().or(state.accepted_rewrite.take());
+        state.allowed_prune = self.prune.clone().or(state.allowed_prune.take());
+    }
+}
+
 /// Takes a new head: it is remembered with its plan, and what is due is started; or with why there is none. `applied` is
 /// what the stages of the declared project have, and `known` what was remembered of the revision before.
 ///
@@ -80,6 +99,7 @@ pub fn decide(
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.applied = Some(head.commit.clone());
+            state.planned_at = Some(plan.at);
             // A person's word is for one revision: once another is applied, it is used up.
             state.accepted_rewrite = state.accepted_rewrite.filter(|word| head.commit.is_named_by(Some(word)));
             state.allowed_prune = state.allowed_prune.filter(|word| head.commit.is_named_by(Some(word)));
@@ -293,6 +313,16 @@ fn revision(transition: &Transition<'_>, watched: &Watched, head: &Head, result:
     }
 }
 
+/// The time of a head's plan. Which of two revisions is newer is known by it, also where the clock goes back; one that is
+/// planned again is no newer.
+fn planned_at(state: &RepositoryState, head: &Head, now: Timestamp) -> Timestamp {
+    match state.planned_at {
+        Some(last) if state.applied.as_ref() == Some(&head.commit) => last,
+        Some(last) => now.max(Timestamp(last.0 + 1)),
+        None => now,
+    }
+}
+
 /// The plan of a head, or why there is none.
 fn judge(
     transition: &Transition<'_>,
@@ -316,7 +346,7 @@ fn judge(
         repository: watched.name.clone(),
         commit: head.commit.clone(),
         subject: head.subject.clone(),
-        at: transition.now,
+        at: planned_at(state, head, transition.now),
         prune_allowed: head.commit.is_named_by(state.allowed_prune.as_ref()),
     };
     match build::build(project, &revision, applied) {

@@ -271,8 +271,9 @@ impl<'a> Transition<'a> {
         self.apply(id, decided)
     }
 
-    /// What its slot tells a run that would deploy now: what takes its place does so before it has changed anything, not
-    /// right after. Deleting what the next one brings back would be an outage.
+    /// What its slot, or that of another service that its configs have moved to, tells a run that would deploy now: what
+    /// takes its place does so before it has changed anything, not right after. Deleting what the next one brings back would
+    /// be an outage.
     fn overtaken(&self, run: &Run, next: &Run, decided: &Decided) -> Result<Option<Event>, Undecided> {
         let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
         let (Run::Sequence(run), Run::Sequence(next)) = (run, next) else { return Ok(None) };
@@ -283,7 +284,10 @@ impl<'a> Transition<'a> {
         let waiting = self.sequences(slot.waiting.iter())?;
         let runs: Vec<&SequenceRun> = waiting.iter().chain([&**next]).collect();
         let told = slot::decide(&runs, &self.holds(&run.service)?);
-        Ok(told.into_iter().find(|(told, _)| told == &run.id).map(|(_, event)| event))
+        if let Some((_, event)) = told.into_iter().find(|(told, _)| told == &run.id) {
+            return Ok(Some(event));
+        }
+        Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(newer.short())))
     }
 
     fn sequences<'b>(&self, ids: impl Iterator<Item = &'b RunId>) -> Result<Vec<SequenceRun>, Undecided> {

@@ -43,6 +43,9 @@ pub struct RepositoryState {
     pub seen: Option<CommitId>,
     /// When it was last synced.
     pub synced_at: Option<Timestamp>,
+    /// When its newest plan was made, or right after the one before where the clock went back since.
+    #[serde(default)]
+    pub planned_at: Option<Timestamp>,
     /// What is wrong with it, for people.
     pub problem: Option<String>,
     /// Why a writer's statuses do not reach its commits, for people; syncs do not clear it.
@@ -78,6 +81,7 @@ impl RepositoryState {
             applied: None,
             seen: None,
             synced_at: None,
+            planned_at: None,
             problem: None,
             status_problems: BTreeMap::new(),
             accepted_rewrite: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::control::commands::operator::{Operator, said};
 use crate::control::commands::{Done, Refusal, by_hand};
-use crate::control::sync::Allowance;
+use crate::engine::sync::Allowance;
 use crate::error::{Failure, Result};
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName};

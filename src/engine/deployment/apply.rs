@@ -10,7 +10,7 @@ use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
@@ -42,6 +42,23 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
         return Ok(config_change::decide(object, applied.as_ref()));
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
+}
+
+/// The service that something belongs to which is to be changed, as far as it is there.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn service_of(
+    records: &Records,
+    service: &ServiceKey,
+    change: &Change,
+) -> Result<Option<ServiceName>, Undecided> {
+    Ok(match change.key.kind {
+        Kind::DeploymentConfig => {
+            records.configs.get(&service.config(&change.key.name))?.map(|config| config.service.clone())
+        }
+        _ => records.objects.get(&place(service, change))?.map(|state| state.object.service.clone()),
+    })
 }
 
 /// Applies a change that needs no deployment.

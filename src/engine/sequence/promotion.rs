@@ -9,10 +9,11 @@ use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
-use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
+use crate::model::ids::{CommitId, Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
+use crate::model::time::Timestamp;
 use crate::plan::order;
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
@@ -87,23 +88,67 @@ fn is_overtaken(
     stage: &StagePlan,
     part: &ServicePlan,
 ) -> Result<bool, Undecided> {
-    let (records, project, stage) = (&*transition.records, plan.project.clone(), stage.stage.clone());
+    let (project, stage) = (plan.project.clone(), stage.stage.clone());
     let own = ServiceKey { project, stage, service: part.service.clone() };
-    let mut services = BTreeSet::from([part.service.clone()]);
-    for change in part.config_changes() {
-        services.extend(records.configs.get(&own.config(&change.key.name))?.map(|config| config.service.clone()));
+    let elsewhere = has_taken_over(transition, &own, &part.changes, || Ok(plan.at))?;
+    Ok(elsewhere.is_some() || has_had_its_turn(transition, &own, plan.at)?.is_some())
+}
+
+/// The newer revision that has had its turn in the stage of a run with another service, which has taken over what the run
+/// is to change.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn overtaken_elsewhere(
+    transition: &Transition<'_>,
+    run: &SequenceRun,
+) -> Result<Option<CommitId>, Undecided> {
+    let since = || {
+        let plan = run.plan.as_ref().map(|plan| transition.plan_of(plan, &run.service.service)).transpose()?;
+        Ok(plan.flatten().map_or(run.created_at, |plan| plan.at))
+    };
+    has_taken_over(transition, &run.service, run.changes(), since)
+}
+
+/// The revision planned after `since` that has had its turn with another service than `own`, which has some of `changes`.
+fn has_taken_over(
+    transition: &Transition<'_>,
+    own: &ServiceKey,
+    changes: &[Change],
+    since: impl FnOnce() -> Result<Timestamp, Undecided>,
+) -> Result<Option<CommitId>, Undecided> {
+    let mut others = BTreeSet::new();
+    for change in changes {
+        others.extend(apply::service_of(transition.records, own, change)?.filter(|service| *service != own.service));
     }
-    for service in services {
-        let Some(slot) = records.slots.get(&ServiceKey { service: service.clone(), ..own.clone() })? else { continue };
-        for id in slot.open().chain(slot.last_delivery.as_ref().map(|last| &last.run)) {
-            let Some(Run::Sequence(run)) = records.runs.get(id)? else { continue };
-            let Some(other) = run.plan.as_ref().filter(|other| **other != plan.id) else { continue };
-            if transition.plan_of(other, &service)?.is_some_and(|other| other.at > plan.at) {
-                return Ok(true);
-            }
+    if others.is_empty() {
+        return Ok(None);
+    }
+    let since = since()?;
+    for service in others {
+        if let Some(newer) = has_had_its_turn(transition, &ServiceKey { service, ..own.clone() }, since)? {
+            return Ok(Some(newer));
         }
     }
-    Ok(false)
+    Ok(None)
+}
+
+/// The revision planned after `since` that has had its turn in a slot, or waits for it.
+fn has_had_its_turn(
+    transition: &Transition<'_>,
+    service: &ServiceKey,
+    since: Timestamp,
+) -> Result<Option<CommitId>, Undecided> {
+    let records = &*transition.records;
+    let Some(slot) = records.slots.get(service)? else { return Ok(None) };
+    for id in slot.open().chain(slot.last_delivery.as_ref().map(|last| &last.run)) {
+        let Some(Run::Sequence(run)) = records.runs.get(id)? else { continue };
+        let Some(plan) = &run.plan else { continue };
+        if transition.plan_of(plan, &service.service)?.is_some_and(|plan| plan.at > since) {
+            return Ok(Some(run.commit.clone()));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether a plan has the service wait in a later stage for what becomes of it in its stage.

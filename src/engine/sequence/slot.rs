@@ -54,7 +54,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
     let Queue { superseded, next: Some(next), later } = Queue::of(&queued) else { return Vec::new() };
     let mut told: Vec<(RunId, Event)> =
-        superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(newer))).collect();
+        superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(name(newer)))).collect();
     let comes_first = match next.is_rollback {
         true => format!("waits for the {}", next.cause),
         false => format!("waits for {} of {}", next.sequence(), next.commit.short()),
@@ -69,7 +69,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         (None, Some(active)) => {
             // What is next may wait its turn while what comes after it replaces what is being deployed.
             let newer = iter::once(&next).chain(&later).find(|newer| gives_way(active, newer));
-            told.extend(newer.map(|newer| (active.id.clone(), superseded_by(newer))));
+            told.extend(newer.map(|newer| (active.id.clone(), superseded_by(name(newer)))));
             let reason = format!("waits for {} of {} to end", active.sequence(), active.commit.short());
             told.extend(waiting(next, reason));
         }
@@ -135,10 +135,15 @@ fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
     next.delivery.is_some() && (is_newer_revision || (passes_it && run.changes().iter().all(brings)))
 }
 
-fn superseded_by(newer: &SequenceRun) -> Event {
-    let is_of_a_revision = newer.plan.is_some() && !newer.is_rollback;
-    let by = if is_of_a_revision { newer.commit.short() } else { &newer.cause };
-    Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {by}") }
+/// What a run is told that ends for something newer.
+pub fn superseded_by(newer: &str) -> Event {
+    Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {newer}") }
+}
+
+/// What a run is called when others end for it.
+fn name(run: &SequenceRun) -> &str {
+    let is_of_a_revision = run.plan.is_some() && !run.is_rollback;
+    if is_of_a_revision { run.commit.short() } else { &run.cause }
 }
 
 fn waiting(run: &SequenceRun, reason: String) -> Option<(RunId, Event)> {

@@ -64,12 +64,24 @@ fn a_head_is_planned_and_what_is_due_is_started() {
     assert_eq!((plan.commit.as_str(), starts_in(&made)), ("c2", vec!["dev"]), "production waits for dev");
     assert_eq!((made.started()[0].plan.as_ref(), &*made.started()[0].cause), (Some(&plan.id), "push"));
     let commit = || Some(CommitId::new("c2"));
-    let state = RepositoryState { applied: commit(), seen: commit(), synced_at: Some(NOW), ..repository() };
+    let (applied, planned_at) = (commit(), Some(NOW));
+    let state = RepositoryState { applied, seen: commit(), synced_at: Some(NOW), planned_at, ..repository() };
     assert_eq!(*made.only::<RepositoryState>(), state);
     let revision = revision_of(&made).expect("it is remembered");
     assert_eq!((&revision.result, &*revision.subject, revision.at, revision.again), (&made.answer, "colors", NOW, 0));
     for commit in ["c1", "c2"] {
         assert!(made.touched.reports.contains(&("repo".into(), commit.into())), "{commit} has news");
+    }
+}
+
+#[test]
+fn a_newer_plan_is_later_also_where_the_clock_goes_back() {
+    let ahead = Timestamp(NOW.0 + 5);
+    let known = RepositoryState { planned_at: Some(ahead), ..repository() };
+    for (commit, expected) in [("c2", Timestamp(ahead.0 + 1)), ("c1", ahead)] {
+        let made = synced(&Memory::default().with(known.clone()), &head(commit, &FILES));
+        let RevisionResult::Planned(plan) = &made.answer else { unreachable!("{:?}", made.answer) };
+        assert_eq!((plan.at, made.only::<RepositoryState>().planned_at), (expected, Some(expected)), "{commit}");
     }
 }
 

@@ -21,8 +21,25 @@ use crate::testing::memory_store::MemoryDisk;
 pub struct Commit {
     /// Its id.
     pub id: CommitId,
-    /// What its files read as.
+    /// What its files read as; of one whose files cannot be read, what those of the one before did.
     pub project: Arc<Project>,
+    /// Whether its files cannot be read.
+    pub is_broken: bool,
+    /// How often history was rewritten up to it.
+    rewrites: u32,
+    /// Whether a person allows that it does not descend from what is applied.
+    accepted: bool,
+}
+
+/// What is pushed.
+#[derive(Clone, Debug)]
+pub(super) enum Pushed {
+    /// A commit on top of the head.
+    OnTop(Arc<Project>),
+    /// A commit that takes the place of the whole history.
+    Instead(Arc<Project>),
+    /// A commit on top of the head whose files cannot be read.
+    Broken,
 }
 
 /// All repositories; they go on when the daemon dies.
@@ -46,15 +63,45 @@ pub(super) enum Refuses {
     Rights,
 }
 
+impl Commit {
+    /// Whether it may be that nothing comes of it by itself.
+    pub(super) fn is_refused(&self) -> bool {
+        self.is_broken || self.rewrites > 0 && !self.accepted
+    }
+}
+
 impl Hosting {
-    /// A new head.
-    pub fn push(&self, repository: &RepositoryName, project: Arc<Project>) {
+    /// A new head. What cannot be read takes the place of something that could.
+    pub(super) fn push(&self, repository: &RepositoryName, pushed: Pushed) {
         let mut all = self.all();
         let which = all.keys().position(|name| name == repository).unwrap_or(all.len());
         let repository = all.entry(repository.clone()).or_default();
         let id = CommitId::new(format!("{:07x}{which:033x}", repository.commits.len() + 1));
-        repository.commits.push(Commit { id, project });
+        let before = repository.commits.last();
+        let rewrites = before.map_or(0, |before| before.rewrites);
+        let (project, is_broken, rewrites) = match (pushed, before) {
+            (Pushed::OnTop(project), _) => (project, false, rewrites),
+            (Pushed::Instead(project), _) => (project, false, rewrites + 1),
+            (Pushed::Broken, Some(before)) => (before.project.clone(), true, rewrites),
+            (Pushed::Broken, None) => return,
+        };
+        repository.commits.push(Commit { id, project, is_broken, rewrites, accepted: false });
         repository.requests.send_modify(|count| *count += 1);
+    }
+
+    /// A person allows that the head does not descend from what is applied; says which commit that is.
+    pub(super) fn accept_rewrite(&self, repository: &RepositoryName) -> Option<CommitId> {
+        let mut all = self.all();
+        let head = all.get_mut(repository)?.commits.last_mut()?;
+        head.accepted = true;
+        Some(head.id.clone())
+    }
+
+    /// Whether a commit descends from another one, or there is no other.
+    pub(super) fn descends(&self, repository: &RepositoryName, commit: &Commit, from: Option<&CommitId>) -> bool {
+        let known = self.commits(repository);
+        let from = known.iter().find(|known| Some(&known.id) == from);
+        from.is_none_or(|from| from.rewrites == commit.rewrites)
     }
 
     /// Says that a repository is to be synced although nothing was pushed.
@@ -72,11 +119,14 @@ impl Hosting {
         self.all().get(repository)?.commits.last().cloned()
     }
 
-    /// Whether the head of any repository declares a deployment config.
+    /// Whether the head of any repository declares a deployment config, or nobody can tell yet what it does.
     pub fn declares(&self, config: &ConfigKey) -> bool {
         let is_it = |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.name;
         let heads = self.repositories().into_iter().filter_map(|repository| self.head(&repository));
         heads.filter(|head| head.project.name == config.project).any(|head| {
+            if head.is_refused() {
+                return true;
+            }
             let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
             stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
         })

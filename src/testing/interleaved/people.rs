@@ -7,8 +7,9 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
+use crate::engine::sync::Allowance;
 use crate::error::{Failure, Result};
-use crate::model::hold::{HoldScope, Release};
+use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::sync;
@@ -18,7 +19,7 @@ use crate::testing::script::number;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 13] = [
+const VERBS: [&str; 14] = [
     "hold",
     "release",
     "cancel",
@@ -31,6 +32,7 @@ const VERBS: [&str; 13] = [
     "trigger",
     "sync",
     "allow-prune",
+    "accept-rewrite",
     "prune",
 ];
 
@@ -61,12 +63,11 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         }
         ["release"] => {
             let holds = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
-            by_hand::release(driver, project, &Release { holds, ..Release::default() }).await?;
-            for repository in hosting.repositories() {
-                sync::allow(driver, hosting, &repository, false).await?;
-                hosting.request_sync(&repository);
-            }
-            Ok(())
+            release(daemon, project, Release { holds, ..Release::default() }).await
+        }
+        ["release", dc] => {
+            let lifted = Lifted { config: key(dc)?, by: WHO.into(), since: driver.clock.now() };
+            release(daemon, project, Release { paused: vec![lifted], ..Release::default() }).await
         }
         ["cancel", dc] => by_hand::cancel(driver, &key(dc)?, WHO).await.map(drop),
         ["retry", dc] => by_hand::retry(driver, &key(dc)?, WHO).await.map(drop),
@@ -76,8 +77,9 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             by_hand::undo(driver, &key(dc)?, to, WHO).await.map(drop)
         }
         ["scale", dc, replicas] => by_hand::scale(driver, &key(dc)?, number(replicas)?, WHO).await,
-        ["trigger", stage, service] => {
-            sync::trigger(driver, hosting, repository, &StageName::new(*stage), &ServiceName::new(*service), WHO).await
+        ["trigger", stage, service, force @ ..] => {
+            let (stage, service, force) = (StageName::new(*stage), ServiceName::new(*service), force.first().copied());
+            sync::trigger(driver, hosting, repository, &stage, &service, (force, WHO)).await
         }
         ["down"] => by_hand::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
@@ -95,12 +97,29 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             Housekeeping { driver, runtime, policy }.clean(false).await.map(drop)
         }
         ["allow-prune"] => {
-            sync::allow(driver, hosting, repository, true).await?;
+            let prune = hosting.head(repository).map(|head| head.id);
+            sync::allow(driver, repository, Allowance { prune, ..Allowance::default() }).await?;
+            hosting.request_sync(repository);
+            Ok(())
+        }
+        ["accept-rewrite"] => {
+            let rewrite = hosting.accept_rewrite(repository);
+            sync::allow(driver, repository, Allowance { rewrite, ..Allowance::default() }).await?;
             hosting.request_sync(repository);
             Ok(())
         }
         _ => Err(Failure::stalled("this is no command")),
     }
+}
+
+/// Lets go on what is held, and plans all heads anew.
+async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Result<()> {
+    by_hand::release(&daemon.driver, project, &release).await?;
+    for repository in daemon.hosting.repositories() {
+        sync::allow(&daemon.driver, &repository, Allowance::default()).await?;
+        daemon.hosting.request_sync(&repository);
+    }
+    Ok(())
 }
 
 /// The answer of something that never waits.

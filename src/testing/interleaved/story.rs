@@ -5,8 +5,10 @@
 //! order 17                       who takes turns when; the first line
 //! project shop, statuses auto    what the repository declares itself to be, and how much is written on its commits
 //! @two push                      a line about another repository than `one`; each has files of its own
+//! push broken, push rewritten    files that cannot be read; a commit that takes the place of the whole history
+//! accept-rewrite                 a person takes such a head
 //! turns 30                       so many turns are taken; without it the next line happens at once
-//! trigger STAGE SERVICE          by hand; like every command it is under way while the next lines happen
+//! trigger STAGE SERVICE [FORCED] by hand; like every command it is under way while the next lines happen
 //! refuse-statuses busy, rights   statuses are refused for a while, or for want of rights; `take-statuses` ends that
 //! prepare IMAGE                  images whose names contain this are being prepared until `prepared IMAGE`
 //! prune MOST                     what nothing needs is deleted; of the rest so many of each kind stay

@@ -1,7 +1,7 @@
 //! The daemon's own decision of a sync and of a trigger, over the simulated hosting instead of Git.
 
 use crate::engine::records::Records;
-use crate::engine::sync::{self, Head, Trigger, Watched};
+use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::error::{Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
@@ -23,7 +23,9 @@ pub(super) async fn sync(driver: &Driver, hosting: &Hosting, name: &RepositoryNa
         }
         let mut records = Records::default();
         records.repositories.read(name.clone(), stored);
-        let (head, applied) = surrounded(driver, &commit, &mut records).await?;
+        let (mut head, applied) = surrounded(driver, &commit, &mut records).await?;
+        let before = records.repositories.get(name).ok().flatten().and_then(|state| state.applied.clone());
+        head.descends = hosting.descends(name, &commit, before.as_ref());
         let known = driver.store.revision(name, commit.id.as_str()).await?;
         let watched = watched(name);
         let decide = |transition: &mut Transition<'_>| {
@@ -36,13 +38,11 @@ pub(super) async fn sync(driver: &Driver, hosting: &Hosting, name: &RepositoryNa
     Err(keeps_changing())
 }
 
-/// Makes the next sync plan the head anew, and perhaps delete more than the rule lets go.
-pub(super) async fn allow(driver: &Driver, hosting: &Hosting, name: &RepositoryName, prune: bool) -> Result<()> {
-    let allowed = hosting.head(name).map(|head| head.id).filter(|_| prune);
+/// Makes the next sync plan the head anew, and perhaps delete more than the rule lets go, or take a rewritten history.
+pub(super) async fn allow(driver: &Driver, name: &RepositoryName, allowed: Allowance) -> Result<()> {
     let change = |transition: &mut Transition<'_>| {
         if let Some(state) = transition.records.repositories.get_mut(name)? {
-            state.seen = None;
-            state.allowed_prune = allowed.clone().or(state.allowed_prune.take());
+            allowed.give(state);
         }
         Ok(())
     };
@@ -56,7 +56,7 @@ pub(super) async fn trigger(
     name: &RepositoryName,
     stage: &StageName,
     service: &ServiceName,
-    by: &str,
+    (force, by): (Option<&str>, &str),
 ) -> Result<()> {
     for _ in 0..TRIES {
         let state = driver.store.repository(name).await?.map(|state| state.value);
@@ -65,7 +65,7 @@ pub(super) async fn trigger(
         let (head, applied) = surrounded(driver, &commit, &mut records).await?;
         let watched = watched(name);
         let decide = |transition: &mut Transition<'_>| {
-            let asked = Trigger { stage, service: Some(service), force: None, by };
+            let asked = Trigger { stage, service: Some(service), force, by };
             sync::trigger(transition, &watched, &head, applied.clone(), asked).map(drop)
         };
         if driver.try_decide(&mut records, decide).await?.is_some() {
@@ -111,6 +111,10 @@ fn watched(name: &RepositoryName) -> Watched {
 async fn surrounded(driver: &Driver, commit: &Commit, records: &mut Records) -> Result<(Head, Stages)> {
     let seen = surroundings(&*driver.store, &commit.project, &Release::default(), records).await?;
     let subject = format!("push {}", commit.id.short());
-    let (declared, lifted) = (Ok(seen.project), seen.lifted);
+    let lifted = seen.lifted;
+    let declared = match commit.is_broken {
+        true => Err(vec!["web.yaml:1: this is no YAML".to_owned()]),
+        false => Ok(seen.project),
+    };
     Ok((Head { commit: commit.id.clone(), subject, descends: true, declared, lifted }, seen.stages))
 }

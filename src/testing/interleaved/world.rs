@@ -15,7 +15,7 @@ use crate::store::Store;
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
-use crate::testing::interleaved::hosting::{Hosting, Refuses};
+use crate::testing::interleaved::hosting::{Hosting, Pushed, Refuses};
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
 use crate::testing::interleaved::trace::Trace;
@@ -121,7 +121,7 @@ impl World {
             ["turns", turns] => return self.turns_pass(number(turns)?),
             ["settle"] => return self.come_to_rest(),
             ["pass", time] => return self.pass(duration(time)?),
-            ["push"] => self.push(repository)?,
+            ["push", how @ ..] => self.push(repository, how)?,
             ["refuse-statuses", "busy"] => self.around.hosting.refuse(repository, Some(Refuses::Busy)),
             ["refuse-statuses", "rights"] => self.around.hosting.refuse(repository, Some(Refuses::Rights)),
             ["take-statuses"] => self.take_statuses(repository),
@@ -155,10 +155,15 @@ impl World {
         Ok(Ok(()))
     }
 
-    fn push(&mut self, repository: &RepositoryName) -> Result<()> {
-        if let Some(declared) = self.declared.get(repository) {
-            self.around.hosting.push(repository, Arc::new(declared.project()?));
-        }
+    fn push(&mut self, repository: &RepositoryName, how: &[&str]) -> Result<()> {
+        let Some(declared) = self.declared.get(repository) else { return Ok(()) };
+        let pushed = match how {
+            [] => Pushed::OnTop(Arc::new(declared.project()?)),
+            ["rewritten"] => Pushed::Instead(Arc::new(declared.project()?)),
+            ["broken"] => Pushed::Broken,
+            _ => return Err(Failure::stalled("this is no way to push")),
+        };
+        self.around.hosting.push(repository, pushed);
         Ok(())
     }
 

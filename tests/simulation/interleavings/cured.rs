@@ -1409,4 +1409,31 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=a
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an older delivery of a service takes back a deployment config that a newer revision has moved to another",
+        story: "
+            order 0
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare back image=b service=front
+            push
+            turns 38
+            declare back service=web image=e
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "stages change places in the millisecond of the push before, whose delivery then leads on to what is the first now",
+        story: "
+            order 0
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web pre=Abort
+            push
+            turns 71
+            shipyard production dev
+            declare web image=b
+            push",
+    },
 ];

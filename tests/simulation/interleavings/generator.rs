@@ -16,12 +16,21 @@ pub(crate) enum Family {
     Deaths,
     /// The store is restored from an earlier copy, or lost.
     Stores,
+    /// Stages are renamed, services get other configs, heads cannot be read or replace history, files say `paused`.
+    Identities,
     /// Statuses are refused, images take their time, tests fail once, and what nothing needs is deleted.
     Surroundings,
 }
 
-const FAMILIES: [Family; 6] =
-    [Family::Pushes, Family::People, Family::Repositories, Family::Deaths, Family::Stores, Family::Surroundings];
+const FAMILIES: [Family; 7] = [
+    Family::Pushes,
+    Family::People,
+    Family::Repositories,
+    Family::Deaths,
+    Family::Stores,
+    Family::Identities,
+    Family::Surroundings,
+];
 
 /// The stages that stories have, with the tasks of each.
 const SHIPYARDS: &[&str] = &[
@@ -102,14 +111,15 @@ impl Teller {
             (4, _) => self.change(),
             (5..7, _) => self.pods(),
             (7, _) => self.time(),
-            (8.., Family::People) => self.people(),
+            (8.., Family::People) => self.people(""),
             (8.., Family::Deaths) => {
                 let line = self.one_of(&["crash", "crash", "takeover"]);
                 self.say(line);
             }
             (8.., Family::Stores) => self.store(),
             (8.., Family::Surroundings) => self.surroundings(),
-            _ if self.random.once_in(2) => self.people(),
+            (8..11, Family::Identities) => self.identity(),
+            _ if self.random.once_in(2) => self.people(repository),
             _ => self.push(repository),
         }
     }
@@ -174,24 +184,57 @@ impl Teller {
         self.say(line);
     }
 
-    fn people(&mut self) {
+    fn people(&mut self, repository: &str) {
         for _ in 0..1 + self.random.below(2) {
             let stage = self.one_of(&["dev", "dev", "dev", "production"]);
             let verb = self.one_of(&[
-                "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "down", "up", "hold",
-                "release",
+                "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "force", "down", "up",
+                "hold", "release",
             ]);
             let line = match verb {
                 "trigger" => format!("trigger {stage} web"),
+                "force" => format!("trigger {stage} web urgent"),
                 "hold" => format!("hold {stage} web x"),
                 "scale" => format!("scale {stage}/web {}", 1 + self.random.below(4)),
                 "down" | "up" | "release" => verb.to_owned(),
                 verb => format!("{verb} {stage}/web"),
             };
-            self.say(line);
+            self.say(format!("{repository}{line}"));
             if self.random.once_in(2) {
                 self.few_turns();
             }
+        }
+    }
+
+    /// Something gets another name or another place, or comes back.
+    fn identity(&mut self) {
+        let line = self.one_of(&[
+            "shipyard production",
+            "shipyard test:deployment,test production",
+            "shipyard dev test:check,deployment production",
+            "shipyard production dev",
+            "declare web service=front",
+            "declare web service=",
+            "declare back image=b service=front",
+            "declare back image=b service=web",
+            "declare web paused=true",
+            "declare web paused=",
+            "release dev/web",
+            "release production/web",
+            "accept-rewrite",
+            "accept-rewrite",
+            "allow-prune",
+            "push broken",
+            "push rewritten",
+            "push rewritten",
+        ]);
+        self.say(line);
+        if line.starts_with("shipyard") {
+            let image = self.one_of(&["a", "b", "c"]);
+            self.say(format!("declare web image={image}")); // a new stage declares nothing yet
+        }
+        if line.starts_with("shipyard") || line.starts_with("declare") {
+            self.say("push");
         }
     }
 

@@ -51,7 +51,7 @@ impl Heads<'_> {
     pub(super) fn one_owner(&self) -> Held {
         let mut owners: BTreeMap<ProjectName, Vec<RepositoryName>> = BTreeMap::new();
         for name in self.around.hosting.repositories() {
-            let Some(head) = self.around.hosting.head(&name) else { continue };
+            let Some(head) = self.around.hosting.head(&name).filter(|head| !head.is_broken) else { continue };
             let owners = owners.entry(head.project.name.clone()).or_default();
             let revision = now(self.driver.store.revision(&name, head.id.as_str()))?;
             if revision.is_some_and(|revision| !is_turned_away(&revision)) {
