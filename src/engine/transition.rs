@@ -249,22 +249,21 @@ impl<'a> Transition<'a> {
     fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
         let Some(mut run) = self.records.runs.get(id)?.cloned() else { return Ok(()) };
         if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
-            let service = sequence.service.clone();
-            let mut needs = Needs::default();
-            for change in sequence.delivery.iter_mut().flat_map(|delivery| &mut delivery.changes) {
-                if let Some(again) = needs.of(apply::decide_again(self.records, &service, change))? {
-                    *change = again;
-                }
-            }
-            needs.none()?;
+            self.decide_changes_again(sequence)?;
         }
-        let (next, decided) = engine::step(&run, event, self.now);
+        let (mut next, mut decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
             return Ok(());
         }
-        if let Some(newer) = self.overtaken(&run, &next, &decided)? {
-            self.step(id, &newer)?;
-            return self.step(id, event);
+        if let Some(sequence) = about_to_deploy(&mut run, &decided) {
+            if let Some(newer) = self.overtaken(sequence, &next)? {
+                self.step(id, &newer)?;
+                return self.step(id, event);
+            }
+            if promotion::takes_over(self, sequence)? {
+                self.decide_changes_again(sequence)?;
+                (next, decided) = engine::step(&run, event, self.now);
+            }
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.put_run(next)?;
@@ -274,12 +273,8 @@ impl<'a> Transition<'a> {
     /// What its slot, or that of another service that its configs have moved to, tells a run that would deploy now: what
     /// takes its place does so before it has changed anything, not right after. Deleting what the next one brings back would
     /// be an outage.
-    fn overtaken(&self, run: &Run, next: &Run, decided: &Decided) -> Result<Option<Event>, Undecided> {
-        let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
-        let (Run::Sequence(run), Run::Sequence(next)) = (run, next) else { return Ok(None) };
-        if !matches!(run.state, SequenceState::Running { .. }) || !decided.effects.iter().any(deploys) {
-            return Ok(None);
-        }
+    fn overtaken(&self, run: &SequenceRun, next: &Run) -> Result<Option<Event>, Undecided> {
+        let Run::Sequence(next) = next else { return Ok(None) };
         let Some(slot) = self.records.slots.get(&run.service)? else { return Ok(None) };
         let waiting = self.sequences(slot.waiting.iter())?;
         let runs: Vec<&SequenceRun> = waiting.iter().chain([&**next]).collect();
@@ -288,6 +283,17 @@ impl<'a> Transition<'a> {
             return Ok(Some(event));
         }
         Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(newer.short())))
+    }
+
+    /// What a run brings, on what is applied now.
+    fn decide_changes_again(&self, run: &mut SequenceRun) -> Result<(), Undecided> {
+        let mut needs = Needs::default();
+        for change in run.delivery.iter_mut().flat_map(|delivery| &mut delivery.changes) {
+            if let Some(again) = needs.of(apply::decide_again(self.records, &run.service, change))? {
+                *change = again;
+            }
+        }
+        needs.none()
     }
 
     fn sequences<'b>(&self, ids: impl Iterator<Item = &'b RunId>) -> Result<Vec<SequenceRun>, Undecided> {
@@ -349,7 +355,7 @@ impl<'a> Transition<'a> {
     fn take_effect(&mut self, effect: Effect) -> Result<(), Undecided> {
         match effect {
             Effect::Tell { run, event } => self.tell(run, event),
-            Effect::Apply { by, change } => apply::change(self.records, &by, &change)?,
+            Effect::Apply { by, change } => apply::change(self, &by, &change)?,
             Effect::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
             Effect::Own { config, by } => apply::own(self, &config, &by)?,
             Effect::Want { config, by, generation, targets, fallback, pace } => {
@@ -403,6 +409,17 @@ impl WorkedOut {
             writes.push(write);
         }
         (Transaction { reads, writes }, touched)
+    }
+}
+
+/// A run that was admitted earlier and is about to change something now.
+fn about_to_deploy<'a>(run: &'a mut Run, decided: &Decided) -> Option<&'a mut SequenceRun> {
+    let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
+    match run {
+        Run::Sequence(run) if matches!(run.state, SequenceState::Running { .. }) => {
+            decided.effects.iter().any(deploys).then_some(&mut **run)
+        }
+        Run::Sequence(_) | Run::Deployment(_) => None,
     }
 }
 

@@ -56,11 +56,12 @@ fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
 }
 
 /// What is to be said if exactly this content is being attempted, or was and did not complete. One that a newer
-/// revision took the place of is as good as not attempted.
+/// revision took the place of is as good as not attempted, and so is one that is under way for another service: it gives way.
 fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> {
     let attempt = applied.attempted.as_ref().filter(|attempt| attempt.version.object.digest == declared.digest)?;
     let number = attempt.version.number;
     match attempt.outcome {
+        None if attempt.version.object.service != declared.service => None,
         None => Some(format!("version {number} of the same content is under way")),
         Some(outcome) if outcome.passes() || outcome.status == Status::Superseded => None,
         Some(_) => {

@@ -99,13 +99,16 @@ impl<'a> Asked<'a> {
             if self.only_deploys && only_deployed.contains(&service) {
                 continue;
             }
+            // What is tried in another way now may have passed until then.
+            let is_tried_otherwise = |it: &UnderWay| it.content == content && passed_procedure(&it.procedure) != passes;
+            let is_certain = !seen.under_way.get(&service).is_some_and(is_tried_otherwise);
             let news = match passed.get(&service) {
-                Some(by) if *by == passes || self.only_deploys => {
+                Some(by) if is_certain && (*by == passes || self.only_deploys) => {
                     seen.passed_before.insert(service, content);
                     continue;
                 }
-                Some(_) => "has changed",
-                None => "has not passed with this",
+                Some(by) if *by != passes => "has changed",
+                Some(_) | None => "has not passed with this",
             };
             seen.not_passed.insert(service, format!("`{}` {news}", self.sequence.name));
         }

@@ -62,12 +62,13 @@ pub(in crate::engine) fn service_of(
 }
 
 /// Applies a change that needs no deployment.
-pub(in crate::engine) fn change(records: &mut Records, by: &RunId, change: &Change) -> Result<(), Undecided> {
-    let Some(run) = sequence(records, by)? else { return Ok(()) };
+pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, change: &Change) -> Result<(), Undecided> {
+    let Some(run) = sequence(transition.records, by)? else { return Ok(()) };
+    let records = &mut *transition.records;
     match (&change.key.kind, change.decision, &change.object) {
         (Kind::DeploymentConfig, Decision::Delete, _) => remove_config(records, &run.service.config(&change.key.name)),
         (Kind::DeploymentConfig, Decision::Create | Decision::Update | Decision::Scale, Some(object)) => {
-            declare_config(records, &run, object)
+            declare_config(transition, &run, object)
         }
         (Kind::DeploymentConfig, ..) => Ok(()),
         (_, Decision::Delete, _) => put_object(records, &run, change, None),
@@ -90,9 +91,14 @@ fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided
     Ok(())
 }
 
-fn declare_config(records: &mut Records, run: &SequenceRun, object: &Arc<Object>) -> Result<(), Undecided> {
+fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &Arc<Object>) -> Result<(), Undecided> {
     let spec = typed(object)?;
-    let state = config_or_new(records, run, object)?;
+    let state = config_or_new(transition.records, run, object)?;
+    if state.open_attempt().is_some_and(|attempt| attempt.run != run.id) {
+        let (key, reason) = (state.key.clone(), format!("superseded by {}", run.commit.short()));
+        give_way(transition, &key, &reason)?; // it belonged to another service, whose delivery goes on
+    }
+    let state = config_or_new(transition.records, run, object)?;
     state.declare(object, &spec, &run.commit);
     state.attempted = None;
     state.wanted.replicas = state.replicas(&spec);

@@ -9,7 +9,7 @@ use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
-use crate::model::ids::{CommitId, Digest, RunId, ServiceKey, StageName};
+use crate::model::ids::{CommitId, Digest, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
@@ -110,6 +110,27 @@ pub(in crate::engine) fn overtaken_elsewhere(
     has_taken_over(transition, &run.service, run.changes(), since)
 }
 
+/// Whether some of what a run is to change belongs to another service until then.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn takes_over(transition: &Transition<'_>, run: &SequenceRun) -> Result<bool, Undecided> {
+    Ok(!others(transition, &run.service, run.changes())?.is_empty())
+}
+
+/// The other services in a stage that have some of `changes`.
+fn others(
+    transition: &Transition<'_>,
+    own: &ServiceKey,
+    changes: &[Change],
+) -> Result<BTreeSet<ServiceName>, Undecided> {
+    let mut others = BTreeSet::new();
+    for change in changes {
+        others.extend(apply::service_of(transition.records, own, change)?.filter(|service| *service != own.service));
+    }
+    Ok(others)
+}
+
 /// The revision planned after `since` that has had its turn with another service than `own`, which has some of `changes`.
 fn has_taken_over(
     transition: &Transition<'_>,
@@ -117,10 +138,7 @@ fn has_taken_over(
     changes: &[Change],
     since: impl FnOnce() -> Result<Timestamp, Undecided>,
 ) -> Result<Option<CommitId>, Undecided> {
-    let mut others = BTreeSet::new();
-    for change in changes {
-        others.extend(apply::service_of(transition.records, own, change)?.filter(|service| *service != own.service));
-    }
+    let others = others(transition, own, changes)?;
     if others.is_empty() {
         return Ok(None);
     }

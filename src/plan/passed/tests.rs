@@ -54,7 +54,7 @@ impl Stage {
     ) -> Applied {
         let asked = Asked::of(self.content(), &self.sequence, under_way, delivered);
         let known = passed.iter().map(|(service, by)| (ServiceName::new(*service), by.clone())).collect();
-        let mut seen = Applied::default();
+        let mut seen = Applied { under_way: under_way.clone(), ..Applied::default() };
         asked.judge(&known, &BTreeSet::new(), &mut seen);
         seen
     }
@@ -118,8 +118,11 @@ fn what_another_sequence_is_bringing_has_not_passed_yet() {
         let brought = (&stage.declared("web"), changes);
         let coming =
             UnderWay::new(&"1".into(), brought, (by.procedure().into(), &Destination::local("shop".into())), true);
-        let seen = stage.found(BTreeMap::new(), &BTreeMap::from([("web".into(), coming)]), &[]);
-        assert_eq!(names(&seen.not_passed), expected);
+        let under_way = BTreeMap::from([("web".into(), coming)]);
+        for passed in [&[][..], &[("web", passed_procedure(&tested.procedure()))]] {
+            let seen = stage.found(BTreeMap::new(), &under_way, passed);
+            assert_eq!(names(&seen.not_passed), expected, "passed before: {passed:?}");
+        }
     }
 }
 

@@ -9,8 +9,9 @@ use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
 use crate::engine::sync::Allowance;
 use crate::error::{Failure, Result};
+use crate::executor::drive::Driver;
 use crate::model::hold::{HoldScope, Lifted, Release};
-use crate::model::ids::{ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::sync;
 use crate::testing::interleaved::world::config_key;
@@ -69,14 +70,9 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             let lifted = Lifted { config: key(dc)?, by: WHO.into(), since: driver.clock.now() };
             release(daemon, project, Release { paused: vec![lifted], ..Release::default() }).await
         }
-        ["cancel", dc] => by_hand::cancel(driver, &key(dc)?, WHO).await.map(drop),
-        ["retry", dc] => by_hand::retry(driver, &key(dc)?, WHO).await.map(drop),
-        ["latest", dc] => by_hand::latest(driver, &key(dc)?, WHO).await.map(drop),
-        ["undo", dc, to @ ..] => {
-            let to = to.first().map(|to| number(to)).transpose()?;
-            by_hand::undo(driver, &key(dc)?, to, WHO).await.map(drop)
+        [verb @ ("cancel" | "retry" | "latest" | "undo" | "scale"), dc, rest @ ..] => {
+            roll_out(driver, verb, &key(dc)?, rest).await
         }
-        ["scale", dc, replicas] => by_hand::scale(driver, &key(dc)?, number(replicas)?, WHO).await,
         ["trigger", stage, service, force @ ..] => {
             let (stage, service, force) = (StageName::new(*stage), ServiceName::new(*service), force.first().copied());
             sync::trigger(driver, hosting, repository, &stage, &service, (force, WHO)).await
@@ -108,6 +104,19 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             hosting.request_sync(repository);
             Ok(())
         }
+        _ => Err(Failure::stalled("this is no command")),
+    }
+}
+
+/// Acts on a deployment config.
+async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]) -> Result<()> {
+    match (verb, rest) {
+        ("cancel", []) => by_hand::cancel(driver, config, WHO).await.map(drop),
+        ("retry", []) => by_hand::retry(driver, config, WHO).await.map(drop),
+        ("latest", []) => by_hand::latest(driver, config, WHO).await.map(drop),
+        ("undo", []) => by_hand::undo(driver, config, None, WHO).await.map(drop),
+        ("undo", [to]) => by_hand::undo(driver, config, Some(number(to)?), WHO).await.map(drop),
+        ("scale", [replicas]) => by_hand::scale(driver, config, number(replicas)?, WHO).await,
         _ => Err(Failure::stalled("this is no command")),
     }
 }

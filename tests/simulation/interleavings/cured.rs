@@ -1436,4 +1436,52 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=b
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a deployment config moves to another service while the older one deploys the same of it",
+        story: "
+            order 7
+            shipyard dev:check,deployment,test production
+            task check
+            declare back image=b service=web
+            push
+            turns 27
+            declare back image=b service=front
+            declare web image=c
+            push",
+    },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "a deployment config moves to another service and back to what serves while the older one deploys something else",
+        story: "
+            order 0
+            shipyard dev test:check,deployment production
+            declare web image=b
+            push
+            turns 228
+            declare web image=d
+            push
+            turns 5
+            declare web service=front
+            declare web image=b
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what has passed is tried again in a way that the head no longer declares, and fails",
+        story: "
+            order 0
+            shipyard dev:deployment,test
+            task test retries=1
+            pass 1s
+            declare web pre=Retry
+            push
+            turns 79
+            turns 17
+            unknown shop-dev/web-test
+            trigger dev web
+            shipyard dev production
+            push
+            pass 1s",
+    },
 ];

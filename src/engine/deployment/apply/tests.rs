@@ -16,7 +16,7 @@ mod start;
 /// Applies a change in the name of run `s1`, which delivers to `dev`.
 fn applied(memory: &Memory, asked: &Change) -> Made<()> {
     let memory = memory.clone().with(run(&delivery("s1", "b")));
-    memory.decide(|transition| change(transition.records, &"s1".into(), asked)).expect("it is applied")
+    memory.decide(|transition| change(transition, &"s1".into(), asked)).expect("it is applied")
 }
 
 fn again(memory: &Memory, asked: &Change) -> Change {
@@ -146,7 +146,7 @@ fn other_objects_come_and_go_with_their_changes() {
         let mut memory =
             before.map(stored).into_iter().fold(Memory::default(), Memory::with).with(run(&delivery("s1", "b")));
         let asked = Change { object: expected.map(map), ..planned(decision, &map("blue")) };
-        memory.commit(|transition| change(transition.records, &"s1".into(), &asked)).expect("it is applied");
+        memory.commit(|transition| change(transition, &"s1".into(), &asked)).expect("it is applied");
         let now = memory.decide(|transition| Ok(transition.records.objects.get(&key)?.cloned()));
         assert_eq!(now.expect("it is read").answer, expected.map(stored), "{decision:?}");
     }
@@ -155,6 +155,20 @@ fn other_objects_come_and_go_with_their_changes() {
 #[test]
 fn nothing_is_applied_for_a_run_that_nobody_knows() {
     let asked = planned(Decision::Create, &object("a"));
-    let made = Memory::default().decide(|transition| change(transition.records, &"s1".into(), &asked));
+    let made = Memory::default().decide(|transition| change(transition, &"s1".into(), &asked));
     assert!(made.expect("it is ignored").changes_nothing());
+}
+
+#[test]
+fn what_another_service_attempts_gives_way_to_what_is_declared_now() {
+    let other = delivery("s2", "c");
+    let begun = deployment(2, "c", &other, Phase::Running);
+    let mut under_way = attempted(serving(1, "b"), "c", &other, None);
+    under_way.wanted.owner = Some(begun.id.clone());
+    under_way.wanted.targets = BTreeMap::from([(2, Target::ALL)]);
+    let memory = Memory::default().with(under_way).with(run(&other)).with(deployed(begun.clone()));
+    let made = applied(&memory, &planned(Decision::Update, &object("b")));
+    let state = made.only::<ConfigState>();
+    assert_eq!((state.wanted.version(), &state.wanted.owner, &state.attempted), (Some(1), &None, &None));
+    assert!(matches!(made.told(&begun.id)[..], [Event::Disowned { .. }]), "{made:#?}");
 }
