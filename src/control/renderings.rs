@@ -9,10 +9,9 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::plan::{PassedContent, Plan, StagePlan};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::plan::{Plan, StagePlan};
 use crate::model::run::Run;
-use crate::model::slot::PassedKey;
 use crate::model::state::RevisionState;
 use crate::report::ledger::Rendering;
 use crate::report::service_report::ServiceReport;
@@ -195,12 +194,11 @@ async fn stages_left(
     known: &BTreeMap<StageName, bool>,
 ) -> Result<BTreeMap<StageName, bool>> {
     let mut found = BTreeMap::new();
-    for PassedContent { stage, content } in report.awaited() {
-        let service = ServiceKey { project: project.clone(), stage: stage.clone(), service: report.service.clone() };
-        let is_free = store.slot(&service).await?.is_none_or(|slot| slot.value.is_free());
-        if is_free && !known.contains_key(stage) {
-            let passed = store.passed(&PassedKey { service, content: content.clone() }).await?;
-            found.insert(stage.clone(), passed.is_some());
+    for awaited in report.awaited() {
+        let key = awaited.key(project, &report.service);
+        let is_free = store.slot(&key.service).await?.is_none_or(|slot| slot.value.is_free());
+        if is_free && !known.contains_key(&awaited.stage) {
+            found.insert(awaited.stage.clone(), store.passed(&key).await?.is_some());
         }
     }
     Ok(found)

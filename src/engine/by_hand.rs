@@ -136,6 +136,7 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
             .into());
     }
     refuse_if_waiting(transition.records, &state)?;
+    refuse_if_not_passed(transition.records, &state)?;
     let (commit, object) = (state.declared_on.clone(), state.object.clone());
     let cause = format!("manual change by {by}");
     let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: false })?;
@@ -207,6 +208,42 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     let Some(change) = part.and_then(|part| part.changes.iter().find(waits)) else { return Ok(()) };
     let message = format!("cannot deploy what {} declares: {}", plan.commit.short(), change.cause);
     let hint = format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name);
+    Err(Failure::stalled(message).hint(hint).into())
+}
+
+/// What does not serve yet is deployed only as long as the stage before lets it pass, unless a person has taken it upon them
+/// when it was delivered.
+fn refuse_if_not_passed(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
+    if state.serving.as_ref().is_some_and(|serving| serving.object.digest == state.object.digest) {
+        return Ok(());
+    }
+    let service = service_of(state);
+    let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.as_ref());
+    let attempted = state.attempted.as_ref().map(|attempt| &attempt.run);
+    for by in attempted.into_iter().chain(last.map(|last| &last.run)) {
+        if let Some(Run::Sequence(run)) = records.runs.get(by)?
+            && run.plan.is_some()
+        {
+            return refuse_if_let_pass_no_more(records, run);
+        }
+    }
+    Ok(())
+}
+
+/// What a delivery brings may have failed in the stage before since.
+fn refuse_if_let_pass_no_more(records: &Records, run: &SequenceRun) -> Result<(), Undecided> {
+    let ServiceKey { project, stage, service } = &run.service;
+    let Some(id) = run.plan.as_ref().filter(|_| run.forced.is_none()) else { return Ok(()) };
+    let plan = records.plan(Lookup::PlanOf(id.clone(), service.clone()))?;
+    let part = plan.and_then(|plan| plan.stage(stage)?.service(service));
+    let Some((part, previous)) = part.and_then(|part| Some((part, part.previous_stage.as_ref()?))) else {
+        return Ok(());
+    };
+    if queue::is_let_pass(records, project, part)? {
+        return Ok(());
+    }
+    let message = format!("{} has not passed what `{service}` declares", previous.by_what());
+    let hint = format!("`launchway trigger delivery {service} -s {stage} --force REASON` starts it all the same");
     Err(Failure::stalled(message).hint(hint).into())
 }
 

@@ -293,9 +293,9 @@ fn pass_gate(
         return Ok(None);
     }
     match asked.force {
-        Some(reason) => Ok(Some(format!("{} although {} has not passed it: {reason}", asked.by, previous.stage))),
+        Some(reason) => Ok(Some(format!("{} although {} has not passed it: {reason}", asked.by, previous.by()))),
         None => {
-            let message = format!("stage `{}` has not passed what `{}` declares", previous.stage, part.service);
+            let message = format!("{} has not passed what `{}` declares", previous.by_what(), part.service);
             Err(Failure::stalled(message).hint("`--force REASON` starts it all the same, and says so").into())
         }
     }

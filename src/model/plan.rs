@@ -7,10 +7,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::by_digest::ByDigest;
-use super::ids::{CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceName, StageName};
+use super::ids::{
+    CommitId, Destination, Digest, PlanId, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
+};
 use super::object::{Kind, Object, ObjectKey};
 use super::project::{Procedures, StatusDetail};
 use super::shipyard::{Sequence, SequenceTrigger};
+use super::slot::PassedKey;
 use super::state::spec_of;
 use super::time::Timestamp;
 
@@ -104,6 +107,31 @@ pub struct PassedContent {
     pub stage: StageName,
     /// The service's content in that stage.
     pub content: Digest,
+    /// The sequence that has to end well for it, if that is not the one that delivers it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sequence: Option<String>,
+}
+
+impl PassedContent {
+    /// Under what it is remembered that a service's content has passed.
+    pub fn key(&self, project: &ProjectName, service: &ServiceName) -> PassedKey {
+        let service = ServiceKey { project: project.clone(), stage: self.stage.clone(), service: service.clone() };
+        PassedKey::of(service, self.content.clone(), self.sequence.as_deref())
+    }
+
+    /// What has to let it pass, by its name: a stage, or a sequence of it.
+    pub fn by(&self) -> String {
+        match &self.sequence {
+            Some(sequence) => format!("{}.{sequence}", self.stage),
+            None => self.stage.to_string(),
+        }
+    }
+
+    /// The same with what it is.
+    pub fn by_what(&self) -> String {
+        let what = if self.sequence.is_some() { "sequence" } else { "stage" };
+        format!("{what} `{}`", self.by())
+    }
 }
 
 /// What happens to one object.

@@ -55,13 +55,25 @@ impl SlotState {
     }
 }
 
-/// Content of a service that passed a stage's delivery sequence.
+/// Content of a service that passed a sequence of a stage.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct PassedKey {
     /// Which service in which stage.
     pub service: ServiceKey,
-    /// The content: of everything that the service declares there, without commit ids.
+    /// The content: of everything that the service declares there, without commit ids; behind a slash the sequence that it
+    /// passed, if that delivers nothing.
     pub content: Digest,
+}
+
+impl PassedKey {
+    /// Content that passed its delivery, or a sequence that delivers nothing.
+    pub fn of(service: ServiceKey, content: Digest, sequence: Option<&str>) -> Self {
+        let content = match sequence {
+            Some(sequence) => Digest::new(format!("{content}/{sequence}")),
+            None => content,
+        };
+        Self { service, content }
+    }
 }
 
 /// That content passed.

@@ -15,9 +15,10 @@ use crate::model::project::{Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
+use crate::plan::order::{self as stage_order, Gate};
 use crate::plan::prune::Prune;
 use crate::plan::under_way::UnderWay;
-use crate::plan::{config_change, diff::diff, gate, order as stage_order, same_procedure, sequence_for};
+use crate::plan::{config_change, diff::diff, gate, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -91,11 +92,15 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     let mut stages: Vec<StagePlan> = Vec::new();
     for stage in &project.stages {
         let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
-        let before = predecessors(&start, &starts, &declared);
+        let gates = stage_order::gates(&project.shipyard, &delivery, &starts, &stage.name);
+        let before: Vec<Before<'_>> = gates.iter().map_while(|gate| Some((declared(&gate.stage)?, gate))).collect();
         let seen = applied.get(&stage.name).unwrap_or(&nothing);
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
         let nearest = |service: &ServiceName| nearest(&before, &stages, service);
-        let comes = |service: &ServiceName| nearest(service).is_some_and(|before| carries(&stages, before, service));
+        let comes = |service: &ServiceName| {
+            let leads_on = |(before, gate): Before<'_>| gate.sequence.is_none() && carries(&stages, before, service);
+            start != StageStart::ByHand && nearest(service).is_some_and(leads_on)
+        };
         let carried = carried_out(stage, sequence.as_ref(), seen, comes);
         let planned = plan_stage(stage, start, sequence, nearest, seen, carried);
         stages.push(planned);
@@ -150,32 +155,17 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     Err(Refusal { reason: prune.refusal(revision.commit.short()) })
 }
 
-/// The stages before one, nearest first.
-fn predecessors<'a>(
-    start: &StageStart,
-    starts: &BTreeMap<StageName, StageStart>,
-    declared: &impl Fn(&StageName) -> Option<&'a StageContent>,
-) -> Vec<&'a StageContent> {
-    let mut found: Vec<&StageContent> = Vec::new();
-    let mut next = stage_order::predecessor(start);
-    while let Some(stage) = next.as_ref().and_then(declared) {
-        if found.iter().any(|known| known.name == stage.name) {
-            break; // a circle
-        }
-        found.push(stage);
-        next = starts.get(&stage.name).and_then(stage_order::predecessor);
-    }
-    found
-}
+/// A stage that comes before another one, and what has to pass there.
+type Before<'a> = (&'a StageContent, &'a Gate);
 
 /// The nearest stage before that has a service, or had it until now: those without it let everything pass. One that an
 /// open delivery rids of the service still has it, because its end has a say in the stages after it.
-fn nearest<'a>(before: &[&'a StageContent], planned: &[StagePlan], service: &ServiceName) -> Option<&'a StageContent> {
+fn nearest<'a>(before: &[Before<'a>], planned: &[StagePlan], service: &ServiceName) -> Option<Before<'a>> {
     let declares = |stage: &StageContent| stage.objects.of_service(service).next().is_some();
     let changes = |stage: &StageContent| {
         planned.iter().any(|planned| planned.stage == stage.name && planned.service(service).is_some())
     };
-    before.iter().copied().find(|stage| declares(stage) || changes(stage) || carries(planned, stage, service))
+    before.iter().copied().find(|(stage, _)| declares(stage) || changes(stage) || carries(planned, stage, service))
 }
 
 /// Whether an open delivery brings a stage all that it declares of a service.
@@ -221,7 +211,7 @@ fn plan_stage<'a>(
     stage: &StageContent,
     start: StageStart,
     sequence: Option<Sequence>,
-    before: impl Fn(&ServiceName) -> Option<&'a StageContent>,
+    before: impl Fn(&ServiceName) -> Option<Before<'a>>,
     applied: &Applied,
     carried: Carried,
 ) -> StagePlan {
@@ -254,8 +244,10 @@ fn plan_stage<'a>(
         if changes.is_empty() || carried.contains_key(&service) {
             continue;
         }
-        let previous_stage = before(&service)
-            .map(|before| PassedContent { stage: before.name.clone(), content: content_of(before, &service) });
+        let previous_stage = before(&service).map(|(before, gate)| {
+            let (stage, content) = (before.name.clone(), content_of(before, &service));
+            PassedContent { stage, content, sequence: gate.sequence.clone() }
+        });
         let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service);
         if let Some(hold) = applied.holds.iter().find(covers) {
             changes = changes.into_iter().map(|change| gate::held(change, hold)).collect();

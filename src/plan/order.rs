@@ -37,10 +37,54 @@ fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
 
 /// The stage whose passing a start waits for: the one that the first trigger names which fires when a stage passes.
 pub fn predecessor(start: &StageStart) -> Option<StageName> {
+    Some(awaited(start)?.0)
+}
+
+/// The stage and the sequence of it whose passing a start waits for.
+fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
     let StageStart::After(triggers) = start else { return None };
     let trigger = triggers.iter().find(|trigger| selects(trigger, "pass"))?;
-    let (stage, _) = short(&trigger.event).split_once('.')?;
-    Some(StageName::new(stage))
+    let (stage, sequence) = short(&trigger.event).split_once('.')?;
+    Some((StageName::new(stage), sequence.strip_suffix(".finished").unwrap_or(sequence)))
+}
+
+/// What has to pass before a stage has its turn.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// The stage.
+    pub stage: StageName,
+    /// The sequence of it, if that is not the one that delivers it.
+    pub sequence: Option<String>,
+}
+
+/// What has to pass before a stage has its turn, nearest first. One that a person starts comes after the one before it in
+/// the file.
+pub fn gates(
+    shipyard: &Shipyard,
+    delivery: &BTreeMap<StageName, &Sequence>,
+    starts: &BTreeMap<StageName, StageStart>,
+    stage: &StageName,
+) -> Vec<Gate> {
+    let gate = |of: &StageName| match starts.get(of)? {
+        StageStart::Push => None,
+        StageStart::ByHand => {
+            let before = shipyard.stages.iter().map(|stage| &stage.name).take_while(|stage| *stage != of);
+            let stage = before.filter(|stage| delivery.contains_key(*stage)).last()?.clone();
+            Some(Gate { stage, sequence: None })
+        }
+        start @ StageStart::After(_) => {
+            let (stage, sequence) = awaited(start)?;
+            let delivers = delivery.get(&stage).is_some_and(|delivery| delivery.name == sequence);
+            Some(Gate { stage, sequence: (!delivers).then(|| sequence.to_owned()) })
+        }
+    };
+    let mut found: Vec<Gate> = Vec::new();
+    let mut next = gate(stage);
+    while let Some(before) = next.filter(|next| found.iter().all(|known| known.stage != next.stage)) {
+        next = gate(&before.stage);
+        found.push(before);
+    }
+    found
 }
 
 /// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`: of stages that it triggers, and
@@ -74,12 +118,14 @@ pub fn after<'a>(
 ) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
     let parts = plan.stages.iter().filter(|part| matches!(part.start, StageStart::After(_)));
     let parts = parts.filter_map(|part| Some((part, part.service(service)?)));
-    parts.filter(|(_, part)| waits_for(part, stage, content)).collect()
+    parts.filter(|(_, part)| waits_for(part, stage, None, content)).collect()
 }
 
-/// Whether a part waits until a stage has passed this content.
-pub fn waits_for(part: &ServicePlan, stage: &StageName, content: &Digest) -> bool {
-    part.previous_stage.as_ref().is_some_and(|previous| &previous.stage == stage && &previous.content == content)
+/// Whether a part waits until a stage, or a sequence of it that does not deliver, has passed this content.
+pub fn waits_for(part: &ServicePlan, stage: &StageName, sequence: Option<&str>, content: &Digest) -> bool {
+    part.previous_stage.as_ref().is_some_and(|previous| {
+        &previous.stage == stage && &previous.content == content && previous.sequence.as_deref() == sequence
+    })
 }
 
 /// The sequences that the end of another one starts, other than the ones that stages are delivered by.

@@ -100,12 +100,13 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
         return (if waits.is_some() { StatusState::Pending } else { StatusState::Skipped }, told);
     }
     match (&stage.start, &service.previous_stage) {
+        _ if stage.sequence.is_none() => (StatusState::Skipped, "no sequence of this stage delivers".into()),
         (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
         (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => nothing_changed(),
         (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => nothing_changed(),
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
-            None => (StatusState::Pending, format!("waits for {} to pass", previous.stage)),
+            None => (StatusState::Pending, format!("waits for {} to pass", previous.by())),
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
         (StageStart::Push, None) => (StatusState::Pending, "about to start".into()),

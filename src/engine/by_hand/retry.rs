@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
-use super::{config_state, refuse_if_down, refuse_if_queued, service_of, way_out, with_way_out};
+use super::{
+    config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, service_of, way_out, with_way_out,
+};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -44,6 +46,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
     let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;
+    refuse_if_let_pass_no_more(transition.records, &delivery)?;
     let again = rerun(transition, &delivery, by)?;
     transition.start(again)?;
     Ok(version)
@@ -158,6 +161,7 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         cause,
         by: Some(by.to_owned()),
         is_rollback: delivery.is_rollback,
+        forced: delivery.forced.clone(),
         delivery: content.map(|content| Delivery { content, changes }),
         ..SequenceRun::draft(service, destination, (repository, commit), procedure)
     };

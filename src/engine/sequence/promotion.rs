@@ -11,10 +11,11 @@ use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::model::ids::{CommitId, Digest, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
+use crate::model::slot::PassedState;
 use crate::model::time::Timestamp;
-use crate::plan::order;
+use crate::plan::{order, passed_procedure};
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
 /// that waited for the same content to pass gets its turn too, and has the last word.
@@ -30,6 +31,9 @@ pub(in crate::engine) fn promote(
     let service = &ended.service;
     // The plan moves with the repository's record, which must therefore be read before it.
     let repository = transition.records.repositories.get(&ended.repository)?.cloned();
+    if let Some(sequence) = ended.only_tasks() {
+        note_passed(transition, &ended, sequence, outcome)?;
+    }
     let mut newest = transition.newest_plan_of(service)?;
     if let Some(newest) = newest.as_ref().filter(|newest| waits_for(newest, service)) {
         transition.report(newest.repository.clone(), newest.commit.clone()); // perhaps in vain from now on
@@ -59,8 +63,32 @@ pub(in crate::engine) fn promote(
     }
     if let (Some(newest), Some(content)) = (newest, content) {
         let mut turn = turn(&newest);
-        turn.retain(|(_, part)| order::waits_for(part, &service.stage, &content));
+        turn.retain(|(_, part)| order::waits_for(part, &service.stage, ended.only_tasks(), &content));
         start_next(transition, &ended, &newest, turn, &mut started)?;
+    }
+    Ok(())
+}
+
+/// Notes whether content has passed a sequence that delivers nothing, where a later stage waits for that.
+fn note_passed(
+    transition: &mut Transition<'_>,
+    ended: &SequenceRun,
+    sequence: &str,
+    outcome: Outcome,
+) -> Result<(), Undecided> {
+    let Some(id) = ended.plan.as_ref().filter(|_| outcome != Outcome::SUPERSEDED) else { return Ok(()) };
+    let Some(plan) = transition.plan_of(id, &ended.service.service)? else { return Ok(()) };
+    let parts = plan.stages.iter().filter_map(|stage| stage.service(&ended.service.service));
+    let awaited = parts.filter_map(|part| part.previous_stage.as_ref());
+    let is_this = |it: &&PassedContent| it.stage == ended.service.stage && it.sequence.as_deref() == Some(sequence);
+    let Some(awaited) = awaited.into_iter().find(is_this) else { return Ok(()) };
+    let key = awaited.key(&plan.project, &ended.service.service);
+    let was = transition.records.passed.get(&key)?.is_some();
+    let procedure = passed_procedure(&ended.procedure);
+    let passed = PassedState { key: key.clone(), commit: ended.commit.clone(), at: transition.now, procedure };
+    let passed = outcome.passes().then_some(passed);
+    if was || passed.is_some() {
+        transition.records.passed.put(&key, passed)?;
     }
     Ok(())
 }

@@ -5,7 +5,7 @@ use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
 use crate::manifest::digest;
 use crate::model::ids::{ProjectName, RunId, ServiceKey};
-use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
@@ -101,9 +101,8 @@ fn last_alike(records: &Records, run: &SequenceRun) -> Result<Option<Delivered>,
 /// # Errors
 /// If something must be read first.
 pub fn is_let_pass(records: &Records, project: &ProjectName, part: &ServicePlan) -> Result<bool, Undecided> {
-    let Some(PassedContent { stage, content }) = part.previous_stage.clone() else { return Ok(true) };
-    let service = ServiceKey { project: project.clone(), stage, service: part.service.clone() };
-    Ok(records.passed.get(&PassedKey { service, content })?.is_some())
+    let Some(previous) = &part.previous_stage else { return Ok(true) };
+    Ok(records.passed.get(&previous.key(project, &part.service))?.is_some())
 }
 
 /// Whether what a run brings has passed its sequence.

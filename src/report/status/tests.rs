@@ -44,7 +44,11 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
     ServicePlan {
         service: service.into(),
         content: "sha256:1".into(),
-        previous_stage: after.map(|stage| PassedContent { stage: stage.into(), content: "sha256:1".into() }),
+        previous_stage: after.map(|stage| PassedContent {
+            stage: stage.into(),
+            content: "sha256:1".into(),
+            sequence: None,
+        }),
         configs,
         changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None }],
         runs_again: None,

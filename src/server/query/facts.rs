@@ -9,7 +9,6 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::ObservedPod;
 use crate::model::run::Run;
-use crate::model::slot::PassedKey;
 use crate::model::state::{ConfigState, RevisionState};
 use crate::server::view::Facts;
 use crate::store::OutboxRow;
@@ -31,10 +30,7 @@ impl Query {
             None => BTreeMap::new(),
         };
         let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
-            Some(previous) => {
-                let before = ServiceKey { stage: previous.stage.clone(), ..service.clone() };
-                self.store.passed(&PassedKey { service: before, content: previous.content.clone() }).await?.is_some()
-            }
+            Some(previous) => self.store.passed(&previous.key(&service.project, &service.service)).await?.is_some(),
             None => true,
         };
         let (repository, head) = match repository {

@@ -202,7 +202,7 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
     let any_is_to_come = plan.changes.iter().any(|change| is_to_come(change, facts));
     match &plan.previous_stage {
         Some(previous) if !facts.passed && (any_is_to_come || plan.runs_again.is_some()) => {
-            let message = format!("stage `{}` has not passed what is to come here", previous.stage);
+            let message = format!("{} has not passed what is to come here", previous.by_what());
             let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
             reasons.push(Reason::new("stage", message).hint(hint));
         }
@@ -376,7 +376,7 @@ mod tests {
     }
 
     fn planned(change: Change, start: StageStart) -> (ServicePlan, StageStart) {
-        let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1") };
+        let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1"), sequence: None };
         let previous_stage = matches!(start, StageStart::After(_)).then_some(previous);
         let content = Digest::new("d2");
         let (changes, runs_again) = (vec![change], None);

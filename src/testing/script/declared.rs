@@ -43,8 +43,8 @@ impl Default for Declared {
 impl Declared {
     /// Whether a line edits files.
     pub(crate) fn knows(words: &[&str]) -> bool {
-        const VERBS: [&str; 8] =
-            ["project", "statuses", "shipyard", "triggered", "task", "declare", "object", "remove"];
+        const VERBS: [&str; 10] =
+            ["project", "statuses", "shipyard", "sequence", "drop", "triggered", "task", "declare", "object", "remove"];
         words.first().is_some_and(|verb| VERBS.contains(verb))
     }
 
@@ -55,6 +55,11 @@ impl Declared {
             ["statuses", "auto"] => self.statuses = StatusDetail::Auto,
             ["shipyard", stages @ ..] => {
                 self.shipyard.stages = stages.iter().map(|word| stage(word)).collect::<Result<_>>()?;
+            }
+            ["sequence", stage, sequence] => self.sequence(stage, sequence)?,
+            ["drop", sequence] => {
+                let (stage, sequence) = sequence.split_once('.').unwrap_or((sequence, "delivery"));
+                self.stage(stage)?.sequences.retain(|declared| declared.name != sequence);
             }
             ["triggered", stage, "on", event, selector @ ..] => self.trigger(stage, event, selector)?,
             ["task", name, settings @ ..] => {
@@ -73,10 +78,25 @@ impl Declared {
         Ok(())
     }
 
-    fn trigger(&mut self, stage: &str, event: &str, selector: &[&str]) -> Result<()> {
-        let found = self.shipyard.stages.iter_mut().find(|declared| declared.name.as_str() == stage);
-        let sequence = found.and_then(|stage| stage.sequences.first_mut());
-        let sequence = sequence.ok_or_else(|| Failure::stalled(format!("there is no stage {stage}")))?;
+    /// One more sequence of a stage, as `verify:check,test`.
+    fn sequence(&mut self, name: &str, sequence: &str) -> Result<()> {
+        let mut sequence = stage(sequence)?;
+        let delivers = sequence.sequences.remove(0);
+        let sequence = Sequence { name: sequence.name.to_string(), ..delivers };
+        self.stage(name)?.sequences.push(sequence);
+        Ok(())
+    }
+
+    fn stage(&mut self, name: &str) -> Result<&mut Stage> {
+        let found = self.shipyard.stages.iter_mut().find(|declared| declared.name.as_str() == name);
+        found.ok_or_else(|| Failure::stalled(format!("there is no stage {name}")))
+    }
+
+    fn trigger(&mut self, what: &str, event: &str, selector: &[&str]) -> Result<()> {
+        let (stage, sequence) = what.split_once('.').unwrap_or((what, "delivery"));
+        let mut sequences = self.stage(stage)?.sequences.iter_mut();
+        let found = sequences.find(|declared| declared.name == sequence);
+        let sequence = found.ok_or_else(|| Failure::stalled(format!("there is no sequence {sequence}")))?;
         sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector: read(selector)? });
         Ok(())
     }
