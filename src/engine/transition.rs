@@ -282,7 +282,7 @@ impl<'a> Transition<'a> {
         if let Some((_, event)) = told.into_iter().find(|(told, _)| told == &run.id) {
             return Ok(Some(event));
         }
-        Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(newer.short())))
+        Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(&newer)))
     }
 
     /// What a run brings, on what is applied now.

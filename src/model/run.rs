@@ -65,6 +65,7 @@ impl SequenceRun {
             cause: String::new(),
             by: None,
             is_rollback: false,
+            planned_at: None,
             forced: None,
             attempt: 0,
             after: Vec::new(),
@@ -225,6 +226,10 @@ pub struct SequenceRun {
     /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
     #[serde(default)]
     pub is_rollback: bool,
+    /// When what it brings was planned: of two revisions the newer one is later. Nothing, if a person asked for something
+    /// else than what a revision declares.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Timestamp>,
     /// Why a person started it although the stage before has not passed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forced: Option<String>,

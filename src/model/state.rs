@@ -145,6 +145,9 @@ pub struct ConfigState {
     pub scaled: Option<Scaled>,
     /// It vanished from the files: forgotten once its pods are gone.
     pub removed: bool,
+    /// When the newest revision was planned that has changed it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Timestamp>,
     /// Since when the store lives another life than the one in which this was recorded. What serves may be newer: it serves
     /// on until a deployment of this life takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -335,6 +338,9 @@ pub struct ObjectState {
     pub repository: RepositoryName,
     /// As last declared and accepted.
     pub object: Arc<Object>,
+    /// When the newest revision was planned that has changed it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub planned_at: Option<Timestamp>,
     /// Since when it stands as another life of the store has recorded it: what is there may be newer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Timestamp>,
@@ -422,6 +428,7 @@ impl ConfigState {
             wanted: Wanted::default(),
             scaled: None,
             removed: false,
+            planned_at: None,
             inherited: None,
         }
     }

@@ -30,6 +30,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
                 destination: stage.destination.clone(),
                 repository: repository.clone(),
                 object: Arc::clone(object),
+                planned_at: None,
                 inherited: None,
             };
             seen.objects.insert(object.key.clone(), state);

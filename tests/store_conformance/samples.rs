@@ -61,6 +61,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        planned_at: None,
         forced: None,
         attempt: 1,
         after: Vec::new(),
@@ -138,6 +139,7 @@ pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
         destination: Destination::local("shop-dev".into()),
         repository: "shop".into(),
         object,
+        planned_at: None,
         inherited: None,
     }
 }

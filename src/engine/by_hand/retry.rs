@@ -132,6 +132,7 @@ fn as_declared(records: &Records, delivery: &SequenceRun) -> Result<SequenceRun,
     }
     Ok(SequenceRun {
         plan: Some(plan.id.clone()),
+        planned_at: Some(plan.at),
         repository: plan.repository.clone(),
         commit: plan.commit.clone(),
         destination: stage.destination.clone(),
@@ -154,10 +155,11 @@ fn rerun(transition: &mut Transition<'_>, delivery: &SequenceRun, by: &str) -> R
         changes.extend(again.filter(|change| change.decision.does_something()));
     }
     let content = delivery.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let SequenceRun { service, destination, repository, commit, procedure, plan, .. } =
+    let SequenceRun { service, destination, repository, commit, procedure, plan, planned_at, .. } =
         as_declared(transition.records, delivery)?;
     let draft = SequenceRun {
         plan,
+        planned_at,
         cause,
         by: Some(by.to_owned()),
         is_rollback: delivery.is_rollback,

@@ -44,6 +44,29 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
     Ok(object_change(object, records.objects.get(&place(service, change))?))
 }
 
+/// Whether a newer revision than that of a run has changed already what the run is to change: which one, if that is known.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn changed_since(
+    records: &Records,
+    service: &ServiceKey,
+    change: &Change,
+    planned_at: Timestamp,
+) -> Result<Option<String>, Undecided> {
+    let is_newer = |at: Option<Timestamp>| at.is_some_and(|at| at > planned_at);
+    Ok(match change.key.kind {
+        Kind::DeploymentConfig => {
+            let config = records.configs.get(&service.config(&change.key.name))?;
+            config.filter(|config| is_newer(config.planned_at)).map(|config| config.declared_on.short().to_owned())
+        }
+        _ => {
+            let object = records.objects.get(&place(service, change))?;
+            object.filter(|object| is_newer(object.planned_at)).map(|_| "a newer revision".to_owned())
+        }
+    })
+}
+
 /// The service that something belongs to which is to be changed, as far as it is there.
 ///
 /// # Errors
@@ -100,6 +123,7 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
     }
     let state = config_or_new(transition.records, run, object)?;
     state.declare(object, &spec, &run.commit);
+    state.planned_at = run.planned_at.or(state.planned_at);
     state.attempted = None;
     state.wanted.replicas = state.replicas(&spec);
     state.wanted.min_ready_seconds = spec.min_ready_seconds;
@@ -115,7 +139,9 @@ fn put_object(
     let place = place(&run.service, change);
     let ServiceKey { project, stage, .. } = run.service.clone();
     let (destination, repository) = (run.destination.clone(), run.repository.clone());
-    let state = object.map(|object| ObjectState { project, stage, destination, repository, object, inherited: None });
+    let (planned_at, inherited) = (run.planned_at, None);
+    let state =
+        object.map(|object| ObjectState { project, stage, destination, repository, object, planned_at, inherited });
     records.objects.get(&place)?;
     records.objects.put(&place, state)?;
     if change.key.kind == Kind::Endpoints {
@@ -296,6 +322,7 @@ pub(in crate::engine) fn start_deployment(
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), outcome: None });
     state.declare(&object, &spec, &parent.commit);
+    state.planned_at = parent.planned_at.or(state.planned_at);
     let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
     let fresh = DeploymentRun { replicas, ..fresh };

@@ -123,6 +123,7 @@ fn all() -> Records {
         destination,
         repository: "repo".into(),
         object: object("a"),
+        planned_at: None,
         inherited: None,
     };
     let name = UniqueName::Project("shop".into());

@@ -9,7 +9,7 @@ use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
-use crate::model::ids::{CommitId, Digest, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
@@ -118,24 +118,38 @@ fn is_overtaken(
 ) -> Result<bool, Undecided> {
     let (project, stage) = (plan.project.clone(), stage.stage.clone());
     let own = ServiceKey { project, stage, service: part.service.clone() };
-    let elsewhere = has_taken_over(transition, &own, &part.changes, || Ok(plan.at))?;
-    Ok(elsewhere.is_some() || has_had_its_turn(transition, &own, plan.at)?.is_some())
+    let changed = changed_since(transition.records, &own, &part.changes, plan.at)?;
+    Ok(changed.is_some() || has_had_its_turn(transition, &own, plan.at)?)
 }
 
-/// The newer revision that has had its turn in the stage of a run with another service, which has taken over what the run
-/// is to change.
+/// The newer revision, by its name, that has changed already what a run is to change: with another service, which this had
+/// belonged to or belongs to now.
 ///
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn overtaken_elsewhere(
     transition: &Transition<'_>,
     run: &SequenceRun,
-) -> Result<Option<CommitId>, Undecided> {
-    let since = || {
-        let plan = run.plan.as_ref().map(|plan| transition.plan_of(plan, &run.service.service)).transpose()?;
-        Ok(plan.flatten().map_or(run.created_at, |plan| plan.at))
-    };
-    has_taken_over(transition, &run.service, run.changes(), since)
+) -> Result<Option<String>, Undecided> {
+    match run.planned_at {
+        Some(planned_at) => changed_since(transition.records, &run.service, run.changes(), planned_at),
+        None => Ok(None),
+    }
+}
+
+/// The revision planned after `since` that has made some of `changes` in its own way.
+fn changed_since(
+    records: &Records,
+    service: &ServiceKey,
+    changes: &[Change],
+    since: Timestamp,
+) -> Result<Option<String>, Undecided> {
+    for change in changes.iter().filter(|change| change.decision.does_something()) {
+        if let Some(newer) = apply::changed_since(records, service, change, since)? {
+            return Ok(Some(newer));
+        }
+    }
+    Ok(None)
 }
 
 /// Whether some of what a run is to change belongs to another service until then.
@@ -143,58 +157,27 @@ pub(in crate::engine) fn overtaken_elsewhere(
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn takes_over(transition: &Transition<'_>, run: &SequenceRun) -> Result<bool, Undecided> {
-    Ok(!others(transition, &run.service, run.changes())?.is_empty())
-}
-
-/// The other services in a stage that have some of `changes`.
-fn others(
-    transition: &Transition<'_>,
-    own: &ServiceKey,
-    changes: &[Change],
-) -> Result<BTreeSet<ServiceName>, Undecided> {
-    let mut others = BTreeSet::new();
-    for change in changes {
-        others.extend(apply::service_of(transition.records, own, change)?.filter(|service| *service != own.service));
-    }
-    Ok(others)
-}
-
-/// The revision planned after `since` that has had its turn with another service than `own`, which has some of `changes`.
-fn has_taken_over(
-    transition: &Transition<'_>,
-    own: &ServiceKey,
-    changes: &[Change],
-    since: impl FnOnce() -> Result<Timestamp, Undecided>,
-) -> Result<Option<CommitId>, Undecided> {
-    let others = others(transition, own, changes)?;
-    if others.is_empty() {
-        return Ok(None);
-    }
-    let since = since()?;
-    for service in others {
-        if let Some(newer) = has_had_its_turn(transition, &ServiceKey { service, ..own.clone() }, since)? {
-            return Ok(Some(newer));
+    for change in run.changes() {
+        let has_it = apply::service_of(transition.records, &run.service, change)?;
+        if has_it.is_some_and(|service| service != run.service.service) {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
-/// The revision planned after `since` that has had its turn in a slot, or waits for it.
-fn has_had_its_turn(
-    transition: &Transition<'_>,
-    service: &ServiceKey,
-    since: Timestamp,
-) -> Result<Option<CommitId>, Undecided> {
+/// Whether a revision that was planned after `since` has had its turn in a slot, or waits for it.
+fn has_had_its_turn(transition: &Transition<'_>, service: &ServiceKey, since: Timestamp) -> Result<bool, Undecided> {
     let records = &*transition.records;
-    let Some(slot) = records.slots.get(service)? else { return Ok(None) };
+    let Some(slot) = records.slots.get(service)? else { return Ok(false) };
     for id in slot.open().chain(slot.last_delivery.as_ref().map(|last| &last.run)) {
-        let Some(Run::Sequence(run)) = records.runs.get(id)? else { continue };
-        let Some(plan) = &run.plan else { continue };
-        if transition.plan_of(plan, &service.service)?.is_some_and(|plan| plan.at > since) {
-            return Ok(Some(run.commit.clone()));
+        if let Some(Run::Sequence(run)) = records.runs.get(id)?
+            && run.planned_at.is_some_and(|at| at > since)
+        {
+            return Ok(true);
         }
     }
-    Ok(None)
+    Ok(false)
 }
 
 /// Whether a plan has the service wait in a later stage for what becomes of it in its stage.

@@ -51,6 +51,7 @@ pub fn delivery(
     let revision = (plan.repository.clone(), plan.commit.clone());
     let draft = SequenceRun {
         plan: Some(plan.id.clone()),
+        planned_at: Some(plan.at),
         cause,
         delivery: Some(Delivery { content: part.content.clone(), changes }),
         ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))

@@ -134,6 +134,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        planned_at: None,
         forced: None,
         attempt,
         after: Vec::new(),

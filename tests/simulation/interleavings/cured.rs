@@ -1484,4 +1484,20 @@ pub(crate) const CURED: &[Cured] = &[
             push
             pass 1s",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a deployment config changes its service without changing, and what had it before is delivered with something else",
+        story: "
+            order 1
+            shipyard dev:check,deployment,test production
+            task check
+            declare back image=b service=web
+            push
+            pass 1s
+            declare back image=b service=front
+            push
+            turns 69
+            declare web image=c
+            push",
+    },
 ];

@@ -81,6 +81,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        planned_at: None,
         forced: None,
         attempt: 1,
         tasks: task_records(&sequence),

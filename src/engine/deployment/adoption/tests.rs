@@ -249,6 +249,7 @@ fn what_leads_to_pods_stays_as_it_is_until_this_life_or_its_head_says_the_same()
         destination: Destination::local("p-s".into()),
         repository: "repo".into(),
         object: object("a").into(),
+        planned_at: None,
         inherited: Some(Timestamp(5)),
     };
     let own = ObjectState { inherited: None, ..inherited.clone() };

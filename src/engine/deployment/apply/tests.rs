@@ -41,6 +41,7 @@ fn stored(color: &str) -> ObjectState {
         destination: Destination::local("shop-dev".into()),
         repository: "repo".into(),
         object: map(color),
+        planned_at: None,
         inherited: None,
     }
 }

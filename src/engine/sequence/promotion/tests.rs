@@ -217,21 +217,17 @@ fn a_stage_in_which_a_newer_revision_had_its_turn_is_not_brought_back_to_an_olde
     let other = ["shipyard dev production", "declare web image=x", "declare web image=d stage=production"];
     let newer = Plan { at: Timestamp(older.at.0 + 1), ..plan(&project(&other), "c3") };
     let there = ConfigState { key: config_key("production", "web"), ..serving(1, "d") };
-    let run_of = |plan: &Plan, name: &str| {
-        let at = ServiceKey { service: name.into(), ..service("production") };
-        let run = SequenceRun { id: "s0".into(), plan: Some(plan.id.clone()), service: at, ..over(plan) };
-        (run.clone(), SlotState { holder: Some(run.id.clone()), ..SlotState::free(run.service) })
-    };
-    let mut of_api = newer.clone();
-    of_api.stages.iter_mut().flat_map(|stage| &mut stage.services).for_each(|part| part.service = "api".into());
-    let taken_over = ConfigState { service: "api".into(), ..there.clone() };
-    for (case, there, plan, of, expected) in [
-        ("the newer one had its turn", &there, &newer, "web", &[][..]),
-        ("an older one had", &there, &Plan { at: Timestamp(0), ..newer.clone() }, "web", &NEXT),
-        ("another service has taken it over", &taken_over, &of_api, "api", &[]),
+    let later = Some(newer.at);
+    let taken_over = ConfigState { service: "api".into(), planned_at: later, ..there.clone() };
+    let run = SequenceRun { id: "s0".into(), plan: Some(newer.id.clone()), ..over(&newer) };
+    for (case, there, planned_at, expected) in [
+        ("the newer one had its turn", &there, later, &[][..]),
+        ("an older one had", &there, Some(Timestamp(0)), &NEXT),
+        ("another service has taken it over", &taken_over, Some(Timestamp(0)), &[]),
     ] {
-        let (run, slot) = run_of(plan, of);
-        let memory = memory(&older, &over(&older)).with(there.clone()).with(sequence(&run)).planned(plan);
+        let run = SequenceRun { service: service("production"), planned_at, ..run.clone() };
+        let slot = SlotState { holder: Some(run.id.clone()), ..SlotState::free(run.service.clone()) };
+        let memory = memory(&older, &over(&older)).with(there.clone()).with(sequence(&run)).planned(&newer);
         assert_eq!(started(&promoted(&memory.with(slot), Outcome::PASS)), expected, "{case}");
     }
 }
