@@ -20,6 +20,7 @@ mod daemon_edges {
     mod many;
     mod orders;
     mod pushed;
+    mod repositories;
     mod rules;
     mod sequences;
     mod survival;

@@ -37,7 +37,14 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let (after, limit) = (arguments.after.to_string(), arguments.limit.to_string());
     let mut list = List::<EventView> { items: Vec::new() };
     for run in &runs {
-        let parameters = [("run", run.as_deref()), ("after", Some(after.as_str())), ("limit", Some(limit.as_str()))];
+        // A run's name says whose it is.
+        let repository = global.repository.as_deref().filter(|_| run.is_none());
+        let parameters = [
+            ("run", run.as_deref()),
+            ("repository", repository),
+            ("after", Some(after.as_str())),
+            ("limit", Some(limit.as_str())),
+        ];
         list.items.extend(client.get::<List<EventView>>("events", &parameters).await?.items);
     }
     list.items.sort_by_key(|event| event.number);

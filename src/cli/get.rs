@@ -76,11 +76,21 @@ async fn list(kind: Kind, client: &Client, parameters: Parameters<'_>, output: &
 }
 
 fn deployments(list: &List<ConfigView>) -> String {
-    let mut table =
-        Table::new(["NAME", "STAGE", "REVISION", "DESIRED", "CURRENT", "TRIGGERED BY", "SERVING", "STATUS"]);
+    let mut table = Table::new([
+        "NAME",
+        "REPOSITORY",
+        "STAGE",
+        "REVISION",
+        "DESIRED",
+        "CURRENT",
+        "TRIGGERED BY",
+        "SERVING",
+        "STATUS",
+    ]);
     for config in &list.items {
         table.row([
             config.name.clone(),
+            config.repository.clone(),
             config.stage.clone(),
             config.latest_version.to_string(),
             config.desired.to_string(),
@@ -90,7 +100,7 @@ fn deployments(list: &List<ConfigView>) -> String {
             config.status.clone(),
         ]);
     }
-    table.render("Nothing is deployed.")
+    table.without_common("REPOSITORY").render("Nothing is deployed.")
 }
 
 fn services(list: &List<ServiceView>) -> String {
@@ -124,11 +134,12 @@ fn pods(list: &List<PodView>) -> String {
 }
 
 fn runs(list: &List<RunView>) -> String {
-    let mut table = Table::new(["RUN", "NAME", "STAGE", "SERVICE", "COMMIT", "STATUS", "AGE", "MESSAGE"]);
+    let mut table = Table::new(["RUN", "NAME", "REPOSITORY", "STAGE", "SERVICE", "COMMIT", "STATUS", "AGE", "MESSAGE"]);
     for run in &list.items {
         table.row([
             run.id.clone(),
             run.name.clone(),
+            run.repository.clone(),
             run.stage.clone(),
             run.service.clone(),
             short(&run.commit),
@@ -137,7 +148,7 @@ fn runs(list: &List<RunView>) -> String {
             run.message.clone(),
         ]);
     }
-    table.render("Nothing has run.")
+    table.without_common("REPOSITORY").render("Nothing has run.")
 }
 
 fn revisions(list: &List<RevisionView>) -> String {

@@ -26,6 +26,12 @@ pub(super) fn belongs_to(repository: &Repository, watched: &RepositoryView) -> b
     url.local_path().is_some_and(is_itself) || repository.origin().is_some_and(is_origin)
 }
 
+/// Those of the watched repositories that a repository on this machine belongs to.
+pub(super) fn owned(repository: &Repository, mut watched: Vec<RepositoryView>) -> Vec<RepositoryView> {
+    watched.retain(|watched| belongs_to(repository, watched));
+    watched
+}
+
 fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,

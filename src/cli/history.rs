@@ -75,10 +75,11 @@ fn scaled(row: &HistoryRow, scaling: &ScalingView) -> [String; 7] {
 }
 
 fn deployments(runs: &List<RunView>) -> String {
-    let mut table = Table::new(["DEPLOYMENT", "STAGE", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
+    let mut table = Table::new(["DEPLOYMENT", "REPOSITORY", "STAGE", "STATUS", "CAUSE", "COMMIT", "AGE", "MESSAGE"]);
     for run in &runs.items {
         table.row([
             run.name.clone(),
+            run.repository.clone(),
             run.stage.clone(),
             run.status.clone(),
             run.cause.clone(),
@@ -87,7 +88,7 @@ fn deployments(runs: &List<RunView>) -> String {
             run.message.clone(),
         ]);
     }
-    table.render("No rollout history found.")
+    table.without_common("REPOSITORY").render("No rollout history found.")
 }
 
 #[cfg(test)]

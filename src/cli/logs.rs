@@ -5,7 +5,7 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output};
-use super::target::Target;
+use super::target::{self, Target};
 use crate::error::Failure;
 
 /// Show what pods, hooks and tasks printed
@@ -39,10 +39,15 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             return Err(Complaint::usage(failure.hint("`launchway describe revision/REV` names its runs")));
         }
     };
+    let repository = match &arguments.target {
+        // A run's name says whose it is.
+        Target::Run(_) => global.repository.clone(),
+        _ => target::chosen_one(&client, global.repository.as_deref()).await?.map(|chosen| chosen.name),
+    };
     let bytes = arguments.bytes.map(|bytes| bytes.to_string());
     let parameters = [
         (kind, Some(name.as_str())),
-        ("repository", global.repository.as_deref()),
+        ("repository", repository.as_deref()),
         ("stage", global.stage.as_deref()),
         ("container", arguments.container.as_deref()),
         ("bytes", bytes.as_deref()),

@@ -1,5 +1,6 @@
 //! What a verb prints: tables that line up, objects as JSON or YAML, colour on a terminal only.
 
+use std::collections::BTreeSet;
 use std::io::{self, IsTerminal, Write};
 use std::process::ExitCode;
 
@@ -251,6 +252,18 @@ impl Table {
         self.rows.push(cells.into_iter().map(one_line).collect());
     }
 
+    /// Without a column that says the same in every row.
+    #[must_use]
+    pub fn without_common(mut self, column: &str) -> Self {
+        let Some(at) = self.columns.iter().position(|name| *name == column) else { return self };
+        let said: BTreeSet<_> = self.rows.iter().map(|row| row.get(at)).collect();
+        if said.len() <= 1 {
+            self.columns.remove(at);
+            self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        self
+    }
+
     /// The table, or `otherwise` if it has no rows.
     pub fn render(&self, otherwise: &str) -> String {
         if self.rows.is_empty() {
@@ -322,6 +335,17 @@ mod tests {
         table.row(["catalog-ä".into(), String::new()]);
         let text = printed(Format::Human, |output| output.line(table.render("none").trim_end()).expect("written"));
         assert_eq!(text, "NAME        STATE\nweb         Complete\ncatalog-ä   -\n");
+    }
+
+    #[test]
+    fn a_column_that_tells_nothing_apart_is_left_out() {
+        let shown = |repositories: [&str; 2]| {
+            let mut table = Table::new(["NAME", "REPOSITORY"]);
+            repositories.into_iter().for_each(|repository| table.row(["web".into(), repository.into()]));
+            table.without_common("REPOSITORY").columns
+        };
+        assert_eq!(shown(["bank", "bank"]), ["NAME"]);
+        assert_eq!(shown(["bank", "shop"]), ["NAME", "REPOSITORY"]);
     }
 
     #[test]

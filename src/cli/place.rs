@@ -22,19 +22,20 @@ pub(super) struct Place {
 
 /// Of a deployment config that is applied; also of one that never was, if a delivery is under way that brings it.
 pub(super) async fn of_delivered(name: &str, client: &Client, global: &Global) -> Outcome<Place> {
-    let mut places = applied(name, client, global).await?;
+    let chosen = target::chosen(client, global.repository.as_deref()).await?;
+    let mut places = applied(name, client, global, &chosen).await?;
     if places.is_empty() {
-        places = delivered(name, client, global).await?;
+        places = delivered(name, client, global, &chosen).await?;
     }
-    only(places, name)
+    only(places, name, &chosen)
 }
 
 /// The same, or of one that was planned. Where it moves from one service to another, the last revision's counts.
 pub(super) async fn of_anything(name: &str, client: &Client, global: &Global) -> Outcome<Place> {
-    let repository = global.repository.as_deref();
+    let chosen = target::chosen(client, global.repository.as_deref()).await?;
     let (mut places, mut unread) = (Vec::new(), Vec::new());
     let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
-    for watched in watched.items.iter().filter(|watched| repository.is_none_or(|name| name == watched.name)) {
+    for watched in watched.items.iter().filter(|watched| target::may_be_of(&chosen, &watched.name)) {
         let parameters = [("repository", Some(watched.name.as_str())), ("limit", Some("1"))];
         let last: List<RevisionView> = client.get("revisions", &parameters).await?;
         let Some(last) = last.items.into_iter().next() else { continue };
@@ -50,19 +51,19 @@ pub(super) async fn of_anything(name: &str, client: &Client, global: &Global) ->
             places.extend(planned(&plan, name, global.stage.as_deref(), watched));
         }
     }
-    places.extend(applied(name, client, global).await?);
+    places.extend(applied(name, client, global, &chosen).await?);
     if places.is_empty() {
-        places = delivered(name, client, global).await?;
+        places = delivered(name, client, global, &chosen).await?;
     }
     if let (true, Some(problem)) = (places.is_empty(), unread.into_iter().next()) {
         let failure = Failure::stalled(format!("there is no deployment config `{name}`, and {problem}"));
         return Err(Complaint::failed(failure.hint("push a fix; `launchway validate` checks files before a push")));
     }
-    only(places, name)
+    only(places, name, &chosen)
 }
 
 /// The only one; of those that a user could not tell apart, the first.
-fn only(places: Vec<Place>, name: &str) -> Outcome<Place> {
+fn only(places: Vec<Place>, name: &str, sought: &[RepositoryView]) -> Outcome<Place> {
     let choice = |place: &Place| format!("-r {} -s {}", place.repository, place.stage);
     let mut chosen: Vec<Place> = Vec::new();
     for place in places {
@@ -70,18 +71,16 @@ fn only(places: Vec<Place>, name: &str) -> Outcome<Place> {
             chosen.push(place);
         }
     }
-    target::only(chosen, &format!("deployment config `{name}`"), choice)
+    target::only(chosen, &format!("deployment config `{name}`{}", target::among(sought)), choice)
 }
 
-async fn applied(name: &str, client: &Client, global: &Global) -> Outcome<Vec<Place>> {
-    let parameters =
-        [("name", Some(name)), ("repository", global.repository.as_deref()), ("stage", global.stage.as_deref())];
-    let found: List<ConfigView> = client.get("deployments", &parameters).await?;
-    Ok(found.items.into_iter().map(Place::from).collect())
+async fn applied(name: &str, client: &Client, global: &Global, chosen: &[RepositoryView]) -> Outcome<Vec<Place>> {
+    let found = target::applied(name, client, global, chosen).await?;
+    Ok(found.into_iter().map(Place::from).collect())
 }
 
 /// Where open deliveries bring it.
-async fn delivered(name: &str, client: &Client, global: &Global) -> Outcome<Vec<Place>> {
+async fn delivered(name: &str, client: &Client, global: &Global, chosen: &[RepositoryView]) -> Outcome<Vec<Place>> {
     let parameters = [
         ("kind", Some("sequence")),
         ("open", Some("true")),
@@ -91,8 +90,9 @@ async fn delivered(name: &str, client: &Client, global: &Global) -> Outcome<Vec<
         ("limit", Some(MOST_RUNS)),
     ];
     let open: List<RunView> = client.get("runs", &parameters).await?;
+    let meant = open.items.into_iter().filter(|run| target::may_be_of(chosen, &run.repository));
     let place = |RunView { repository, project, stage, service, .. }| Place { repository, project, stage, service };
-    Ok(open.items.into_iter().map(place).collect())
+    Ok(meant.map(place).collect())
 }
 
 fn planned(plan: &PlanView, name: &str, stage: Option<&str>, watched: &RepositoryView) -> Vec<Place> {
@@ -131,9 +131,9 @@ mod tests {
             stage: stage.into(),
             service: service.into(),
         };
-        let moved = only(vec![place("dev", "new"), place("dev", "old")], "web");
+        let moved = only(vec![place("dev", "new"), place("dev", "old")], "web", &[]);
         assert_eq!(moved.ok().map(|place| place.service), Some("new".to_owned()));
-        let two = only(vec![place("dev", "web"), place("production", "web")], "web").expect_err("ambiguous");
+        let two = only(vec![place("dev", "web"), place("production", "web")], "web", &[]).expect_err("ambiguous");
         assert!(two.failure.hint_text().is_some_and(|hint| hint.contains("-s dev\n  -r shop -s production")));
     }
 }

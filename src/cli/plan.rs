@@ -10,6 +10,7 @@ use super::arguments::Global;
 use super::client::{Client, STORE_FILE};
 use super::here;
 use super::output::{Exit, Outcome, Output, heading};
+use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::sync::TreeFiles;
 use crate::engine::records::Records;
@@ -62,9 +63,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 
 async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     let repository = Repository::open_local(&arguments.path, Limits::default())?;
-    let name = match (&global.repository, arguments.from.as_deref()) {
-        (None, Some("applied")) => watched_name(&repository, global).await?,
-        (said, _) => said.clone(),
+    let name = match arguments.from.as_deref() {
+        Some("applied") => watched_name(&repository, global).await?,
+        _ => global.repository.clone(),
     };
     let read = Reader::new(repository, name)?;
     let to = read.repository.resolve(&arguments.to)?;
@@ -90,11 +91,18 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     Ok(view)
 }
 
-/// What the server calls a repository on this machine that it watches, or whose `origin` it watches.
+/// What the server calls a repository on this machine that it watches, or whose `origin` it watches, unless the user
+/// says which.
 async fn watched_name(repository: &Repository, global: &Global) -> Outcome<Option<String>> {
     let client = Client::to_read(global).await?;
+    if let Some(name) = &global.repository {
+        return Ok(Some(target::repository(&client, Some(name)).await?.name));
+    }
     let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
-    Ok(watched.items.into_iter().find(|watched| here::belongs_to(repository, watched)).map(|watched| watched.name))
+    match here::owned(repository, watched.items) {
+        none if none.is_empty() => Ok(None),
+        own => target::only_repository(own).map(|own| Some(own.name)),
+    }
 }
 
 /// The plan of a revision whose files are broken: nothing but what refuses it.

@@ -7,12 +7,13 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::hold::project;
 use super::output::{Complaint, Exit, Format, Outcome, Output};
+use super::target;
 use crate::control::commands::Done;
 use crate::error::{Context, Failure};
+use crate::model::ids::ServiceKey;
 use crate::server::api::act::{PausedConfig, ReleaseRequest};
-use crate::server::view::{ConfigView, HoldView, List};
+use crate::server::view::{ConfigView, HoldView, List, RepositoryView};
 
 /// The fewest letters of a hold's id that name it.
 const SHORTEST_ID: usize = 4;
@@ -26,7 +27,8 @@ pub(super) struct Arguments {
     /// What is held or paused: dc/NAME, a service, a stage, or the id of a hold, which may be shortened
     #[arg(value_name = "WHAT")]
     targets: Vec<String>,
-    /// All holds; what files pause stays paused
+    /// All holds of the repository, or of all where none is chosen; with -s those of the stage alone. What files pause
+    /// stays paused
     #[arg(long, conflicts_with = "targets")]
     all: bool,
     /// Do not ask
@@ -39,22 +41,12 @@ pub(super) struct Arguments {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_act(global).await?;
-    let holds = known(&client, global).await?;
-    let mut chosen: Vec<&HoldView> = Vec::new();
-    if arguments.all {
-        chosen.extend(holds.iter().filter(|hold| !is_paused(hold)));
-    }
-    let stage = global.stage.as_deref();
-    for target in &arguments.targets {
-        let services = services_of(target, &client, global).await?;
-        chosen.extend(named(&holds, target, stage, &services)?);
-    }
-    if let (false, [], Some(stage)) = (arguments.all, &arguments.targets[..], stage) {
-        chosen.extend(named(&holds, stage, None, &BTreeSet::new())?);
-    } else if !arguments.all && arguments.targets.is_empty() {
-        let failure = Failure::stalled("nothing is named that is held");
-        return Err(Complaint::usage(failure.hint("`launchway get holds` lists what is held and paused")));
-    }
+    let parameters = [("repository", global.repository.as_deref())];
+    let holds: List<HoldView> = client.get("holds", &parameters).await?;
+    let chosen = match arguments.all {
+        true => all(&holds.items, &client, global).await?,
+        false => those_named(&holds.items, arguments, &client, global).await?,
+    };
     let request = ReleaseRequest { dry_run: true, ..request(&chosen) };
     let foreseen: Done = client.post("releases", &request).await?;
     if arguments.dry_run {
@@ -72,34 +64,78 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     output.done(&done)
 }
 
-/// What is held and paused, of one repository if it is chosen.
-async fn known(client: &Client, global: &Global) -> Outcome<Vec<HoldView>> {
-    let holds: List<HoldView> = client.get("holds", &[]).await?;
-    let chosen = match global.repository {
-        Some(_) => Some(project(client, global).await?),
-        None => None,
-    };
-    Ok(holds.items.into_iter().filter(|hold| chosen.as_ref().is_none_or(|chosen| chosen == &hold.project)).collect())
+/// All holds, of the chosen repository or of all, and of the stage if one is chosen.
+async fn all<'a>(holds: &'a [HoldView], client: &Client, global: &Global) -> Outcome<Vec<&'a HoldView>> {
+    let chosen: Vec<RepositoryView> =
+        target::chosen_one(client, global.repository.as_deref()).await?.into_iter().collect();
+    let in_stage = |hold: &&HoldView| global.stage.as_deref().is_none_or(|stage| hold.stage.as_deref() == Some(stage));
+    Ok(holds.iter().filter(in_stage).filter(|hold| !is_paused(hold) && is_of(&chosen, hold)).collect())
+}
+
+/// The holds that the arguments name.
+async fn those_named<'a>(
+    holds: &'a [HoldView],
+    arguments: &Arguments,
+    client: &Client,
+    global: &Global,
+) -> Outcome<Vec<&'a HoldView>> {
+    let chosen = target::chosen(client, global.repository.as_deref()).await?;
+    let (stage, place) = (global.stage.as_deref(), target::among(&chosen));
+    let own: Vec<&HoldView> = holds.iter().filter(|hold| is_of(&chosen, hold)).collect();
+    let mut found = Vec::new();
+    for target in &arguments.targets {
+        // A whole id is nobody else's, whatever work tree it is typed in.
+        if let Some(hold) = holds.iter().find(|hold| !is_paused(hold) && hold.id.eq_ignore_ascii_case(target)) {
+            found.push(hold);
+            continue;
+        }
+        let services = services_of(target, client, global, &chosen).await?;
+        found.extend(named(&own, target, stage, &services, &place)?);
+    }
+    match (&arguments.targets[..], stage) {
+        ([], Some(stage)) => named(&own, stage, None, &BTreeSet::new(), &place),
+        ([], None) => {
+            let failure = Failure::stalled("nothing is named that is held");
+            Err(Complaint::usage(failure.hint("`launchway get holds` lists what is held and paused")))
+        }
+        _ => Ok(found),
+    }
+}
+
+/// Whether a hold may be meant. Of what no repository declares any more, nobody can tell whose it is.
+fn is_of(chosen: &[RepositoryView], hold: &HoldView) -> bool {
+    target::may_be_of(chosen, hold.repository.as_deref().unwrap_or_default())
 }
 
 fn is_paused(hold: &HoldView) -> bool {
     hold.kind == "paused"
 }
 
-/// The services, with their stages, that a deployment config is delivered with.
-async fn services_of(target: &str, client: &Client, global: &Global) -> Outcome<BTreeSet<(String, String)>> {
+/// The services that a deployment config is delivered with.
+async fn services_of(
+    target: &str,
+    client: &Client,
+    global: &Global,
+    chosen: &[RepositoryView],
+) -> Outcome<BTreeSet<ServiceKey>> {
     let Some(name) = target.strip_prefix("dc/") else { return Ok(BTreeSet::new()) };
-    let parameters = [("name", Some(name)), ("repository", global.repository.as_deref())];
-    let found: List<ConfigView> = client.get("deployments", &parameters).await?;
-    Ok(found.items.into_iter().map(|config| (config.stage, config.service)).collect())
+    let found = target::applied(name, client, global, chosen).await?;
+    let service = |ConfigView { project, stage, service, .. }: ConfigView| ServiceKey {
+        project: project.as_str().into(),
+        stage: stage.as_str().into(),
+        service: service.as_str().into(),
+    };
+    Ok(found.into_iter().map(service).collect())
 }
 
-/// The holds that somebody means; `services` are those of a deployment config that is named.
+/// The holds that somebody means; `services` are those of a deployment config that is named, `place` says where they
+/// were looked for.
 fn named<'a>(
-    holds: &'a [HoldView],
+    holds: &[&'a HoldView],
     target: &str,
     stage: Option<&str>,
-    services: &BTreeSet<(String, String)>,
+    services: &BTreeSet<ServiceKey>,
+    place: &str,
 ) -> Outcome<Vec<&'a HoldView>> {
     let is_id = |hold: &&HoldView| {
         let shortened = hold.id.get(..target.len()).is_some_and(|start| start.eq_ignore_ascii_case(target));
@@ -107,20 +143,27 @@ fn named<'a>(
     };
     let in_stage = |hold: &&HoldView| stage.is_none_or(|stage| hold.stage.as_deref() == Some(stage));
     let of_config = |hold: &&HoldView| match (&hold.stage, &hold.service) {
-        (Some(at), Some(service)) if !is_paused(hold) => services.contains(&(at.clone(), service.clone())),
+        (Some(at), Some(service)) if !is_paused(hold) => services.contains(&ServiceKey {
+            project: hold.project.as_str().into(),
+            stage: at.as_str().into(),
+            service: service.as_str().into(),
+        }),
         _ => hold.id == target,
     };
     let of_service = |hold: &&HoldView| hold.service.as_deref() == Some(target);
     let of_stage = |hold: &&HoldView| hold.service.is_none() && hold.stage.as_deref() == Some(target);
-    let by_id: Vec<_> = holds.iter().filter(is_id).collect();
+    let by_id: Vec<_> = holds.iter().copied().filter(is_id).collect();
     let found: Vec<_> = match by_id.is_empty() {
         false => by_id,
-        true => holds.iter().filter(in_stage).filter(|it| of_config(it) || of_service(it) || of_stage(it)).collect(),
+        true => {
+            let there = holds.iter().copied().filter(in_stage);
+            there.filter(|it| of_config(it) || of_service(it) || of_stage(it)).collect()
+        }
     };
     let places: BTreeSet<&str> = found.iter().map(|hold| hold.scope.as_str()).collect();
     match (found.is_empty(), places.len()) {
         (true, _) => {
-            let failure = Failure::stalled(format!("there is no hold `{target}`"));
+            let failure = Failure::stalled(format!("there is no hold `{target}`{place}"));
             Err(Complaint::failed(failure.hint("`launchway get holds` lists what is held and paused")))
         }
         (false, 1) => Ok(found),
@@ -176,17 +219,26 @@ mod tests {
     use super::*;
 
     fn hold(id: &str, kind: &str, stage: Option<&str>, service: Option<&str>) -> HoldView {
+        hold_in("shop", id, kind, stage, service)
+    }
+
+    fn hold_in(project: &str, id: &str, kind: &str, stage: Option<&str>, service: Option<&str>) -> HoldView {
         HoldView {
             id: id.to_owned(),
             kind: kind.to_owned(),
-            scope: format!("shop/{}/{}", stage.unwrap_or("*"), service.unwrap_or("*")),
-            project: "shop".to_owned(),
+            scope: format!("{project}/{}/{}", stage.unwrap_or("*"), service.unwrap_or("*")),
+            repository: Some(project.to_owned()),
+            project: project.to_owned(),
             stage: stage.map(str::to_owned),
             service: service.map(str::to_owned),
             reason: String::new(),
             by: String::new(),
             since: None,
         }
+    }
+
+    fn service(project: &str, stage: &str, service: &str) -> ServiceKey {
+        ServiceKey { project: project.into(), stage: stage.into(), service: service.into() }
     }
 
     #[test]
@@ -197,7 +249,8 @@ mod tests {
             hold("01CCCC", "hold", Some("live"), None),
             hold("dc/web", "paused", Some("dev"), Some("cart")),
         ];
-        let services = BTreeSet::from([("dev".to_owned(), "shop".to_owned()), ("live".to_owned(), "shop".to_owned())]);
+        let holds: Vec<&HoldView> = holds.iter().collect();
+        let services = BTreeSet::from(["dev", "live"].map(|stage| service("shop", stage, "shop")));
         type Named = Result<&'static [&'static str], Exit>;
         let table: [(&str, Option<&str>, Named); 11] = [
             ("01AAAA", None, Ok(&["01AAAA"])),
@@ -214,12 +267,25 @@ mod tests {
         ];
         for (target, stage, expected) in table {
             let known = if target.starts_with("dc/") { services.clone() } else { BTreeSet::new() };
-            let found = named(&holds, target, stage, &known);
+            let found = named(&holds, target, stage, &known, "");
             let ids = found.map(|found| found.iter().map(|hold| hold.id.as_str()).collect::<Vec<_>>());
             assert_eq!(ids.map_err(|complaint| complaint.exit), expected.map(<[&str]>::to_vec), "{target} {stage:?}");
         }
-        let paused = named(&holds, "dc/web", None, &BTreeSet::new()).expect("it is paused");
+        let paused = named(&holds, "dc/web", None, &BTreeSet::new(), "").expect("it is paused");
         let request = request(&paused);
         assert_eq!((request.holds.len(), request.paused[0].name.as_str()), (0, "web"));
+    }
+
+    #[test]
+    fn the_same_stage_and_service_of_another_project_are_not_meant() {
+        let [bank, shop] = ["bank", "shop"].map(|project| hold_in(project, "01AAAA", "hold", Some("dev"), Some("web")));
+        let services = BTreeSet::from([service("bank", "dev", "web")]);
+        let found = |holds: &[&HoldView]| {
+            let found = named(holds, "dc/web", Some("dev"), &services, " in `bank`");
+            found.map(|found| found.iter().map(|hold| hold.project.clone()).collect::<Vec<_>>())
+        };
+        assert_eq!(found(&[&shop, &bank]).ok(), Some(vec!["bank".to_owned()]));
+        let none = found(&[&shop]).expect_err("nothing of it is held");
+        assert_eq!(none.failure.to_string(), "there is no hold `dc/web` in `bank`");
     }
 }

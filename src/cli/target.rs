@@ -59,15 +59,24 @@ impl std::str::FromStr for ConfigName {
 impl ConfigName {
     /// The one deployment config of that name that the user can mean.
     pub(super) async fn find(&self, client: &Client, global: &Global) -> Outcome<ConfigView> {
-        let parameters = [
-            ("name", Some(self.0.as_str())),
-            ("repository", global.repository.as_deref()),
-            ("stage", global.stage.as_deref()),
-        ];
-        let found: List<ConfigView> = client.get("deployments", &parameters).await?;
+        let chosen = chosen(client, global.repository.as_deref()).await?;
+        let found = applied(&self.0, client, global, &chosen).await?;
         let place = |config: &ConfigView| format!("-r {} -s {}", config.repository, config.stage);
-        only(found.items, &format!("deployment config `{}`", self.0), place)
+        only(found, &format!("deployment config `{}`{}", self.0, among(&chosen)), place)
     }
+}
+
+/// The deployment configs of a name that are applied in the chosen repositories.
+pub(super) async fn applied(
+    name: &str,
+    client: &Client,
+    global: &Global,
+    chosen: &[RepositoryView],
+) -> Outcome<Vec<ConfigView>> {
+    let parameters = [("name", Some(name)), ("stage", global.stage.as_deref())];
+    let mut found: List<ConfigView> = client.get("deployments", &parameters).await?;
+    found.items.retain(|config| may_be_of(chosen, &config.repository));
+    Ok(found.items)
 }
 
 /// Where a deployment config is in the API.
@@ -75,17 +84,46 @@ pub(super) fn config_path(config: &ConfigView) -> String {
     format!("deployments/{}/{}/{}", config.project, config.stage, config.name)
 }
 
-/// The repository that the user names, or the only one, or the only one that the work tree here belongs to.
-pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<RepositoryView> {
+/// The repositories that a verb is about: the one that the user names, else those that the work tree here belongs to.
+/// None of them where nobody chose: then it may be about any.
+pub(super) async fn chosen(client: &Client, name: Option<&str>) -> Outcome<Vec<RepositoryView>> {
     if let Some(name) = name {
-        return client.get(&format!("repositories/{name}"), &[]).await;
+        return Ok(vec![client.get(&format!("repositories/{name}"), &[]).await?]);
     }
-    let found: List<RepositoryView> = client.get("repositories", &[]).await?;
-    let (own, others): (Vec<_>, Vec<_>) = match here::repository().filter(|_| found.items.len() > 1) {
-        Some(here) => found.items.into_iter().partition(|watched| here::belongs_to(&here, watched)),
-        None => (Vec::new(), found.items),
-    };
-    only(if own.is_empty() { others } else { own }, "repository", |repository| format!("-r {}", repository.name))
+    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
+    let here = here::repository().filter(|_| watched.items.len() > 1);
+    Ok(here.map(|here| here::owned(&here, watched.items)).unwrap_or_default())
+}
+
+/// The same where it is about one alone, or about all of them where nobody chose.
+pub(super) async fn chosen_one(client: &Client, name: Option<&str>) -> Outcome<Option<RepositoryView>> {
+    match chosen(client, name).await? {
+        none if none.is_empty() => Ok(None),
+        some => only_repository(some).map(Some),
+    }
+}
+
+/// The repository that the user names, or the only one that the work tree here belongs to, or the only one.
+pub(super) async fn repository(client: &Client, name: Option<&str>) -> Outcome<RepositoryView> {
+    match chosen_one(client, name).await? {
+        Some(chosen) => Ok(chosen),
+        None => only_repository(client.get::<List<RepositoryView>>("repositories", &[]).await?.items),
+    }
+}
+
+pub(super) fn only_repository(found: Vec<RepositoryView>) -> Outcome<RepositoryView> {
+    only(found, "repository", |repository| format!("-r {}", repository.name))
+}
+
+/// Whether something of a repository may be meant.
+pub(super) fn may_be_of(chosen: &[RepositoryView], repository: &str) -> bool {
+    chosen.is_empty() || chosen.iter().any(|chosen| chosen.name == repository)
+}
+
+/// Where something was looked for, for people.
+pub(super) fn among(chosen: &[RepositoryView]) -> String {
+    let names: Vec<String> = chosen.iter().map(|repository| format!("`{}`", repository.name)).collect();
+    if names.is_empty() { String::new() } else { format!(" in {}", names.join(" or ")) }
 }
 
 /// The only one; where there are several, the user is told how to choose.

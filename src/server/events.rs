@@ -34,7 +34,9 @@ pub(super) async fn watch(
     Parameters(selection): Parameters<Selection>,
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
-    let selection = Selection { after: last.or(selection.after), limit: Some(MOST), ..selection };
+    let after = last.or(selection.after);
+    // Of all repositories: whoever watches goes on after the last fact, also if it is of another.
+    let selection = Selection { after, limit: Some(MOST), repository: None, ..selection };
     let watcher = Watcher { state, selection, news: VecDeque::new() };
     let events = unfold(watcher, |mut watcher| async move {
         let event = watcher.next().await?;

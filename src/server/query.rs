@@ -1,6 +1,8 @@
 //! Reads from the store and the runtime what a view is made from.
 
+mod events;
 mod facts;
+mod holds;
 mod selection;
 
 use std::collections::BTreeSet;
@@ -8,8 +10,8 @@ use std::sync::Arc;
 
 use super::problem::{Answer, Problem};
 use super::view::{
-    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
-    RunDetail, RunView, ServiceView, explain,
+    ConfigView, Explanation, HistoryRow, List, PlanView, PodView, RepositoryView, RevisionView, RunDetail, RunView,
+    ServiceView, explain,
 };
 use crate::control::commands::Refusal;
 use crate::control::renderings::Renderings;
@@ -18,7 +20,7 @@ use crate::executor::hindrances::Hindrances;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, RevisionState};
+use crate::model::state::ConfigState;
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
 use crate::store::{EventRow, ReadStore, RunFilter};
@@ -51,20 +53,34 @@ impl std::fmt::Debug for Query {
 
 impl Query {
     /// The watched repositories.
-    pub async fn repositories(&self) -> Answer<List<RepositoryView>> {
+    pub async fn repositories(&self, selection: &Selection) -> Answer<List<RepositoryView>> {
+        self.check(selection).await?;
         let states = self.store.repositories().await?;
-        Ok(states.iter().map(|state| RepositoryView::from(&state.value)).collect())
+        let views = states.iter().map(|state| RepositoryView::from(&state.value));
+        Ok(views.filter(|view| selection.takes_repository(&view.name)).collect())
     }
 
     /// One watched repository.
     pub async fn repository(&self, name: &str) -> Answer<RepositoryView> {
-        let state = self.store.repository(&name.into()).await?;
-        let state = state.ok_or_else(|| Problem::not_found(format!("there is no repository `{name}`")))?;
-        Ok(RepositoryView::from(&state.value))
+        if let Some(state) = self.store.repository(&name.into()).await? {
+            return Ok(RepositoryView::from(&state.value));
+        }
+        let watched: Vec<String> = self.repository_names(None).await?.iter().map(ToString::to_string).collect();
+        let problem = Problem::not_found(format!("there is no repository `{name}`"));
+        Err(problem.hint(format!("the watched ones: {}", watched.join(", "))))
+    }
+
+    /// Refuses a selection of a repository that is not there: an empty answer would pass for one that says something.
+    async fn check(&self, selection: &Selection) -> Answer<()> {
+        match &selection.repository {
+            Some(name) => self.repository(name).await.map(drop),
+            None => Ok(()),
+        }
     }
 
     /// The last revisions, of one repository or all.
     pub async fn revisions(&self, selection: &Selection) -> Answer<List<RevisionView>> {
+        self.check(selection).await?;
         let mut items = Vec::new();
         for repository in self.repository_names(selection.repository.as_deref()).await? {
             let revisions = self.store.outlines(&repository, selection.limit()).await?;
@@ -92,6 +108,7 @@ impl Query {
 
     /// Deployment configs.
     pub async fn configs(&self, selection: &Selection) -> Answer<List<ConfigView>> {
+        self.check(selection).await?;
         let states = self.config_states(selection).await?;
         self.config_views(&states).await
     }
@@ -140,6 +157,7 @@ impl Query {
 
     /// Runs, newest first.
     pub async fn runs(&self, selection: &Selection) -> Answer<List<RunView>> {
+        self.check(selection).await?;
         let runs = self.store.runs(&selection.runs()).await?;
         Ok(runs.iter().filter(|run| selection.takes_run(&run.value)).map(|run| RunView::from(&run.value)).collect())
     }
@@ -171,43 +189,6 @@ impl Query {
         }
     }
 
-    /// Facts that runs were told, oldest first.
-    pub async fn events(&self, selection: &Selection) -> Answer<List<EventView>> {
-        let run = selection.run.as_deref().map(RunId::from);
-        let rows = self.store.events(run.as_ref(), selection.after.unwrap_or(0), selection.limit()).await?;
-        Ok(rows.iter().map(EventView::from).collect())
-    }
-
-    /// All holds.
-    pub async fn holds(&self) -> Answer<List<HoldView>> {
-        let holds = self.store.holds().await?;
-        Ok(holds.iter().map(HoldView::from).chain(self.paused().await?).collect())
-    }
-
-    /// What the files of the last revisions pause: as it is applied, or as it waits to be.
-    async fn paused(&self) -> Result<BTreeSet<HoldView>> {
-        let mut found = BTreeSet::new();
-        for config in self.store.configs(None, None).await?.into_iter().map(|config| config.value) {
-            if !config.removed && config.spec().is_ok_and(|spec| spec.paused) {
-                let ConfigKey { project, stage, .. } = config.key.clone();
-                let service = ServiceKey { project, stage, service: config.service.clone() };
-                found.insert(HoldView::paused(&service, &config.object));
-            }
-        }
-        for repository in self.repository_names(None).await? {
-            let last = self.store.revisions(&repository, 1).await?.into_iter().next();
-            let Some(plan) = last.as_ref().and_then(RevisionState::plan) else { continue };
-            for (stage, part) in plan.stages.iter().flat_map(|stage| stage.services.iter().map(move |it| (stage, it))) {
-                let (project, stage, service) = (plan.project.clone(), stage.stage.clone(), part.service.clone());
-                let service = ServiceKey { project, stage, service };
-                let paused = part.changes.iter().filter(|change| change.is_paused());
-                let objects = paused.filter_map(|change| change.object.as_ref());
-                found.extend(objects.map(|object| HoldView::paused(&service, object)));
-            }
-        }
-        Ok(found)
-    }
-
     /// The pods of the chosen stages.
     pub async fn pods(&self, selection: &Selection) -> Answer<List<PodView>> {
         Ok(self.observed(selection).await?.iter().map(PodView::from).collect())
@@ -215,6 +196,7 @@ impl Query {
 
     /// The same as the runtime sees them; of one deployment config or of one run if the selection names it.
     pub async fn observed(&self, selection: &Selection) -> Answer<Vec<ObservedPod>> {
+        self.check(selection).await?;
         let runtime = self.runtime()?;
         let mut chosen = Vec::new();
         for namespace in self.namespaces(&**runtime, selection).await? {
@@ -236,6 +218,7 @@ impl Query {
 
     /// The services of the chosen stages.
     pub async fn services(&self, selection: &Selection) -> Answer<List<ServiceView>> {
+        self.check(selection).await?;
         let runtime = self.runtime()?;
         let mut items = Vec::new();
         for namespace in self.namespaces(&**runtime, selection).await? {

@@ -109,6 +109,10 @@ async fn what_is_not_there_is_a_problem_that_names_it() {
         "/api/v1/plans/nope",
         "/api/v1/revisions/repo/ffff",
         "/api/v1/nope",
+        "/api/v1/repositories?repository=nope",
+        "/api/v1/deployments?repository=nope",
+        "/api/v1/holds?repository=nope",
+        "/api/v1/events?repository=nope",
     ] {
         let response = server.get(path).await;
         assert_eq!(response.status(), StatusCode::NOT_FOUND, "{path}");

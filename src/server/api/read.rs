@@ -15,8 +15,11 @@ use crate::server::view::{
 
 type Found<T> = Answer<Json<T>>;
 
-pub(in crate::server) async fn repositories(State(state): State<ServerState>) -> Found<List<RepositoryView>> {
-    state.query.repositories().await.map(Json)
+pub(in crate::server) async fn repositories(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<RepositoryView>> {
+    state.query.repositories(&selection).await.map(Json)
 }
 
 pub(in crate::server) async fn repository(
@@ -89,8 +92,11 @@ pub(in crate::server) async fn events(
     state.query.events(&selection).await.map(Json)
 }
 
-pub(in crate::server) async fn holds(State(state): State<ServerState>) -> Found<List<HoldView>> {
-    state.query.holds().await.map(Json)
+pub(in crate::server) async fn holds(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<HoldView>> {
+    state.query.holds(&selection).await.map(Json)
 }
 
 pub(in crate::server) async fn services(

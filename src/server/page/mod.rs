@@ -43,11 +43,11 @@ impl IntoResponse for Sorry {
 pub(super) async fn overview(State(state): State<ServerState>) -> Page {
     let last = Selection { limit: Some(SHOWN), ..Selection::default() };
     let sequences = Selection { kind: Some("sequence".into()), ..last.clone() };
-    let repositories = state.query.repositories().await?;
+    let repositories = state.query.repositories(&Selection::default()).await?;
     let deployments = state.query.configs(&Selection::default()).await?;
     let revisions = state.query.revisions(&last).await?;
     let runs = state.query.runs(&sequences).await?;
-    let holds = state.query.holds().await?;
+    let holds = state.query.holds(&Selection::default()).await?;
     let page = json!({
         "repositories": repositories.items,
         "deployments": deployments.items,

@@ -5,6 +5,7 @@ use crate::model::ids::StageName;
 use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::model::unique_name::NameOwner;
+use crate::server::view::HoldView;
 use crate::store::RunFilter;
 
 /// Which of several are meant; absent parts match everything.
@@ -48,6 +49,10 @@ impl Selection {
         wanted.is_none_or(|wanted| wanted == value)
     }
 
+    pub(super) fn takes_repository(&self, name: &str) -> bool {
+        self.takes(self.repository.as_ref(), name) && self.takes(self.name.as_ref(), name)
+    }
+
     pub(super) fn takes_config(&self, config: &ConfigState) -> bool {
         self.takes(self.repository.as_ref(), config.repository.as_str())
             && self.takes(self.service.as_ref(), config.service.as_str())
@@ -59,6 +64,15 @@ impl Selection {
         self.takes(self.repository.as_ref(), owner.repository.as_str())
             && self.takes(self.project.as_ref(), owner.project.as_str())
             && self.takes(self.stage.as_ref(), stage)
+    }
+
+    /// Whether a hold is in the way of what is selected: one of a project is in that of each of its stages.
+    pub(super) fn takes_hold(&self, hold: &HoldView) -> bool {
+        let covers = |wanted, covered: Option<&String>| covered.is_none_or(|covered| self.takes(wanted, covered));
+        self.takes(self.repository.as_ref(), hold.repository.as_deref().unwrap_or_default())
+            && self.takes(self.project.as_ref(), &hold.project)
+            && covers(self.stage.as_ref(), hold.stage.as_ref())
+            && covers(self.service.as_ref(), hold.service.as_ref())
     }
 
     pub(super) fn takes_run(&self, run: &Run) -> bool {
@@ -78,5 +92,36 @@ impl Selection {
             before: self.before.as_deref().map(Into::into),
             limit: self.limit(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hold_of_a_project_is_in_the_way_of_each_of_its_stages() {
+        let hold = |stage: Option<&str>| HoldView {
+            id: "01AAAA".into(),
+            kind: "hold".into(),
+            scope: String::new(),
+            repository: Some("shop".into()),
+            project: "store".into(),
+            stage: stage.map(str::to_owned),
+            service: None,
+            reason: String::new(),
+            by: String::new(),
+            since: None,
+        };
+        let selection = |repository: &str, stage: &str| Selection {
+            repository: Some(repository.into()),
+            stage: Some(stage.into()),
+            ..Selection::default()
+        };
+        assert!(selection("shop", "dev").takes_hold(&hold(None)));
+        assert!(selection("shop", "dev").takes_hold(&hold(Some("dev"))));
+        assert!(!selection("shop", "dev").takes_hold(&hold(Some("live"))));
+        assert!(!selection("bank", "dev").takes_hold(&hold(None)));
+        assert!(!selection("store", "dev").takes_hold(&hold(None)), "that is the project");
     }
 }

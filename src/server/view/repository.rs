@@ -76,6 +76,9 @@ pub struct HoldView {
     pub kind: String,
     /// The project, with stage and service if it covers less.
     pub scope: String,
+    /// The repository that declares the project.
+    #[serde(default)]
+    pub repository: Option<String>,
     /// The project.
     pub project: String,
     /// The stage, if it covers one alone.
@@ -97,6 +100,7 @@ impl HoldView {
             id: format!("dc/{}", object.key.name),
             kind: "paused".to_owned(),
             scope: service.to_string(),
+            repository: None,
             project: service.project.to_string(),
             stage: Some(service.stage.to_string()),
             service: Some(service.service.to_string()),
@@ -113,6 +117,7 @@ impl From<&Hold> for HoldView {
             id: hold.id.to_string(),
             kind: hold.kind.as_str().to_owned(),
             scope: hold.scope.to_string(),
+            repository: None,
             project: hold.scope.project.to_string(),
             stage: hold.scope.stage.as_ref().map(ToString::to_string),
             service: hold.scope.service.as_ref().map(ToString::to_string),
