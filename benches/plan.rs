@@ -134,6 +134,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             ConfigKey { project: plan.project.clone(), stage: stage.stage.clone(), name: change.key.name.clone() };
         let serving = Version { number: 1, commit: plan.commit.clone(), object: object.clone() };
         let state = ConfigState {
+            planned_at: None,
             key,
             service: object.service.clone(),
             destination: stage.destination.clone(),

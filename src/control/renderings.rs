@@ -9,7 +9,7 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, StagePlan};
 use crate::model::run::Run;
 use crate::model::state::RevisionState;
@@ -195,10 +195,11 @@ async fn stages_left(
 ) -> Result<BTreeMap<StageName, bool>> {
     let mut found = BTreeMap::new();
     for awaited in report.awaited() {
-        let key = awaited.key(project, &report.service);
-        let is_free = store.slot(&key.service).await?.is_none_or(|slot| slot.value.is_free());
-        if is_free && !known.contains_key(&awaited.stage) {
-            found.insert(awaited.stage.clone(), store.passed(&key).await?.is_some());
+        let (stage, service) = (awaited.stage.clone(), report.service.clone());
+        let slot = store.slot(&ServiceKey { project: project.clone(), stage, service }).await?;
+        if slot.is_none_or(|slot| slot.value.is_free()) && !known.contains_key(&awaited.stage) {
+            let passed = store.have_passed(&awaited.keys(project, &report.service)).await?;
+            found.insert(awaited.stage.clone(), passed);
         }
     }
     Ok(found)

@@ -107,16 +107,21 @@ pub struct PassedContent {
     pub stage: StageName,
     /// The service's content in that stage.
     pub content: Digest,
-    /// The sequence that has to end well for it, if that is not the one that delivers it.
+    /// The sequence that has to end well for it beside the one that delivers it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sequence: Option<String>,
+    /// Whether that sequence is all: the stage delivers nothing, or nothing yet.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub alone: bool,
 }
 
 impl PassedContent {
-    /// Under what it is remembered that a service's content has passed.
-    pub fn key(&self, project: &ProjectName, service: &ServiceName) -> PassedKey {
+    /// Under what it is remembered that a service's content has passed all that it has to.
+    pub fn keys(&self, project: &ProjectName, service: &ServiceName) -> Vec<PassedKey> {
         let service = ServiceKey { project: project.clone(), stage: self.stage.clone(), service: service.clone() };
-        PassedKey::of(service, self.content.clone(), self.sequence.as_deref())
+        let delivery = (!self.alone).then(|| PassedKey { service: service.clone(), content: self.content.clone() });
+        let sequence = self.sequence.as_ref().map(|it| PassedKey::by_sequence(service, &self.content, it));
+        delivery.into_iter().chain(sequence).collect()
     }
 
     /// What has to let it pass, by its name: a stage, or a sequence of it.

@@ -66,13 +66,9 @@ pub struct PassedKey {
 }
 
 impl PassedKey {
-    /// Content that passed its delivery, or a sequence that delivers nothing.
-    pub fn of(service: ServiceKey, content: Digest, sequence: Option<&str>) -> Self {
-        let content = match sequence {
-            Some(sequence) => Digest::new(format!("{content}/{sequence}")),
-            None => content,
-        };
-        Self { service, content }
+    /// Content that passed a sequence which delivers nothing.
+    pub fn by_sequence(service: ServiceKey, content: &Digest, sequence: &str) -> Self {
+        Self { service, content: Digest::new(format!("{content}/{sequence}")) }
     }
 }
 

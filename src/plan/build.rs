@@ -246,7 +246,7 @@ fn plan_stage<'a>(
         }
         let previous_stage = before(&service).map(|(before, gate)| {
             let (stage, content) = (before.name.clone(), content_of(before, &service));
-            PassedContent { stage, content, sequence: gate.sequence.clone() }
+            PassedContent { stage, content, sequence: gate.sequence.clone(), alone: gate.alone }
         });
         let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service);
         if let Some(hold) = applied.holds.iter().find(covers) {

@@ -53,8 +53,10 @@ fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
 pub struct Gate {
     /// The stage.
     pub stage: StageName,
-    /// The sequence of it, if that is not the one that delivers it.
+    /// The sequence of it that has to pass beside the one that delivers it.
     pub sequence: Option<String>,
+    /// Whether that sequence is all: the stage delivers nothing, or not before.
+    pub alone: bool,
 }
 
 /// What has to pass before a stage has its turn, nearest first. One that a person starts comes after the one before it in
@@ -70,12 +72,13 @@ pub fn gates(
         StageStart::ByHand => {
             let before = shipyard.stages.iter().map(|stage| &stage.name).take_while(|stage| *stage != of);
             let stage = before.filter(|stage| delivery.contains_key(*stage)).last()?.clone();
-            Some(Gate { stage, sequence: None })
+            Some(Gate { stage, sequence: None, alone: false })
         }
         start @ StageStart::After(_) => {
             let (stage, sequence) = awaited(start)?;
             let delivers = delivery.get(&stage).is_some_and(|delivery| delivery.name == sequence);
-            Some(Gate { stage, sequence: (!delivers).then(|| sequence.to_owned()) })
+            let alone = !delivers && (stage == *of || !delivery.contains_key(&stage));
+            Some(Gate { stage, sequence: (!delivers).then(|| sequence.to_owned()), alone })
         }
     };
     let mut found: Vec<Gate> = Vec::new();

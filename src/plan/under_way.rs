@@ -112,7 +112,12 @@ fn note(found: &mut UnderWays, project: &Project, run: &SequenceRun, (plan, newe
         note(&run.service.stage, brought(run, delivery));
     }
     let content = run.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let passed = content.map(|content| PassedContent { stage: run.service.stage.clone(), content, sequence: None });
+    let passed = content.map(|content| PassedContent {
+        stage: run.service.stage.clone(),
+        content,
+        sequence: None,
+        alone: false,
+    });
     let waits = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;
     let waiting = newest.into_iter().flat_map(|newest| newest.stages.iter().map(move |stage| (newest, stage)));
     let waiting = waiting.filter(|(_, stage)| stage.service(service).is_some_and(waits));

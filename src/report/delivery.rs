@@ -3,9 +3,18 @@
 use std::collections::BTreeMap;
 
 use crate::model::ids::{RunId, ServiceName, StageName};
+use crate::model::outcome::Outcome;
 use crate::model::plan::{PassedContent, Plan, ServicePlan};
 use crate::model::run::{DeploymentRun, Run, SequenceRun};
 use crate::plan::order;
+
+/// Whether what a person deployed by hand has put nothing right of a delivery that failed after its deployment, as with a
+/// test.
+fn leaves_failed(newest: &SequenceRun, planned: &SequenceRun) -> bool {
+    let is_by_hand = newest.planned_content().is_none();
+    let has_failed = planned.outcome.is_some_and(|outcome| !outcome.passes() && outcome != Outcome::SUPERSEDED);
+    is_by_hand && newest.outcome.is_some_and(Outcome::passes) && has_failed && planned.deployed()
+}
 
 /// A service in a stage.
 type Place<'a> = (&'a StageName, &'a ServiceName);
@@ -15,7 +24,7 @@ pub(super) struct Delivery<'a> {
     pub(super) plan: &'a Plan,
     /// How often it was made before.
     again: u32,
-    /// For each service the newest run, because it counts, and how many there were.
+    /// For each service the run that counts, which is the newest, and how many there were.
     sequences: BTreeMap<Place<'a>, (&'a SequenceRun, u32)>,
     /// Of these the newest that brings what the revision declares: what a person deployed by hand passes nothing.
     planned: BTreeMap<Place<'a>, &'a SequenceRun>,
@@ -50,6 +59,11 @@ impl<'a> Delivery<'a> {
                 Run::Deployment(run) => {
                     found.deployments.insert(&run.id, run);
                 }
+            }
+        }
+        for (place, (newest, _)) in &mut found.sequences {
+            if let Some(planned) = found.planned.get(place).filter(|planned| leaves_failed(newest, planned)) {
+                *newest = planned;
             }
         }
         found

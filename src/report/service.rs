@@ -125,7 +125,7 @@ fn was_let_pass(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceNam
 /// What a stage waits for in vain: the delivery to a stage before, or a sequence that it is triggered on.
 fn stopper(delivery: &Delivery<'_>, start: &StageStart, stage: &StageName, service: &ServiceName) -> Option<String> {
     if let Some(before) = stopped_by(delivery, stage, service) {
-        return Some(before.to_string());
+        return Some(before);
     }
     let StageStart::After(triggers) = start else { return None };
     let failed = |trigger: &SequenceTrigger| {
@@ -157,14 +157,15 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
     }
 }
 
-/// The stage before in which the service's delivery ended without passing, on this revision or on an earlier one.
-fn stopped_by<'a>(delivery: &Delivery<'a>, stage: &StageName, service: &ServiceName) -> Option<&'a StageName> {
+/// The stage before in which the service's delivery ended without passing, on this revision or on an earlier one, or the
+/// sequence there that it waits for.
+fn stopped_by(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName) -> Option<String> {
     if let Some(awaited) = delivery.awaited(stage, service) {
-        return (delivery.left.get(&awaited.stage) == Some(&false)).then_some(&awaited.stage);
+        return (delivery.left.get(&awaited.stage) == Some(&false)).then(|| awaited.by());
     }
     let mut before = delivery.before(stage, service).into_iter();
     let (last, run) = before.find_map(|stage| Some((stage, delivery.newest(stage, service)?)))?;
-    run.outcome.is_some_and(|outcome| !outcome.passes()).then_some(last)
+    run.outcome.is_some_and(|outcome| !outcome.passes()).then(|| last.to_string())
 }
 
 /// A stage in which nothing is done on this revision, beside what others are bringing.

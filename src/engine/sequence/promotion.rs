@@ -13,7 +13,7 @@ use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::slot::PassedState;
+use crate::model::slot::{PassedKey, PassedState};
 use crate::model::time::Timestamp;
 use crate::plan::{order, passed_procedure};
 
@@ -82,7 +82,7 @@ fn note_passed(
     let awaited = parts.filter_map(|part| part.previous_stage.as_ref());
     let is_this = |it: &&PassedContent| it.stage == ended.service.stage && it.sequence.as_deref() == Some(sequence);
     let Some(awaited) = awaited.into_iter().find(is_this) else { return Ok(()) };
-    let key = awaited.key(&plan.project, &ended.service.service);
+    let key = PassedKey::by_sequence(ended.service.clone(), &awaited.content, sequence);
     let was = transition.records.passed.get(&key)?.is_some();
     let procedure = passed_procedure(&ended.procedure);
     let passed = PassedState { key: key.clone(), commit: ended.commit.clone(), at: transition.now, procedure };

@@ -103,7 +103,12 @@ fn last_alike(records: &Records, run: &SequenceRun) -> Result<Option<Delivered>,
 /// If something must be read first.
 pub fn is_let_pass(records: &Records, project: &ProjectName, part: &ServicePlan) -> Result<bool, Undecided> {
     let Some(previous) = &part.previous_stage else { return Ok(true) };
-    Ok(records.passed.get(&previous.key(project, &part.service))?.is_some())
+    let (mut all, mut needs) = (true, Needs::default());
+    for key in previous.keys(project, &part.service) {
+        all &= needs.of(records.passed.get(&key))?.flatten().is_some();
+    }
+    needs.none()?;
+    Ok(all)
 }
 
 /// Whether what a run brings has passed its sequence.

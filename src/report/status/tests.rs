@@ -48,6 +48,7 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
             stage: stage.into(),
             content: "sha256:1".into(),
             sequence: None,
+            alone: false,
         }),
         configs,
         changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None }],

@@ -30,7 +30,7 @@ impl Query {
             None => BTreeMap::new(),
         };
         let passed = match planned.as_ref().and_then(|(plan, _)| plan.previous_stage.as_ref()) {
-            Some(previous) => self.store.passed(&previous.key(&service.project, &service.service)).await?.is_some(),
+            Some(previous) => self.store.have_passed(&previous.keys(&service.project, &service.service)).await?,
             None => true,
         };
         let (repository, head) = match repository {

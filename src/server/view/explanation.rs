@@ -376,7 +376,7 @@ mod tests {
     }
 
     fn planned(change: Change, start: StageStart) -> (ServicePlan, StageStart) {
-        let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1"), sequence: None };
+        let previous = PassedContent { stage: "dev".into(), content: Digest::new("d1"), sequence: None, alone: false };
         let previous_stage = matches!(start, StageStart::After(_)).then_some(previous);
         let content = Digest::new("d2");
         let (changes, runs_again) = (vec![change], None);

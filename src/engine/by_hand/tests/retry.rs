@@ -157,7 +157,7 @@ fn what_failed_is_attempted_again_as_it_is_to_be_delivered_now() {
         assert_eq!(run.plan.as_ref() == Some(&plan.id), commit == "c2", "what comes next is that plan's as well");
     }
     let mut not_passed = newest(tested, first.planned_content());
-    let needs = PassedContent { stage: "before".into(), content: "sha256:needed".into(), sequence: None };
+    let needs = PassedContent { stage: "before".into(), content: "sha256:needed".into(), sequence: None, alone: false };
     not_passed.stages[0].services[0].previous_stage = Some(needs);
     let made = retried(&failed().planned(&not_passed)).expect("it has failed");
     assert_eq!(made.started()[0].commit, "bbbbbbb".into(), "the stage before has not let that revision pass");
