@@ -256,14 +256,14 @@ impl<'a> Transition<'a> {
             return Ok(());
         }
         if let Some(sequence) = about_to_deploy(&mut run, &decided) {
+            if promotion::takes_over(self, sequence)? {
+                self.decide_changes_again(sequence)?;
+            }
             if let Some(newer) = self.overtaken(sequence, &next)? {
                 self.step(id, &newer)?;
                 return self.step(id, event);
             }
-            if promotion::takes_over(self, sequence)? {
-                self.decide_changes_again(sequence)?;
-                (next, decided) = engine::step(&run, event, self.now);
-            }
+            (next, decided) = engine::step(&run, event, self.now);
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.put_run(next)?;

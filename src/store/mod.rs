@@ -5,6 +5,7 @@
 //! [`CommitError::Conflict`] if one of them moved. A fencing number, taken at start, shuts out an earlier process.
 
 mod content;
+mod passed;
 mod record;
 pub mod sqlite;
 
@@ -261,15 +262,6 @@ pub trait ReadStore: Send + Sync {
     async fn newest_plan_of(&self, project: &ProjectName, service: &ServiceName) -> Result<Option<Plan>, Failure>;
     /// That a stage has passed a service's content.
     async fn passed(&self, key: &PassedKey) -> Result<Option<Versioned<PassedState>>, Failure>;
-    /// Whether all of these have passed.
-    async fn have_passed(&self, keys: &[PassedKey]) -> Result<bool, Failure> {
-        for key in keys {
-            if self.passed(key).await?.is_none() {
-                return Ok(false);
-            }
-        }
-        Ok(true)
-    }
     /// The holds of a project.
     async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>, Failure>;
     /// All holds, oldest first.

@@ -1500,4 +1500,31 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=c
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a check goes on for a service whose deployment config a newer revision has taken back, and deploys it then",
+        story: "
+            order 6886
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=a replicas=2
+            declare web strategy=Recreate
+            push
+            release dev/web
+            settle
+            scale dev/web 3
+            release
+            turns 255
+            declare back service=web image=e
+            push
+            pass 1s
+            declare web image=c stage=production
+            declare web service=front
+            push
+            turns 214
+            declare web image=c
+            declare web service=
+            push",
+    },
 ];
