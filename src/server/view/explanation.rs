@@ -200,17 +200,17 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
     let mut reasons: Vec<_> = waiting.map(|change| waiting_reason(change, &service.stage)).collect();
     let stage = &service.stage;
     let any_is_to_come = plan.changes.iter().any(|change| is_to_come(change, facts));
-    match &plan.previous_stage {
-        Some(previous) if !facts.passed && (any_is_to_come || plan.runs_again.is_some()) => {
-            let message = format!("{} has not passed what is to come here", previous.by_what());
-            let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
-            reasons.push(Reason::new("stage", message).hint(hint));
-        }
-        _ if *start == StageStart::ByHand && any_is_to_come => {
-            let hint = format!("`launchway trigger delivery -s {stage}` starts it");
-            reasons.push(Reason::new("stage", "this stage is started by hand").hint(hint));
-        }
-        _ => {}
+    if let Some(previous) = &plan.previous_stage
+        && !facts.passed
+        && (any_is_to_come || plan.runs_again.is_some())
+    {
+        let message = format!("{} has not passed what is to come here", previous.by_what());
+        let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
+        reasons.push(Reason::new("stage", message).hint(hint));
+    }
+    if *start == StageStart::ByHand && any_is_to_come {
+        let hint = format!("`launchway trigger delivery -s {stage}` starts it");
+        reasons.push(Reason::new("stage", "this stage is started by hand").hint(hint));
     }
     reasons
 }
