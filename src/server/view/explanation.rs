@@ -205,7 +205,13 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
         && (any_is_to_come || plan.runs_again.is_some())
     {
         let message = format!("{} has not passed what is to come here", previous.by_what());
-        let hint = format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage);
+        let hint = match &previous.sequence {
+            Some(_) => format!(
+                "`launchway status` says what stopped it, `launchway trigger delivery {} -s {}` runs it again",
+                plan.service, previous.stage
+            ),
+            None => format!("`launchway why {} -s {}` says what stopped it", asked_by(plan), previous.stage),
+        };
         reasons.push(Reason::new("stage", message).hint(hint));
     }
     if *start == StageStart::ByHand && any_is_to_come {
