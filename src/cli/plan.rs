@@ -13,11 +13,9 @@ use super::output::{Exit, Outcome, Output, heading};
 use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::sync::TreeFiles;
-use crate::engine::records::Records;
 use crate::error::{Failure, Result};
-use crate::executor::applied::surroundings;
+use crate::executor::applied::shown;
 use crate::manifest::{self, Snapshot};
-use crate::model::hold::Release;
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
 use crate::plan::assumed::assumed;
@@ -162,7 +160,7 @@ impl Reader {
     /// What is applied and held by the state folder's word.
     async fn applied(&self, project: &Arc<Project>, global: &Global) -> Result<Compared> {
         let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
-        let seen = surroundings(&store, project, &Release::default(), &mut Records::default()).await?;
+        let seen = shown(&store, project).await?;
         Ok((seen.project, Some("applied".to_owned()), seen.stages))
     }
 }

@@ -44,12 +44,38 @@ pub async fn surroundings(
     release: &Release,
     records: &mut Records,
 ) -> Result<Surroundings> {
+    read(store, project, release, records, |_, _| true).await
+}
+
+/// The same for people who ask what is still to be done: what a hold keeps from starting is not under way.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn shown(store: &dyn ReadStore, project: &Arc<Project>) -> Result<Surroundings> {
+    let comes = |run: &SequenceRun, holds: &[Hold]| {
+        let ServiceKey { project, stage, service } = &run.service;
+        let covers = |hold: &Hold| hold.scope.covers(project, stage, service);
+        run.state != SequenceState::Queued || run.is_rollback || !holds.iter().any(covers)
+    };
+    read(store, project, &Release::default(), &mut Records::default(), comes).await
+}
+
+/// Of the open deliveries, only those that `counts` says are under way.
+async fn read(
+    store: &dyn ReadStore,
+    project: &Arc<Project>,
+    release: &Release,
+    records: &mut Records,
+    counts: impl Fn(&SequenceRun, &[Hold]) -> bool,
+) -> Result<Surroundings> {
     let stored = store.holds_of(&project.name).await?;
     let holds = stored.as_ref().map_or_else(|| ProjectHolds::none(project.name.clone()), |stored| stored.value.clone());
     records.holds.read(project.name.clone(), stored);
     let holds = holds.after(release);
     let (project, lifted) = gate::lift(project, &holds.lifted);
-    let mut stages = applied(store, &project, records).await?;
+    let mut deliveries = open_deliveries(store, &project.name, records).await?;
+    deliveries.retain(|run| counts(run, &holds.holds));
+    let mut stages = applied(store, &project, deliveries, records).await?;
     for (name, seen) in &mut stages {
         let covers = |hold: &&Hold| hold.scope.stage.as_ref().is_none_or(|held| held == name);
         seen.holds = holds.holds.iter().filter(covers).cloned().collect();
@@ -59,8 +85,12 @@ pub async fn surroundings(
 
 /// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
 /// become part of what is decided on it.
-async fn applied(store: &dyn ReadStore, project: &Project, records: &mut Records) -> Result<Stages> {
-    let deliveries = open_deliveries(store, &project.name, records).await?;
+async fn applied(
+    store: &dyn ReadStore,
+    project: &Project,
+    deliveries: Vec<SequenceRun>,
+    records: &mut Records,
+) -> Result<Stages> {
     let is_ending = |run: &&SequenceRun| matches!(run.state, SequenceState::Ending { .. });
     let ending: Vec<SequenceRun> = deliveries.iter().filter(is_ending).cloned().collect();
     let mut coming = UnderWays::new();

@@ -198,6 +198,12 @@ fn a_plan_shows_what_is_held_and_a_release_says_first_what_it_lets_start() {
     let third = world.git.push_files(&[("web.yaml", &web("3"))]);
     let plan = world.status(&third, "launchway/plan", "success");
     assert!(plan.contains("1 wait"), "{plan}");
+    let shown = world.run(&["plan", &work, "--from", "applied", "--exit-code", "-o", "json"]);
+    assert_eq!(shown.status.code(), Some(10), "its delivery waits: nothing of it is under way");
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let hold = world.json(&["get", "holds"])["items"][0]["id"].as_str().unwrap().to_owned();
+    let change = &shown["changes"][0];
+    assert!(change["decision"] == "wait" && change["cause"].as_str().unwrap().contains(&hold), "{shown:#}");
     let foretold = world.tell(&["release", "default", "--dry-run"]);
     assert!(foretold.contains(&format!("of {}", &third[..7])), "{foretold}");
     world.tell(&["release", "-s", "default"]);
