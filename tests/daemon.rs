@@ -14,6 +14,7 @@ mod daemon_edges {
     mod another_life;
     mod answers;
     mod at_once;
+    mod at_rest;
     mod bad_input;
     mod damage;
     mod full_disk;

@@ -37,7 +37,8 @@ pub(super) async fn follow(
                 output.line(line)?;
             }
             if revision.is_settled() {
-                return Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good });
+                waits(&revision).into_iter().try_for_each(|line| output.line(line))?;
+                return Ok(exit(&revision));
             }
         }
         if started.elapsed() > allowed {
@@ -49,6 +50,16 @@ pub(super) async fn follow(
         }
         tokio::time::sleep(PERIOD).await;
     }
+}
+
+/// What a revision that has come to rest waits for, a line each.
+pub(super) fn waits(revision: &RevisionView) -> Vec<String> {
+    revision.waits.iter().map(|wait| format!("waits for a person: {} ({})", wait.message, wait.hint)).collect()
+}
+
+/// How it has come to rest: what waits for a person is not done.
+pub(super) fn exit(revision: &RevisionView) -> Exit {
+    if revision.is_good() { Exit::Good } else { Exit::Failed }
 }
 
 /// The lines that were not told yet; `told` remembers them by place.
@@ -66,7 +77,7 @@ fn news(told: &mut BTreeMap<String, String>, revision: &RevisionView) -> Vec<Str
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::server::view::StatusView;
+    use crate::server::view::{StatusView, WaitView};
 
     fn revision(states: &[(&str, &str)]) -> RevisionView {
         let status = |(context, state): &(&str, &str)| StatusView {
@@ -87,6 +98,8 @@ mod tests {
             carriers: Vec::new(),
             problems: Vec::new(),
             statuses: states.iter().map(status).collect(),
+            goes_on: false,
+            waits: Vec::new(),
         }
     }
 
@@ -99,10 +112,28 @@ mod tests {
     }
 
     #[test]
-    fn a_revision_is_settled_when_nothing_is_pending() {
-        assert!(!revision(&[]).is_settled());
-        assert!(!revision(&[("a", "success"), ("b", "running")]).is_settled());
-        assert!(revision(&[("a", "success"), ("b", "skipped")]).is_settled());
-        assert!(revision(&[("a", "failure")]).has_failed());
+    fn what_nobody_has_started_yet_is_no_failure_and_what_else_waits_is_not_done() {
+        assert!(!revision(&[]).is_settled(), "it was not synced yet");
+        assert!(!RevisionView { goes_on: true, ..revision(&[("a", "success")]) }.is_settled());
+        assert!(revision(&[("a", "success"), ("b", "pending")]).is_settled());
+        let waits = |states, kinds: &[&str]| {
+            let wait =
+                |kind: &&str| WaitView { kind: (*kind).into(), message: "it waits".into(), hint: "do this".into() };
+            RevisionView { waits: kinds.iter().map(wait).collect(), ..revision(states) }
+        };
+        for (states, kinds, expected) in [
+            (&[("a", "success")], &[][..], Exit::Good),
+            (&[("a", "failure")], &[], Exit::Failed),
+            (&[("a", "success")], &["byHand"], Exit::Good),
+            (&[("a", "failure")], &["byHand"], Exit::Failed),
+            (&[("a", "success")], &["hold", "byHand"], Exit::Failed),
+            (&[("a", "pending")], &["paused"], Exit::Failed),
+            (&[("a", "success")], &["down"], Exit::Failed),
+        ] {
+            let revision = waits(states, kinds);
+            assert_eq!(exit(&revision), expected, "{revision:?}");
+            assert_eq!(super::waits(&revision).len(), kinds.len());
+        }
+        assert_eq!(super::waits(&waits(&[], &["down"])), ["waits for a person: it waits (do this)"]);
     }
 }

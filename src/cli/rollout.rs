@@ -133,6 +133,11 @@ async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut O
         let hint = format!("`launchway why dc/{}` says for what", found.name);
         return Err(Complaint::failed(failure.hint(hint)));
     };
+    if found.status == "Down" {
+        let failure = Failure::stalled(format!("{} does not run: its repository is down", title(&found)));
+        let hint = format!("`launchway sync {} --up` brings it back", found.repository);
+        return Err(Complaint::failed(failure.hint(hint)));
+    }
     let path = format!("runs/{}", version.run);
     let mut said = String::new();
     loop {

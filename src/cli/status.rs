@@ -6,6 +6,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
+use super::follow;
 use super::get::short;
 use super::here;
 use super::output::{Complaint, Exit, Outcome, Output, Table, heading, progress, remark};
@@ -23,7 +24,7 @@ const SYNC: Duration = Duration::from_secs(3);
 /// Show what is written on a commit
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  git push && launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed, or was cancelled by a person or a newer push."
+    after_help = "Examples:\n  launchway status\n  launchway status 1a2b3c4\n  git push && launchway status --wait --timeout 300\n\nExits with 1 if anything on the commit failed, or was cancelled by a person or a newer push;\nwith --wait also if it waits for a person, but for a stage that is started by hand."
 )]
 pub(super) struct Arguments {
     /// The commit: its first digits, or any name that Git has for it here [default: HEAD of the work tree here if it was
@@ -65,7 +66,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         true => settled(&client, &path, &patience, &repository, output).await?,
     };
     output.show(&revision, |revision| human(revision, &repository))?;
-    Ok(if revision.has_failed() { Exit::Failed } else { Exit::Good })
+    Ok(match arguments.wait {
+        true => follow::exit(&revision),
+        false if revision.has_failed() => Exit::Failed,
+        false => Exit::Good,
+    })
 }
 
 /// The commit that somebody means who names none: the head of the work tree here, if it was pushed; else the head that
@@ -181,5 +186,7 @@ fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     for status in &revision.statuses {
         table.row([status.state.clone(), status.place(), status.description.clone()]);
     }
-    text + &table.render("Nothing is written on it.")
+    text.push_str(&table.render("Nothing is written on it."));
+    text.extend(follow::waits(revision).into_iter().map(|line| line + "\n"));
+    text
 }

@@ -49,6 +49,8 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let client = Client::to_act(global).await?;
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
+    // What is seen before that is done is what this person changes.
+    let comes_first = arguments.up || allow_prune.is_some() || accept_rewrite.is_some();
     let request = SyncRequest {
         repository: Some(repository.name.clone()),
         allow_prune,
@@ -60,10 +62,14 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let Some(commit) = commit else {
         return output.done(&synced.await?);
     };
-    // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
     let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };
     let followed = follow(&client, &repository.name, &commit, patience, output);
     tokio::pin!(synced, followed);
+    if comes_first {
+        synced.await?;
+        return followed.await;
+    }
+    // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
     tokio::select! {
         biased;
         done = &mut synced => done.map(drop)?,

@@ -8,6 +8,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::daemon::{self, THIS_MACHINE};
+use super::follow;
 use super::output::{Complaint, Exit, Outcome, Output, colored};
 use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
@@ -19,7 +20,7 @@ use crate::model::state::RevisionState;
 use crate::server::query::Selection;
 use crate::server::view::{RevisionView, StatusView};
 use crate::source::{Limits, RemoteUrl, Repository};
-use crate::store::{OutboxRow, RunFilter};
+use crate::store::OutboxRow;
 
 /// How many uncommitted files are named.
 const FILES_NAMED: usize = 5;
@@ -138,11 +139,12 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
         head = head(app, name) => head?,
     };
     loop {
-        // Asked first: what is reported then is the end, if it was at rest before.
-        let at_rest = is_at_rest(app, &head).await?;
-        let view = progress.tell(app, &head, output).await?;
-        if at_rest {
-            return Ok(if view.has_failed() { Exit::Failed } else { Exit::Good });
+        // It may be planned anew meanwhile, as where a person lets something go.
+        let revision = app.driver.store.outline(name, head.as_str()).await?.ok_or_else(|| unread(name))?;
+        let view = progress.tell(app, &revision, output).await?;
+        if view.is_settled() && is_done(app, &revision).await? {
+            follow::waits(&view).into_iter().try_for_each(|line| output.line(line))?;
+            return Ok(follow::exit(&view));
         }
         tokio::select! {
             () = &mut stop => return Ok(Exit::Failed),
@@ -153,7 +155,7 @@ async fn once(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome 
 }
 
 /// The head that the branch has now. What is remembered may be an earlier one, so it is synced first.
-async fn head(app: &App, name: &RepositoryName) -> Outcome<RevisionState> {
+async fn head(app: &App, name: &RepositoryName) -> Outcome<CommitId> {
     let unwatched = || Failure::stalled(format!("no repository `{name}` is watched here"));
     app.watchers.get(name).ok_or_else(unwatched)?.requests.request_and_wait().await;
     let store = &app.driver.store;
@@ -161,24 +163,17 @@ async fn head(app: &App, name: &RepositoryName) -> Outcome<RevisionState> {
     if let Some(problem) = state.as_ref().and_then(|state| state.problem.clone()) {
         return Err(Failure::stalled(problem).into());
     }
-    let unseen = || Failure::transient(format!("the head of `{name}` could not be read"));
-    let seen = state.and_then(|state| state.seen).ok_or_else(unseen)?;
-    Ok(store.revision(name, seen.as_str()).await?.ok_or_else(unseen)?)
+    Ok(state.and_then(|state| state.seen).ok_or_else(|| unread(name))?)
 }
 
-/// Whether all runs of a revision have ended and were reported, those of earlier ones too that bring what it declares, and
-/// the pods are there that its repository should have.
-async fn is_at_rest(app: &App, revision: &RevisionState) -> Outcome<bool> {
+fn unread(name: &RepositoryName) -> Failure {
+    Failure::transient(format!("the head of `{name}` could not be read"))
+}
+
+/// Whether what became of a revision was reported, and the pods are there that its repository should have.
+async fn is_done(app: &App, revision: &RevisionState) -> Outcome<bool> {
     let store = &app.driver.store;
     let (name, commit) = (&revision.repository, &revision.commit);
-    let carriers = revision.plan().map(|plan| plan.carriers(&plan.stages)).unwrap_or_default();
-    for commit in carriers.into_iter().chain([commit]) {
-        let (repository, commit) = (Some(name.clone()), Some(commit.clone()));
-        let open = RunFilter { repository, commit, open: Some(true), limit: 1, ..RunFilter::default() };
-        if !store.runs(&open).await?.is_empty() {
-            return Ok(false);
-        }
-    }
     let tells_of_it = |row: &OutboxRow| match &row.action {
         Ok(Action::Report { repository, commit: of, .. }) => repository == name && of == commit,
         _ => false,

@@ -9,11 +9,13 @@ use tokio::sync::{Mutex, OwnedMutexGuard};
 
 use crate::error::Result;
 use crate::model::commit_status::CommitStatus;
+use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::plan::{Plan, StagePlan};
 use crate::model::run::Run;
-use crate::model::state::RevisionState;
+use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 use crate::report::ledger::Rendering;
+use crate::report::rest::{self, Around, Open, Wait};
 use crate::report::service_report::ServiceReport;
 use crate::report::status::{self, Facts};
 use crate::store::{ReadStore, ServiceFacts, ServiceMark};
@@ -25,6 +27,8 @@ const AT_ONCE: usize = 256;
 /// How many such reads go on side by side, each on a thread of the store's.
 const SIDE_BY_SIDE: usize = 2;
 
+/// What is said on a revision, what of it is open, and what was delivered on it to which stage.
+type Own = (Vec<CommitStatus>, Vec<Open>, BTreeSet<(StageName, ServiceName)>);
 /// Which revision.
 type Key = (RepositoryName, CommitId);
 
@@ -32,6 +36,17 @@ type Key = (RepositoryName, CommitId);
 #[derive(Debug, Default)]
 pub struct Renderings {
     kept: std::sync::Mutex<VecDeque<(Key, Arc<Mutex<Kept>>)>>,
+}
+
+/// What people hear of a revision.
+#[derive(Clone, Debug, Default)]
+pub struct Told {
+    /// Its statuses, and those of earlier revisions that bring what it declares.
+    pub statuses: Vec<CommitStatus>,
+    /// Whether more happens to it by itself.
+    pub goes_on: bool,
+    /// What it waits for, if nothing does.
+    pub waits: Vec<Wait>,
 }
 
 /// What was said of the services of one revision.
@@ -57,8 +72,9 @@ impl Renderings {
     ) -> Result<Rendering> {
         let number = 1 + store.last_event().await?; // before all else: what is read then is at least as new
         let Some(revision) = store.outline(repository, commit.as_str()).await? else { return Ok(Rendering::default()) };
+        let down = store.repository(repository).await?.is_some_and(|state| state.value.down);
         let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
-        let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known };
+        let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), down, known };
         Ok(Rendering { number, statuses: status::render(&facts) })
     }
 
@@ -67,26 +83,59 @@ impl Renderings {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub async fn told(&self, store: &dyn ReadStore, revision: &RevisionState) -> Result<Vec<CommitStatus>> {
-        let (repository, nothing) = (&revision.repository, BTreeSet::new());
-        let mut statuses = self.render(store, repository, &revision.commit, &nothing).await?.statuses;
-        let Some(plan) = revision.plan().filter(|plan| !plan.carriers(&plan.stages).is_empty()) else {
-            return Ok(statuses);
-        };
-        let delivered = self.brought_up_to_date(store, revision).await?.0.delivered();
-        for carrier in plan.carriers(&plan.stages) {
-            let Some(revision) = store.outline(repository, carrier.as_str()).await? else { continue };
-            let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
-            let facts = Facts { revision: &revision, services: &kept.reports, newer: newer.as_ref(), known: &nothing };
-            let in_stage = |stage: &StagePlan| {
-                let carried = stage.carried.iter().filter(|(_, commit)| *commit == carrier).map(|(service, _)| service);
-                let services =
-                    carried.filter(|service| !delivered.contains(&(stage.stage.clone(), (*service).clone())));
-                status::in_stage(&facts, &stage.stage, &services.collect())
-            };
-            statuses.extend(plan.stages.iter().filter_map(in_stage));
+    pub async fn told(&self, store: &dyn ReadStore, revision: &RevisionState) -> Result<Told> {
+        // Before all else: of a head that is about to be planned anew, nothing that is read then is the last word.
+        let repository = store.repository(&revision.repository).await?.map(|state| state.value);
+        let down = repository.as_ref().is_some_and(|state| state.down);
+        let newest = store.outline(&revision.repository, revision.commit.as_str()).await?;
+        let revision = newest.as_ref().unwrap_or(revision);
+        let (mut statuses, mut open, delivered) = self.own(store, revision, down).await?;
+        if let Some(plan) = revision.plan() {
+            for carrier in plan.carriers(&plan.stages) {
+                let carried = |stage: &StagePlan, service: &ServiceName| {
+                    stage.carried.get(service) == Some(carrier)
+                        && !delivered.contains(&(stage.stage.clone(), service.clone()))
+                };
+                let (more, open_there) = self.carried(store, plan, carrier, down, carried).await?;
+                statuses.extend(more);
+                open.extend(open_there);
+            }
         }
-        Ok(statuses)
+        let waits = waits(store, revision, repository.as_ref(), &open).await?;
+        Ok(Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() })
+    }
+
+    /// What is said on a revision itself, what of it is open, and what was delivered on it.
+    async fn own(&self, store: &dyn ReadStore, revision: &RevisionState, down: bool) -> Result<Own> {
+        let (kept, newer) = self.brought_up_to_date(store, revision).await?;
+        let (newer, known) = (newer.as_ref(), &BTreeSet::new());
+        let facts = Facts { revision, services: &kept.reports, newer, down, known };
+        Ok((status::render(&facts), rest::open(&facts, |_, _| true), kept.delivered()))
+    }
+
+    /// The same of what an earlier revision brings to the stages of a plan.
+    async fn carried(
+        &self,
+        store: &dyn ReadStore,
+        plan: &Plan,
+        carrier: &CommitId,
+        down: bool,
+        is_carried: impl Fn(&StagePlan, &ServiceName) -> bool,
+    ) -> Result<(Vec<CommitStatus>, Vec<Open>)> {
+        let Some(revision) = store.outline(&plan.repository, carrier.as_str()).await? else {
+            return Ok(Default::default());
+        };
+        let (kept, newer) = self.brought_up_to_date(store, &revision).await?;
+        let (newer, known) = (newer.as_ref(), &BTreeSet::new());
+        let facts = Facts { revision: &revision, services: &kept.reports, newer, down, known };
+        let in_stage = |stage: &StagePlan| {
+            let services = stage.carried.keys().filter(|service| is_carried(stage, service));
+            status::in_stage(&facts, &stage.stage, &services.collect())
+        };
+        let is_open = |stage: &StageName, service: &ServiceName| {
+            plan.stage(stage).is_some_and(|stage| is_carried(stage, service))
+        };
+        Ok((plan.stages.iter().filter_map(in_stage).collect(), rest::open(&facts, is_open)))
     }
 
     /// What is kept of a revision, as it is now, and the first one after it that has a plan.
@@ -149,6 +198,32 @@ impl Kept {
         self.marks = marks;
         Ok(())
     }
+}
+
+/// What a revision waits for, if nothing more happens to it by itself.
+async fn waits(
+    store: &dyn ReadStore,
+    revision: &RevisionState,
+    repository: Option<&RepositoryState>,
+    open: &[Open],
+) -> Result<Option<Vec<Wait>>> {
+    let project = revision.plan().map(|plan| plan.project.clone()).unwrap_or_else(|| ProjectName::new(""));
+    let holds = store.holds_of(&project).await?.map(|holds| holds.value);
+    let holds = holds.unwrap_or_else(|| ProjectHolds::none(project));
+    let configs = held_configs(store, &holds).await?;
+    Ok(rest::waits(&Around { revision, repository, holds: &holds, configs: &configs }, open))
+}
+
+/// The deployment configs in the stages that rollbacks hold.
+async fn held_configs(store: &dyn ReadStore, holds: &ProjectHolds) -> Result<Vec<ConfigState>> {
+    let rollbacks = holds.holds.iter().filter(|hold| hold.kind == HoldKind::Rollback);
+    let stages: BTreeSet<&StageName> = rollbacks.filter_map(|hold| hold.scope.stage.as_ref()).collect();
+    let mut found = Vec::new();
+    for stage in stages {
+        let configs = store.configs(Some(&holds.project), Some(stage)).await?;
+        found.extend(configs.into_iter().map(|config| config.value));
+    }
+    Ok(found)
 }
 
 /// What is said of some services.

@@ -15,6 +15,30 @@ pub(super) struct Line {
     pub(super) run: Option<RunId>,
     /// Grows with every attempt at what it is about.
     pub(super) attempt: u32,
+    /// What follows, if it is open.
+    pub(super) next: Next,
+}
+
+/// What has to happen before something that is open goes on.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) enum Next {
+    /// It is not open, or another line says it.
+    #[default]
+    Nothing,
+    /// Nothing: it goes on by itself.
+    GoesOn,
+    /// Its run has its turn, unless a hold keeps it waiting.
+    Turn,
+    /// What was planned is started, unless the repository is down.
+    Start,
+    /// Something else passes or ends, on which nothing of it depends.
+    Another,
+    /// A person lets this deployment config go on, which its file pauses.
+    Paused(String),
+    /// A person pushes what is missing.
+    Push,
+    /// A person starts the stage.
+    ByHand,
 }
 
 /// Nothing is done, `"to deploy"` or `"changed"`, beside what earlier revisions are bringing.

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::commit_status::StatusState;
 use crate::model::plan::{Decision, Plan, PlanSummary};
 use crate::model::state::RevisionState;
-use crate::report::line::{Line, nothing};
+use crate::report::line::{Line, Next, nothing};
 
 /// How many of a broken revision's problems its status shows.
 const PROBLEMS_SHOWN: usize = 3;
@@ -31,7 +31,7 @@ pub(super) fn refused(revision: &RevisionState, reason: &str) -> Line {
 }
 
 fn line(revision: &RevisionState, state: StatusState, description: String) -> Line {
-    Line { state, description, run: None, attempt: 1 + revision.again }
+    Line { state, description, run: None, attempt: 1 + revision.again, next: Next::Nothing }
 }
 
 /// `dev: 1 deploy, 2 create; production: 1 deploy`.

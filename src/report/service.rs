@@ -10,7 +10,7 @@ use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
 use crate::report::delivery::Delivery;
-use crate::report::line::{Line, nothing, state_of};
+use crate::report::line::{Line, Next, nothing, state_of};
 
 /// How many services a stage's line names of each state.
 const NAMED: usize = 5;
@@ -31,7 +31,7 @@ pub(super) fn overtaken(line: Line, gives_way: bool, by: &CommitId) -> Line {
     match line.run.is_none() && (gives_way || !line.state.is_final()) {
         true => {
             let description = format!("superseded by {}", by.short());
-            Line { state: StatusState::Skipped, description, ..line }
+            Line { state: StatusState::Skipped, description, next: Next::Nothing, ..line }
         }
         false => line,
     }
@@ -60,7 +60,16 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
         Some(forced) => format!("{description} (forced by {forced})"),
         None => description,
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: next_of(run) }
+}
+
+/// What follows on what a run is at. A rollback passes every hold.
+pub(super) fn next_of(run: &SequenceRun) -> Next {
+    match run.state {
+        SequenceState::Queued if !run.is_rollback => Next::Turn,
+        SequenceState::Queued | SequenceState::Running { .. } | SequenceState::Ending { .. } => Next::GoesOn,
+        SequenceState::Ended => Next::Nothing,
+    }
 }
 
 fn under_way(run: &SequenceRun, task: &TaskRecord, delivery: &Delivery<'_>) -> String {
@@ -86,35 +95,46 @@ fn succeeded(run: &SequenceRun) -> String {
 
 /// A service that the plan changes and for which nothing has started.
 fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Line {
-    let (state, description) = waiting(delivery, stage, service);
-    Line { state, description, run: None, attempt: 0 }
+    let (next, description) = waiting(delivery, stage, service);
+    let state = if next == Next::Nothing { StatusState::Skipped } else { StatusState::Pending };
+    Line { state, description, run: None, attempt: 0, next }
 }
 
 /// What a service that has not started waits for, or why it never will start.
-fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (StatusState, String) {
+fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (Next, String) {
     let goes_on = |change: &Change| change.is_held() || !matches!(change.decision, Decision::None | Decision::Wait);
     if !service.changes.iter().any(goes_on) {
         let waits = service.changes.iter().find(|change| change.decision == Decision::Wait);
         let told = waits.or_else(|| service.changes.iter().find(|change| !change.cause.is_empty()));
         let Some(told) = told.map(|it| format!("{} {}", it.key, it.cause)) else { return nothing_changed() };
-        return (if waits.is_some() { StatusState::Pending } else { StatusState::Skipped }, told);
+        return (waits.map_or(Next::Nothing, waits_in_file), told);
     }
     match (&stage.start, &service.previous_stage) {
-        _ if stage.sequence.is_none() => (StatusState::Skipped, "no sequence of this stage delivers".into()),
-        (StageStart::ByHand, _) => (StatusState::Pending, "started by hand: `launchway trigger delivery`".into()),
+        _ if stage.sequence.is_none() => (Next::Nothing, "no sequence of this stage delivers".into()),
+        (StageStart::ByHand, _) => (Next::ByHand, "started by hand: `launchway trigger delivery`".into()),
         (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => nothing_changed(),
         (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => nothing_changed(),
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
-            Some(stopper) => (StatusState::Skipped, format!("never reached: {stopper} stopped it")),
-            None => (StatusState::Pending, format!("waits for {} to pass", previous.by())),
+            Some(stopper) => (Next::Nothing, format!("never reached: {stopper} stopped it")),
+            None => {
+                // What an earlier revision is bringing there is none of this one's lines.
+                let is_elsewhere = delivery.awaited(&stage.stage, &service.service).is_some();
+                let next = if is_elsewhere { Next::GoesOn } else { Next::Another };
+                (next, format!("waits for {} to pass", previous.by()))
+            }
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
-        (StageStart::Push, None) => (StatusState::Pending, "about to start".into()),
+        (StageStart::Push, None) => (Next::Start, "about to start".into()),
     }
 }
 
-fn nothing_changed() -> (StatusState, String) {
-    (StatusState::Skipped, "nothing changed".into())
+/// Who moves what the plan itself lets wait.
+fn waits_in_file(change: &Change) -> Next {
+    if change.is_paused() { Next::Paused(change.key.name.clone()) } else { Next::Push }
+}
+
+fn nothing_changed() -> (Next, String) {
+    (Next::Nothing, "nothing changed".into())
 }
 
 /// Whether what a stage waits for passed with an earlier revision: what had been left to be done would have been started.
@@ -140,7 +160,7 @@ fn stopper(delivery: &Delivery<'_>, start: &StageStart, stage: &StageName, servi
 }
 
 /// A stage that starts on something else than another's passing.
-fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &Delivery<'_>) -> (StatusState, String) {
+fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &Delivery<'_>) -> (Next, String) {
     let named = |trigger: &SequenceTrigger| {
         let selector = trigger.selector.iter().map(|(key, value)| format!(" with {key} {value}"));
         format!("{}{}", trigger.event, selector.collect::<String>())
@@ -151,9 +171,9 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
     };
     let events = triggers.iter().map(named).collect::<Vec<_>>().join(", ");
     if triggers.iter().all(ended) {
-        (StatusState::Skipped, format!("not triggered: it starts on {events}"))
+        (Next::Nothing, format!("not triggered: it starts on {events}"))
     } else {
-        (StatusState::Pending, format!("waits for {events}"))
+        (Next::Another, format!("waits for {events}"))
     }
 }
 
@@ -171,7 +191,7 @@ fn stopped_by(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName)
 /// A stage in which nothing is done on this revision, beside what others are bringing.
 pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
     let description = nothing("changed", carriers);
-    Line { state: StatusState::Skipped, description, run: None, attempt }
+    Line { state: StatusState::Skipped, description, run: None, attempt, next: Next::Nothing }
 }
 
 /// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
@@ -192,7 +212,7 @@ pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Opt
         [(name, line)] => format!("{name}: {}", line.description),
         _ => tally(services),
     };
-    Some(Line { state, description, run: None, attempt })
+    Some(Line { state, description, run: None, attempt, next: Next::Nothing })
 }
 
 /// `2 success (api, web), 1 failure (db)`.

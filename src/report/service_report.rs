@@ -9,7 +9,7 @@ use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart
 use crate::model::run::Run;
 use crate::plan::summary::summary;
 use crate::report::delivery::Delivery;
-use crate::report::line::Line;
+use crate::report::line::{Line, Next};
 use crate::report::{service, step};
 
 /// What is said of one service.
@@ -35,6 +35,8 @@ pub(super) struct StageReport {
     pub(super) steps: Vec<(String, Line)>,
     /// What those say that an earlier attempt had begun, and the last one has not.
     pub(super) unreached: Option<Line>,
+    /// What follows on its sequences that deliver nothing, each of which is open.
+    pub(super) others: Vec<Next>,
     /// What it waits for that nothing on this revision is going to bring.
     pub(super) awaited: Option<PassedContent>,
     /// Whether something was to be done and nothing was started when its turn came: a newer revision may have had its own.
@@ -80,6 +82,11 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
         line: service::line(delivery, stage, name),
         steps,
         unreached: run.map(|run| step::not_reached(run, delivery)),
+        others: delivery
+            .others(&stage.stage, name)
+            .map(service::next_of)
+            .filter(|next| *next != Next::Nothing)
+            .collect(),
         awaited: delivery.awaited(&stage.stage, name).cloned(),
         passed_over: run.is_none() && delivery.is_passed_over(&stage.stage, name),
         attempt: delivery.attempt(&stage.stage, name),

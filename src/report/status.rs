@@ -9,9 +9,9 @@ use crate::model::plan::Plan;
 use crate::model::project::StatusDetail;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::plan::summary::whole;
-use crate::report::line::Line;
+use crate::report::line::{Line, Next};
 use crate::report::service_report::{ServiceReport, StageReport};
-use crate::report::{plan_line, service};
+use crate::report::{plan_line, rest, service};
 
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
 const DETAILS: usize = 20;
@@ -25,6 +25,8 @@ pub struct Facts<'a> {
     pub services: &'a BTreeMap<ServiceName, ServiceReport>,
     /// The first revision after it that has a plan: what has not started by then never will.
     pub newer: Option<&'a CommitId>,
+    /// Whether its repository was taken down: nothing starts until it is brought up again.
+    pub down: bool,
     /// The contexts that readers know. They are brought up to date, whatever else is left out.
     pub known: &'a BTreeSet<String>,
 }
@@ -82,8 +84,11 @@ impl Facts<'_> {
 
     /// What waits in vain once a newer revision has taken its place; as long as the service goes on in another stage, it
     /// may still get there.
-    fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {
-        let line = report.line.clone()?;
+    pub(super) fn line(&self, service: &ServiceReport, report: &StageReport) -> Option<Line> {
+        let mut line = report.line.clone()?;
+        if self.down && line.next == Next::Start {
+            line.description = rest::is_down(&self.revision.repository);
+        }
         Some(match self.newer.filter(|_| !service.goes_on) {
             Some(newer) => service::overtaken(line, report.passed_over || report.awaited.is_some(), newer),
             None => line,

@@ -7,7 +7,7 @@ use crate::model::outcome::{FailureReason, Outcome, PodOutcome, Status};
 use crate::model::run::{DeploymentRun, DeploymentStep, HookRecord, SequenceRun, TaskRecord};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::report::delivery::Delivery;
-use crate::report::line::{Line, state_of};
+use crate::report::line::{Line, Next, state_of};
 
 /// The hooks and tasks of a run that have begun, in order. All are of the attempt of the run.
 pub(super) fn lines(run: &SequenceRun, delivery: &Delivery<'_>) -> Vec<(String, Line)> {
@@ -38,7 +38,8 @@ pub(super) fn not_reached(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
         Some(_) => (StatusState::Skipped, "not reached in the last attempt"),
     };
     let attempt = delivery.attempt(&run.service.stage, &run.service.service);
-    Line { state, description: description.to_owned(), run: Some(run.id.clone()), attempt }
+    let (description, next) = (description.to_owned(), Next::Nothing);
+    Line { state, description, run: Some(run.id.clone()), attempt, next }
 }
 
 fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
@@ -50,7 +51,7 @@ fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
         None if tries > 1 => format!("running, try {tries}"),
         None => "running".into(),
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing }
 }
 
 /// Each hook that a run had a deployment run, once: its newest try.
@@ -100,7 +101,7 @@ fn hook_line(run: &DeploymentRun, by: &SequenceRun, hook: &HookRecord) -> Line {
             }
         }
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt }
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: Next::Nothing }
 }
 
 /// Why a hook was stopped, or not tried again: somebody or a newer revision ended the deployment while it was there.

@@ -14,7 +14,7 @@ use super::view::{
     ServiceView, explain,
 };
 use crate::control::commands::Refusal;
-use crate::control::renderings::Renderings;
+use crate::control::renderings::{Renderings, Told};
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
@@ -84,7 +84,7 @@ impl Query {
         let mut items = Vec::new();
         for repository in self.repository_names(selection.repository.as_deref()).await? {
             let revisions = self.store.outlines(&repository, selection.limit()).await?;
-            items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &[])));
+            items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &Told::default())));
         }
         items.sort_by(|a, b| b.at.cmp(&a.at));
         Ok(List { items })

@@ -22,6 +22,7 @@ use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
 use crate::model::state::{Progress, spec_of};
 use crate::model::time::Timestamp;
 
+mod at_rest;
 mod history;
 
 const SUPERSEDED: &str = "superseded by 0000002";
@@ -222,7 +223,7 @@ fn rendered(
     newer: Option<&CommitId>,
     known: &BTreeSet<String>,
 ) -> Vec<CommitStatus> {
-    render(&Facts { revision, services: &services(revision, runs, &BTreeMap::new()), newer, known })
+    render(&Facts { revision, services: &services(revision, runs, &BTreeMap::new()), newer, down: false, known })
 }
 
 /// What is said of each service.
@@ -431,7 +432,8 @@ fn what_an_earlier_revision_stopped_or_has_brought_is_not_waited_for() {
         ] {
             let services = services(&revision, &runs, &left);
             assert_eq!(!services[&web].awaited().is_empty(), matters, "{revision:?} with {runs:?}");
-            let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
+            let facts =
+                Facts { revision: &revision, services: &services, newer: None, down: false, known: &BTreeSet::new() };
             let told = render(&facts);
             let line = told.iter().find(|status| status.context == "launchway/production/web").unwrap();
             assert_eq!(line.description, expected, "{revision:?} with {runs:?} and {left:?}");
@@ -512,7 +514,7 @@ fn of_some_services_is_said_what_became_of_them_alone() {
     let api = runs(ended(sequence("1", "dev", "api", 1, &["api"]), Outcome::FAIL, "no room"), Vec::new());
     let web = runs(ended(sequence("2", "dev", "web", 1, &["web"]), Outcome::PASS, ""), Vec::new());
     let services = services(&revision, &[api, web].concat(), &BTreeMap::new());
-    let facts = Facts { revision: &revision, services: &services, newer: None, known: &BTreeSet::new() };
+    let facts = Facts { revision: &revision, services: &services, newer: None, down: false, known: &BTreeSet::new() };
     let (api, web, gone) = (ServiceName::new("api"), ServiceName::new("web"), ServiceName::new("gone"));
     for (asked, expected) in [
         (vec![&api], Some((StatusState::Failure, "api: no room"))),

@@ -20,7 +20,7 @@ pub use explanation::{Explanation, Facts, Reason, explain};
 pub use placement::{PodView, ServiceView};
 pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};
-pub use revision::{RevisionView, StatusView};
+pub use revision::{RevisionView, StatusView, WaitView};
 pub use run::{RunDetail, RunView, StepView, TryView};
 
 use crate::clock;

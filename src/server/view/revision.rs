@@ -4,9 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
+use crate::control::renderings::Told;
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
 use crate::model::state::{RevisionResult, RevisionState};
+use crate::report::rest::{Wait, WaitKind};
 
 /// A revision that was read.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -32,6 +34,24 @@ pub struct RevisionView {
     /// What is written on it, by context, and on earlier revisions that bring what it declares as well; left out of lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub statuses: Vec<StatusView>,
+    /// Whether more happens to it by itself; left out of lists.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub goes_on: bool,
+    /// What it waits for, if nothing does; left out of lists.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub waits: Vec<WaitView>,
+}
+
+/// What a revision waits for to which nothing more happens by itself.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct WaitView {
+    /// `down`, `hold`, `paused`, `plan`, `stage`, or `byHand`, which keeps nothing from being good.
+    pub kind: String,
+    /// What it is.
+    pub message: String,
+    /// What a person can do.
+    pub hint: String,
 }
 
 /// One line on a commit.
@@ -55,7 +75,7 @@ pub struct StatusView {
 
 impl RevisionView {
     /// A revision with what is written on it.
-    pub fn new(state: &RevisionState, statuses: &[CommitStatus]) -> Self {
+    pub fn new(state: &RevisionState, told: &Told) -> Self {
         let carriers = state.plan().map(|plan| plan.carriers(&plan.stages)).unwrap_or_default();
         let (result, plan, problems) = match &state.result {
             RevisionResult::Planned(plan) => ("planned", Some(plan.id.to_string()), Vec::new()),
@@ -71,7 +91,9 @@ impl RevisionView {
             plan,
             carriers: carriers.into_iter().map(ToString::to_string).collect(),
             problems,
-            statuses: statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
+            statuses: told.statuses.iter().map(|status| StatusView::new(status, &state.commit)).collect(),
+            goes_on: told.goes_on,
+            waits: told.waits.iter().map(WaitView::from).collect(),
         }
     }
 }
@@ -79,12 +101,23 @@ impl RevisionView {
 impl RevisionView {
     /// Whether nothing more will happen to it by itself.
     pub fn is_settled(&self) -> bool {
-        !self.statuses.is_empty() && !self.statuses.iter().any(StatusView::is_open)
+        !self.statuses.is_empty() && !self.goes_on
+    }
+
+    /// Whether all that was to be done was, and well. What nobody has asked for yet is not to be done.
+    pub fn is_good(&self) -> bool {
+        !self.has_failed() && self.waits.iter().all(|wait| wait.kind == WaitKind::ByHand.as_str())
     }
 
     /// Whether anything on it failed, or was ended before it could.
     pub fn has_failed(&self) -> bool {
         self.statuses.iter().any(|status| matches!(status.state.as_str(), "failure" | "error" | "cancelled"))
+    }
+}
+
+impl From<&Wait> for WaitView {
+    fn from(wait: &Wait) -> Self {
+        Self { kind: wait.kind.as_str().to_owned(), message: wait.message.clone(), hint: wait.hint.clone() }
     }
 }
 

@@ -1,0 +1,209 @@
+//! Whether a revision has come to rest, and what it waits for then: the one decision for all who wait for its end. Pure.
+//!
+//! What passes by itself is waited for. What only a person moves is not: then nothing more happens, and it is told.
+
+use std::collections::BTreeSet;
+
+use crate::model::hold::{Hold, HoldKind, ProjectHolds};
+use crate::model::ids::{RepositoryName, ServiceName, StageName};
+use crate::model::state::{ConfigState, RepositoryState, RevisionState};
+use crate::report::line::Next;
+use crate::report::status::Facts;
+
+/// What a revision is delivered among.
+#[derive(Clone, Copy, Debug)]
+pub struct Around<'a> {
+    /// The revision.
+    pub revision: &'a RevisionState,
+    /// Its repository, if anything is known of it.
+    pub repository: Option<&'a RepositoryState>,
+    /// What its project holds and lets go on.
+    pub holds: &'a ProjectHolds,
+    /// The deployment configs in the stages that rollbacks hold.
+    pub configs: &'a [ConfigState],
+}
+
+/// What is open of a service in a stage.
+#[derive(Clone, Debug)]
+pub struct Open {
+    stage: StageName,
+    service: ServiceName,
+    next: Next,
+    description: String,
+}
+
+/// What a revision that has come to rest waits for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Wait {
+    /// Of which kind it is.
+    pub kind: WaitKind,
+    /// What keeps it waiting.
+    pub message: String,
+    /// What a person can do.
+    pub hint: String,
+}
+
+/// What keeps a revision waiting.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum WaitKind {
+    /// Its repository was taken down.
+    Down,
+    /// A hold, of a person or of a rollback.
+    Hold,
+    /// A file that says `paused`.
+    Paused,
+    /// A file that lacks something.
+    Plan,
+    /// Something that nothing brings.
+    Stage,
+    /// A stage that a person starts: as long as nobody wants that, nothing is amiss.
+    ByHand,
+}
+
+impl WaitKind {
+    /// Its word for scripts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            WaitKind::Down => "down",
+            WaitKind::Hold => "hold",
+            WaitKind::Paused => "paused",
+            WaitKind::Plan => "plan",
+            WaitKind::Stage => "stage",
+            WaitKind::ByHand => "byHand",
+        }
+    }
+}
+
+/// What is written where something would start if its repository were not down.
+pub(super) fn is_down(repository: &RepositoryName) -> String {
+    format!("{repository} is down: {}", brings_back(repository))
+}
+
+fn brings_back(repository: &RepositoryName) -> String {
+    format!("`launchway sync {repository} --up` brings it back")
+}
+
+/// What is open on a revision, of some services in some stages.
+pub fn open(facts: &Facts<'_>, of: impl Fn(&StageName, &ServiceName) -> bool) -> Vec<Open> {
+    let mut found = Vec::new();
+    for service in facts.services.values() {
+        for report in service.stages.iter().filter(|report| of(&report.stage, &service.service)) {
+            let line = facts.line(service, report).map(|line| (line.next, line.description));
+            let others = report.others.iter().map(|next| (next.clone(), String::new()));
+            let all = line.into_iter().chain(others).filter(|(next, _)| *next != Next::Nothing);
+            let (stage, service) = (&report.stage, &service.service);
+            found.extend(all.map(|(next, description)| Open {
+                stage: stage.clone(),
+                service: service.clone(),
+                next,
+                description,
+            }));
+        }
+    }
+    found
+}
+
+/// What a revision waits for, if nothing more happens to it by itself; nothing, as long as something does.
+pub fn waits(around: &Around<'_>, open: &[Open]) -> Option<Vec<Wait>> {
+    if around.is_judged_anew() || open.iter().any(|open| around.goes_on(open)) {
+        return None;
+    }
+    let mut waits: BTreeSet<Wait> = open.iter().filter_map(|open| around.awaited(open)).collect();
+    waits.extend(around.down().filter(|_| around.is_head() || !open.is_empty()));
+    waits.extend(around.rollbacks().map(held_by));
+    if waits.is_empty() {
+        waits.extend(open.iter().map(unbrought));
+    }
+    Some(waits.into_iter().collect())
+}
+
+impl Around<'_> {
+    /// Whether what it declares is what is meant to run.
+    fn is_head(&self) -> bool {
+        let commit = Some(&self.revision.commit);
+        self.repository.is_some_and(|state| state.applied.as_ref() == commit || state.seen.as_ref() == commit)
+    }
+
+    /// Whether the head is about to be planned anew, as after a release: what was said of it is not the last word.
+    fn is_judged_anew(&self) -> bool {
+        let due = |state: &RepositoryState| state.seen.is_none() && !state.down && state.problem.is_none();
+        self.is_head() && self.repository.is_some_and(due)
+    }
+
+    fn goes_on(&self, open: &Open) -> bool {
+        match &open.next {
+            Next::GoesOn => true,
+            Next::Turn => self.hold(open).is_none(),
+            Next::Start => self.down().is_none(),
+            // What was let go is about to be planned anew.
+            Next::Paused(config) => {
+                let is_it = |(stage, name): (&StageName, &String)| stage == &open.stage && name == config;
+                self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
+            }
+            Next::Nothing | Next::Another | Next::Push | Next::ByHand => false,
+        }
+    }
+
+    /// What a person has to do for what is open.
+    fn awaited(&self, open: &Open) -> Option<Wait> {
+        let Open { stage, service, next, description } = open;
+        let place = format!("{stage}/{service}: {description}");
+        match next {
+            Next::Turn => self.hold(open).map(held_by),
+            Next::Paused(config) => {
+                let hint =
+                    format!("`launchway release dc/{config} -s {stage}` lets it go on, as does a push without it");
+                Some(Wait { kind: WaitKind::Paused, message: place, hint })
+            }
+            Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),
+            Next::ByHand => {
+                let hint = format!("`launchway trigger delivery -s {stage}` starts it");
+                Some(Wait { kind: WaitKind::ByHand, message: format!("stage {stage} is started by hand"), hint })
+            }
+            Next::Nothing | Next::GoesOn | Next::Start | Next::Another => None,
+        }
+    }
+
+    fn hold(&self, open: &Open) -> Option<&Hold> {
+        self.holds.holds.iter().find(|hold| hold.scope.covers(&self.holds.project, &open.stage, &open.service))
+    }
+
+    fn down(&self) -> Option<Wait> {
+        let state = self.repository.filter(|state| state.down)?;
+        let (message, hint) = (format!("{} is down", state.name), brings_back(&state.name));
+        Some(Wait { kind: WaitKind::Down, message, hint })
+    }
+
+    /// The rollbacks that keep what this revision has brought from serving: they came after it was planned, which else would
+    /// have met their holds. One that failed has changed nothing.
+    fn rollbacks(&self) -> impl Iterator<Item = &Hold> {
+        let holds = self.holds.holds.iter().filter(|hold| hold.kind == HoldKind::Rollback);
+        holds.filter(|hold| self.is_head() && self.revision.at <= hold.since && self.has_changed_something(hold))
+    }
+
+    fn has_changed_something(&self, hold: &Hold) -> bool {
+        let failed = |config: &ConfigState| {
+            let attempt = config.attempted.as_ref();
+            attempt.and_then(|attempt| attempt.outcome).is_some_and(|outcome| !outcome.passes())
+        };
+        let covers = |config: &&ConfigState| {
+            hold.scope.covers(&config.key.project, &config.key.stage, &config.service) && !config.removed
+        };
+        self.configs.iter().filter(covers).any(|config| !failed(config))
+    }
+}
+
+fn held_by(hold: &Hold) -> Wait {
+    let message = format!("{} is held by {}: {}", hold.scope, hold.by, hold.reason);
+    Wait { kind: WaitKind::Hold, message, hint: format!("`launchway release {}` lifts the hold", hold.id) }
+}
+
+/// What nothing on the way brings, such as a stage that another sequence starts.
+fn unbrought(open: &Open) -> Wait {
+    let Open { stage, service, description, .. } = open;
+    let hint = format!("`launchway trigger delivery {service} -s {stage}` starts it");
+    Wait { kind: WaitKind::Stage, message: format!("{stage}/{service}: {description}"), hint }
+}
+
+#[cfg(test)]
+mod tests;
