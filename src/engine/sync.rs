@@ -8,16 +8,16 @@ use crate::engine::by_hand::{self, is_down};
 use crate::engine::holds;
 use crate::engine::names;
 use crate::engine::records::{Needs, Records, Undecided};
-use crate::engine::sequence::queue;
+use crate::engine::sequence::{queue, slot};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::Lifted;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::object::Kind;
+use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
 use crate::model::run::{Run, SequenceRun, SequenceState};
-use crate::model::slot::PassedKey;
+use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
@@ -93,6 +93,7 @@ pub fn decide(
         Ok((project, plan)) => {
             names::take(transition.records, &state, &watched.name, &project)?;
             take_up_passed(transition, &project, applied)?;
+            end_what_has_moved(transition, &project, head, applied)?;
             if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
                 holds.lifted.clone_from(&head.lifted);
             }
@@ -125,6 +126,29 @@ pub fn decide(
         transition.report(watched.name.clone(), commit);
     }
     Ok(result)
+}
+
+/// Ends the deliveries of earlier revisions that bring a service what the head declares for another one.
+fn end_what_has_moved(
+    transition: &mut Transition<'_>,
+    project: &Project,
+    head: &Head,
+    applied: &BTreeMap<StageName, Applied>,
+) -> Result<(), Undecided> {
+    for stage in &project.stages {
+        for service in applied.get(&stage.name).iter().flat_map(|seen| seen.under_way.keys()) {
+            let of_another = |key: &ObjectKey| stage.objects.get(key).is_some_and(|it| it.service != *service);
+            let (project, stage, service) = (project.name.clone(), stage.name.clone(), service.clone());
+            let slot = transition.records.slots.get(&ServiceKey { project, stage, service })?.cloned();
+            for id in slot.iter().flat_map(SlotState::open) {
+                let Some(Run::Sequence(run)) = transition.records.runs.get(id)? else { continue };
+                if run.commit != head.commit && run.changes().iter().any(|change| of_another(&change.key)) {
+                    transition.tell(id.clone(), slot::superseded_by(head.commit.short()));
+                }
+            }
+        }
+    }
+    Ok(())
 }
 
 /// What passed before what was delivered last counts again, so that it is not forgotten while it is declared. What was

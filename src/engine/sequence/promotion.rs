@@ -58,7 +58,10 @@ pub(in crate::engine) fn promote(
     let says_how = |newest: &Plan| ended.by.is_some() && content.is_some() && content_in(newest, service) == content;
     let mut started = BTreeSet::new();
     if !newest.as_ref().is_some_and(says_how) {
-        let turn = not_overtaken(transition, &plan, turn(&plan))?;
+        let mut turn = not_overtaken(transition, &plan, turn(&plan))?;
+        // In what comes before this stage now, or beside it, the newest revision has the say.
+        let follows = |stage: &StagePlan, newest: &Plan| order::follows(newest, &stage.stage, &service.stage);
+        turn.retain(|(stage, _)| newest.as_ref().is_none_or(|newest| follows(stage, newest)));
         start_next(transition, &ended, &plan, turn, &mut started)?;
     }
     if let (Some(newest), Some(content)) = (newest, content) {

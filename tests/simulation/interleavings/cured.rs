@@ -1527,4 +1527,35 @@ pub(crate) const CURED: &[Cured] = &[
             declare web service=
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an earlier delivery of another service goes on to bring what the head declares for a service that has it already",
+        story: "
+            order 27516
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare back image=b service=front
+            push
+            declare back service=web image=d
+            pass 1s
+            push
+            turns 239
+            declare back image=b service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "stages change places, and a delivery leads on to one that comes before it now and is as declared",
+        story: "
+            order 1
+            shipyard production dev
+            declare web image=c
+            push
+            settle
+            declare web image=b
+            push
+            turns 3
+            shipyard dev test:check,deployment production
+            declare web image=c
+            push",
+    },
 ];
