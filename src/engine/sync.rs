@@ -136,8 +136,11 @@ fn end_what_has_moved(
     applied: &BTreeMap<StageName, Applied>,
 ) -> Result<(), Undecided> {
     for stage in &project.stages {
-        for service in applied.get(&stage.name).iter().flat_map(|seen| seen.under_way.keys()) {
+        for (service, under_way) in applied.get(&stage.name).iter().flat_map(|seen| &seen.under_way) {
             let of_another = |key: &ObjectKey| stage.objects.get(key).is_some_and(|it| it.service != *service);
+            if !under_way.keys.iter().chain(&under_way.others).any(of_another) {
+                continue;
+            }
             let (project, stage, service) = (project.name.clone(), stage.name.clone(), service.clone());
             let slot = transition.records.slots.get(&ServiceKey { project, stage, service })?.cloned();
             for id in slot.iter().flat_map(SlotState::open) {
