@@ -19,7 +19,7 @@ mod discover;
 mod files;
 mod findings;
 mod image;
-mod metadata;
+pub(crate) mod metadata;
 mod names;
 mod object;
 mod pod_template;

@@ -90,13 +90,12 @@ pub fn gates(
     found
 }
 
-/// Whether a stage comes behind another one in a plan, which may have neither of the two.
+/// Whether a stage comes behind another one in a plan, or the plan does not have it.
 pub fn follows(plan: &Plan, stage: &StageName, before: &StageName) -> bool {
     let delivery = plan.stages.iter().filter_map(|it| Some((it.stage.clone(), it.sequence.as_ref()?))).collect();
     let shipyard = &plan.procedures.shipyard;
     let starts = starts(shipyard, &delivery);
-    let has_both = starts.contains_key(stage) && starts.contains_key(before);
-    !has_both || gates(shipyard, &delivery, &starts, stage).iter().any(|gate| gate.stage == *before)
+    !starts.contains_key(stage) || gates(shipyard, &delivery, &starts, stage).iter().any(|gate| gate.stage == *before)
 }
 
 /// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`: of stages that it triggers, and

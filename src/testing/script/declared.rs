@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Failure, Result};
 use crate::manifest::digest;
+use crate::manifest::metadata::SERVICE_LABEL;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, StatusDetail, TaskDefinition};
@@ -182,6 +183,11 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
         Kind::DeploymentConfig => deployment_config(&key.name, &settings)?,
         _ => plain(key, &settings),
     };
+    if key.kind == Kind::DeploymentConfig && service != key.name {
+        let mut content = object.content.value();
+        content["metadata"]["labels"][SERVICE_LABEL] = json!(service);
+        digest::exchange(&mut object, content);
+    }
     object.service = ServiceName::new(service);
     Ok(object)
 }

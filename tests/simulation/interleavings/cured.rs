@@ -1558,4 +1558,38 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=c
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a person goes back to an earlier version while a deployment config moves to another service",
+        story: "
+            order 3
+            shipyard dev
+            declare web post=Abort
+            push
+            pass 1s
+            declare web image=c
+            push
+            settle
+            declare web service=front
+            push
+            undo dev/web",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a stage is gone that an earlier delivery passes, which then leads on to what the head has as its first",
+        story: "
+            order 1
+            task test retries=1
+            shipyard test:deployment,test production
+            declare web image=a
+            push
+            pass 1s
+            declare web image=c
+            push
+            turns 12
+            shipyard production dev
+            declare web image=a
+            push
+            settle",
+    },
 ];
