@@ -198,12 +198,24 @@ fn content_in(plan: &Plan, service: &ServiceKey) -> Option<Digest> {
 fn start_waiting(transition: &mut Transition<'_>, ended: &SequenceRun, newest: Option<&Plan>) -> Result<(), Undecided> {
     let ServiceKey { stage, service, .. } = &ended.service;
     let Some(newest) = newest else { return Ok(()) };
-    let Some(part) = newest.stage(stage).and_then(|stage| stage.service(service)) else { return Ok(()) };
-    if !is_as_declared(transition.records, ended, part)? {
-        return Ok(());
-    }
-    let turn = order::after(newest, stage, service, &part.content);
+    let content = match newest.stage(stage).and_then(|stage| stage.service(service)) {
+        Some(part) => is_as_declared(transition.records, ended, part)?.then(|| part.content.clone()),
+        None => brought_back(transition.records, ended)?, // there was nothing to be done, or an open delivery was to do it
+    };
+    let Some(content) = content else { return Ok(()) };
+    let turn = order::after(newest, stage, service, &content);
     start_next(transition, ended, newest, turn, &mut BTreeSet::new())
+}
+
+/// What was delivered last, if what was done by hand has brought back a part of that.
+fn brought_back(records: &Records, ended: &SequenceRun) -> Result<Option<Digest>, Undecided> {
+    let last = records.slots.get(&ended.service)?.and_then(|slot| slot.last_delivery.as_ref());
+    let Some(last) = last else { return Ok(None) };
+    let Some(Run::Sequence(delivered)) = records.runs.get(&last.run)? else { return Ok(None) };
+    let same = |by_hand: &Change| {
+        delivered.changes().iter().any(|change| change.key == by_hand.key && change.digest() == by_hand.digest())
+    };
+    Ok(ended.changes().iter().all(same).then(|| last.content.clone()))
 }
 
 /// Whether nothing is left to be done for a service's part of a plan, and what was done by hand is a part of that.

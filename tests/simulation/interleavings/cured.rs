@@ -1592,4 +1592,23 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a rollback takes the place of what a person triggered, and brings back what a later stage of a newer head waits for",
+        story: "
+            order 0
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web pre=Abort
+            push
+            pass 1s
+            pass 1s
+            latest dev/web
+            turns 66
+            turns 32
+            undo dev/web
+            turns 13
+            trigger dev web urgent
+            declare web image=d stage=production
+            push",
+    },
 ];
