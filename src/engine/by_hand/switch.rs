@@ -6,7 +6,7 @@ use crate::engine::deployment::apply;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
-use crate::model::ids::{ConfigKey, RepositoryName};
+use crate::model::ids::{CommitId, ConfigKey, RepositoryName};
 use crate::model::state::ConfigState;
 
 /// Takes a repository down. What is being deployed hears of it at once, all other runs when their slots are examined.
@@ -25,6 +25,8 @@ pub fn take_down(
     state.down = true;
     by.clone_into(&mut state.down_by);
     state.seen = None; // once it is up again, the head is planned anew
+    let applied = state.applied.clone();
+    report(transition, repository, applied);
     transition.switch();
     each(configs, |config| apply::quiesce(transition, config, by))
 }
@@ -60,9 +62,16 @@ pub fn bring_up(
     state.down = false;
     by.clone_into(&mut state.up_by);
     state.seen = None;
+    let applied = state.applied.clone();
+    report(transition, repository, applied);
     transition.switch();
     each(configs, |config| apply::resume(transition.records, config))?;
     Ok(true)
+}
+
+/// What is to start on a revision waits for the repository to come up, or no longer does.
+fn report(transition: &mut Transition<'_>, repository: &RepositoryName, applied: Option<CommitId>) {
+    applied.into_iter().for_each(|commit| transition.report(repository.clone(), commit));
 }
 
 /// Decides about each on its own; what is missing for any of them is asked for at once.

@@ -1611,4 +1611,19 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=d stage=production
             push",
     },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a repository is taken down while something of its head is still to start",
+        story: "
+            order 6
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web
+            push
+            trigger production web urgent
+            cancel dev/web
+            pass 1s
+            push
+            settle
+            down",
+    },
 ];
