@@ -90,6 +90,12 @@ pub fn gates(
     found
 }
 
+/// Whether a stage of a plan waits for a sequence that delivers nothing.
+pub fn is_awaited(plan: &Plan, stage: &StageName, sequence: &str) -> bool {
+    let starts = plan.stages.iter().filter_map(|later| awaited(&later.start));
+    starts.into_iter().any(|(of, awaited)| of == *stage && awaited == sequence)
+}
+
 /// Whether a stage comes behind another one in a plan, or the plan does not have it.
 pub fn follows(plan: &Plan, stage: &StageName, before: &StageName) -> bool {
     let delivery = plan.stages.iter().filter_map(|it| Some((it.stage.clone(), it.sequence.as_ref()?))).collect();

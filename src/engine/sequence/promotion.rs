@@ -11,7 +11,7 @@ use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
-use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::{PassedKey, PassedState};
 use crate::model::time::Timestamp;
@@ -81,11 +81,10 @@ fn note_passed(
 ) -> Result<(), Undecided> {
     let Some(id) = ended.plan.as_ref().filter(|_| outcome != Outcome::SUPERSEDED) else { return Ok(()) };
     let Some(plan) = transition.plan_of(id, &ended.service.service)? else { return Ok(()) };
-    let parts = plan.stages.iter().filter_map(|stage| stage.service(&ended.service.service));
-    let awaited = parts.filter_map(|part| part.previous_stage.as_ref());
-    let is_this = |it: &&PassedContent| it.stage == ended.service.stage && it.sequence.as_deref() == Some(sequence);
-    let Some(awaited) = awaited.into_iter().find(is_this) else { return Ok(()) };
-    let key = PassedKey::by_sequence(ended.service.clone(), &awaited.content, sequence);
+    let content =
+        content_in(&plan, &ended.service).filter(|_| order::is_awaited(&plan, &ended.service.stage, sequence));
+    let Some(content) = content else { return Ok(()) };
+    let key = PassedKey::by_sequence(ended.service.clone(), &content, sequence);
     let was = transition.records.passed.get(&key)?.is_some();
     let procedure = passed_procedure(&ended.procedure);
     let passed = PassedState { key: key.clone(), commit: ended.commit.clone(), at: transition.now, procedure };
