@@ -242,9 +242,8 @@ fn refuse_if_let_pass_no_more(records: &Records, run: &SequenceRun) -> Result<()
     if queue::is_let_pass(records, project, part)? {
         return Ok(());
     }
-    let message = format!("{} has not passed what `{service}` declares", previous.by_what());
     let hint = format!("`launchway trigger delivery {service} -s {stage} --force REASON` starts it all the same");
-    Err(Failure::stalled(message).hint(hint).into())
+    Err(queue::not_passed(previous, service).hint(hint).into())
 }
 
 /// What a person wants to be deployed of a single deployment config.

@@ -322,8 +322,8 @@ fn pass_gate(
     match asked.force {
         Some(reason) => Ok(Some(format!("{} although {} has not passed it: {reason}", asked.by, previous.by()))),
         None => {
-            let message = format!("{} has not passed what `{}` declares", previous.by_what(), part.service);
-            Err(Failure::stalled(message).hint("`--force REASON` starts it all the same, and says so").into())
+            let refused = queue::not_passed(previous, &part.service);
+            Err(refused.hint("`--force REASON` starts it all the same, and says so").into())
         }
     }
 }

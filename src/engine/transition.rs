@@ -256,14 +256,17 @@ impl<'a> Transition<'a> {
             return Ok(());
         }
         if let Some(sequence) = about_to_deploy(&mut run, &decided) {
-            if promotion::takes_over(self, sequence)? {
+            let takes_over = promotion::takes_over(self, sequence)?;
+            if takes_over {
                 self.decide_changes_again(sequence)?;
             }
             if let Some(newer) = self.overtaken(sequence, &next)? {
                 self.step(id, &newer)?;
                 return self.step(id, event);
             }
-            (next, decided) = engine::step(&run, event, self.now);
+            if takes_over {
+                (next, decided) = engine::step(&run, event, self.now);
+            }
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         self.put_run(next)?;

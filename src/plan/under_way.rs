@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use crate::model::ids::{CommitId, Destination, Digest, ServiceKey, ServiceName, StageName};
 use crate::model::object::ObjectKey;
-use crate::model::plan::{Change, PassedContent, Plan, ServicePlan, StagePlan};
+use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::project::{Procedure, Project};
 use crate::model::run::{Delivery, SequenceRun, SequenceState};
-use crate::plan::delivery_procedure;
+use crate::plan::{delivery_procedure, order};
 
 /// What an open delivery brings to a service in a stage.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -111,14 +111,9 @@ fn note(found: &mut UnderWays, project: &Project, run: &SequenceRun, (plan, newe
     if let Some(delivery) = &run.delivery {
         note(&run.service.stage, brought(run, delivery));
     }
-    let content = run.delivery.as_ref().map(|delivery| delivery.content.clone());
-    let passed = content.map(|content| PassedContent {
-        stage: run.service.stage.clone(),
-        content,
-        sequence: None,
-        alone: false,
-    });
-    let waits = |part: &ServicePlan| passed.is_some() && part.previous_stage == passed;
+    let content = run.planned_content();
+    let waits =
+        |part: &ServicePlan| content.is_some_and(|content| order::waits_for(part, &run.service.stage, None, content));
     let waiting = newest.into_iter().flat_map(|newest| newest.stages.iter().map(move |stage| (newest, stage)));
     let waiting = waiting.filter(|(_, stage)| stage.service(service).is_some_and(waits));
     let following = plan.stages.iter().skip_while(|stage| stage.stage != run.service.stage).skip(1);

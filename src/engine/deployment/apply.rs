@@ -44,43 +44,36 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
     Ok(object_change(object, records.objects.get(&place(service, change))?))
 }
 
-/// Whether a newer revision than that of a run has changed already what the run is to change: which one, if that is known.
-///
-/// # Errors
-/// If something must be read first.
-pub(in crate::engine) fn changed_since(
-    records: &Records,
-    service: &ServiceKey,
-    change: &Change,
-    planned_at: Timestamp,
-) -> Result<Option<String>, Undecided> {
-    let is_newer = |at: Option<Timestamp>| at.is_some_and(|at| at > planned_at);
-    Ok(match change.key.kind {
-        Kind::DeploymentConfig => {
-            let config = records.configs.get(&service.config(&change.key.name))?;
-            config.filter(|config| is_newer(config.planned_at)).map(|config| config.declared_on.short().to_owned())
-        }
-        _ => {
-            let object = records.objects.get(&place(service, change))?;
-            object.filter(|object| is_newer(object.planned_at)).map(|_| "a newer revision".to_owned())
-        }
-    })
+/// What is remembered of something that is to be changed.
+pub(in crate::engine) struct Recorded {
+    /// The service that it belongs to.
+    pub(in crate::engine) service: ServiceName,
+    /// When the newest revision was planned that has changed it.
+    pub(in crate::engine) planned_at: Option<Timestamp>,
+    /// That revision, if it is known, for people.
+    pub(in crate::engine) by: String,
 }
 
-/// The service that something belongs to which is to be changed, as far as it is there.
+/// What is remembered of something that is to be changed in the stage of a service; nothing, if it is not there.
 ///
 /// # Errors
 /// If something must be read first.
-pub(in crate::engine) fn service_of(
+pub(in crate::engine) fn recorded(
     records: &Records,
     service: &ServiceKey,
     change: &Change,
-) -> Result<Option<ServiceName>, Undecided> {
+) -> Result<Option<Recorded>, Undecided> {
     Ok(match change.key.kind {
-        Kind::DeploymentConfig => {
-            records.configs.get(&service.config(&change.key.name))?.map(|config| config.service.clone())
-        }
-        _ => records.objects.get(&place(service, change))?.map(|state| state.object.service.clone()),
+        Kind::DeploymentConfig => records.configs.get(&service.config(&change.key.name))?.map(|config| Recorded {
+            service: config.service.clone(),
+            planned_at: config.planned_at,
+            by: config.declared_on.short().to_owned(),
+        }),
+        _ => records.objects.get(&place(service, change))?.map(|state| Recorded {
+            service: state.object.service.clone(),
+            planned_at: state.planned_at,
+            by: "a newer revision".to_owned(),
+        }),
     })
 }
 
@@ -116,9 +109,10 @@ fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided
 
 fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &Arc<Object>) -> Result<(), Undecided> {
     let spec = typed(object)?;
-    let state = config_or_new(transition.records, run, object)?;
-    if state.open_attempt().is_some_and(|attempt| attempt.run != run.id) {
-        let (key, reason) = (state.key.clone(), format!("superseded by {}", run.commit.short()));
+    let key = run.service.config(&object.key.name);
+    let attempt = transition.records.configs.get(&key)?.and_then(ConfigState::open_attempt);
+    if attempt.is_some_and(|attempt| attempt.run != run.id) {
+        let reason = format!("superseded by {}", run.commit.short());
         give_way(transition, &key, &reason)?; // it belonged to another service, whose delivery goes on
     }
     let state = config_or_new(transition.records, run, object)?;

@@ -147,8 +147,9 @@ fn changed_since(
     since: Timestamp,
 ) -> Result<Option<String>, Undecided> {
     for change in changes.iter().filter(|change| change.decision.does_something()) {
-        if let Some(newer) = apply::changed_since(records, service, change, since)? {
-            return Ok(Some(newer));
+        let recorded = apply::recorded(records, service, change)?;
+        if let Some(newer) = recorded.filter(|recorded| recorded.planned_at.is_some_and(|at| at > since)) {
+            return Ok(Some(newer.by));
         }
     }
     Ok(None)
@@ -160,8 +161,8 @@ fn changed_since(
 /// If something must be read first.
 pub(in crate::engine) fn takes_over(transition: &Transition<'_>, run: &SequenceRun) -> Result<bool, Undecided> {
     for change in run.changes() {
-        let has_it = apply::service_of(transition.records, &run.service, change)?;
-        if has_it.is_some_and(|service| service != run.service.service) {
+        let recorded = apply::recorded(transition.records, &run.service, change)?;
+        if recorded.is_some_and(|recorded| recorded.service != run.service.service) {
             return Ok(true);
         }
     }

@@ -3,9 +3,10 @@
 use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
+use crate::error::Failure;
 use crate::manifest::digest;
-use crate::model::ids::{ProjectName, RunId, ServiceKey};
-use crate::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan};
+use crate::model::ids::{ProjectName, RunId, ServiceKey, ServiceName};
+use crate::model::plan::{Change, Decision, PassedContent, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Delivery, Run, SequenceRun};
 use crate::model::slot::{Delivered, PassedKey};
 use crate::model::time::Timestamp;
@@ -109,6 +110,11 @@ pub fn is_let_pass(records: &Records, project: &ProjectName, part: &ServicePlan)
     }
     needs.none()?;
     Ok(all)
+}
+
+/// Why what a service declares is not started: what has to pass before has not.
+pub fn not_passed(previous: &PassedContent, service: &ServiceName) -> Failure {
+    Failure::stalled(format!("{} has not passed what `{service}` declares", previous.by_what()))
 }
 
 /// Whether what a run brings has passed its sequence.

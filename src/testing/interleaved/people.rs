@@ -94,15 +94,11 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         }
         ["allow-prune"] => {
             let prune = hosting.head(repository).map(|head| head.id);
-            sync::allow(driver, repository, Allowance { prune, ..Allowance::default() }).await?;
-            hosting.request_sync(repository);
-            Ok(())
+            allow(daemon, repository, Allowance { prune, ..Allowance::default() }).await
         }
         ["accept-rewrite"] => {
             let rewrite = hosting.accept_rewrite(repository);
-            sync::allow(driver, repository, Allowance { rewrite, ..Allowance::default() }).await?;
-            hosting.request_sync(repository);
-            Ok(())
+            allow(daemon, repository, Allowance { rewrite, ..Allowance::default() }).await
         }
         _ => Err(Failure::stalled("this is no command")),
     }
@@ -125,9 +121,15 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
 async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Result<()> {
     by_hand::release(&daemon.driver, project, &release).await?;
     for repository in daemon.hosting.repositories() {
-        sync::allow(&daemon.driver, &repository, Allowance::default()).await?;
-        daemon.hosting.request_sync(&repository);
+        allow(daemon, &repository, Allowance::default()).await?;
     }
+    Ok(())
+}
+
+/// Has a head judged anew with what is allowed for it.
+async fn allow(daemon: &Daemon, repository: &RepositoryName, allowed: Allowance) -> Result<()> {
+    sync::allow(&daemon.driver, repository, allowed).await?;
+    daemon.hosting.request_sync(repository);
     Ok(())
 }
 
