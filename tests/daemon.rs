@@ -18,6 +18,7 @@ mod daemon_edges {
     mod bad_input;
     mod damage;
     mod full_disk;
+    mod lost_mirror;
     mod many;
     mod orders;
     mod pushed;

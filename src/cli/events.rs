@@ -11,7 +11,7 @@ use crate::error::Failure;
 use crate::model::ids::ConfigKey;
 use crate::server::view::{EventView, List, RunDetail};
 
-/// Show what runs were told, oldest first
+/// Show what happened to runs, oldest first
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  launchway events\n  launchway events run/shop/dev/web-3\n  launchway events dc/web -s dev"
@@ -35,7 +35,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         None => vec![None],
     };
     let (after, limit) = (arguments.after.to_string(), arguments.limit.to_string());
-    let mut list = List::<EventView> { items: Vec::new() };
+    let mut list = List::<EventView>::from_iter([]);
     for run in &runs {
         // A run's name says whose it is.
         let repository = global.repository.as_deref().filter(|_| run.is_none());

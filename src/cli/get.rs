@@ -1,11 +1,12 @@
 //! `launchway get KIND`.
 
 use clap::{Args, ValueEnum};
+use serde::Serialize;
 
 use super::arguments::Global;
 use super::client::{Client, Parameters};
 use super::moment::age;
-use super::output::{Exit, Outcome, Output, Table};
+use super::output::{Exit, Outcome, Output, Table, remark};
 use crate::server::view::{
     ConfigView, EventView, HoldView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
 };
@@ -65,14 +66,20 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 
 async fn list(kind: Kind, client: &Client, parameters: Parameters<'_>, output: &mut Output) -> Outcome<()> {
     match kind {
-        Kind::Deployments => output.show(&client.get("deployments", parameters).await?, deployments),
-        Kind::Services => output.show(&client.get("services", parameters).await?, services),
-        Kind::Pods => output.show(&client.get("pods", parameters).await?, pods),
-        Kind::Runs => output.show(&client.get("runs", parameters).await?, runs),
-        Kind::Revisions => output.show(&client.get("revisions", parameters).await?, revisions),
-        Kind::Repositories => output.show(&client.get("repositories", parameters).await?, repositories),
-        Kind::Holds => output.show(&client.get("holds", parameters).await?, holds),
+        Kind::Deployments => show(&client.get("deployments", parameters).await?, output, deployments),
+        Kind::Services => show(&client.get("services", parameters).await?, output, services),
+        Kind::Pods => show(&client.get("pods", parameters).await?, output, pods),
+        Kind::Runs => show(&client.get("runs", parameters).await?, output, runs),
+        Kind::Revisions => show(&client.get("revisions", parameters).await?, output, revisions),
+        Kind::Repositories => show(&client.get("repositories", parameters).await?, output, repositories),
+        Kind::Holds => show(&client.get("holds", parameters).await?, output, holds),
     }
+}
+
+/// Also what cannot be read is shown.
+fn show<T: Serialize>(list: &List<T>, output: &mut Output, table: fn(&List<T>) -> String) -> Outcome<()> {
+    list.damaged.iter().for_each(|damaged| remark(&damaged.problem));
+    output.show(list, table)
 }
 
 fn deployments(list: &List<ConfigView>) -> String {

@@ -114,7 +114,7 @@ mod tests {
             message: String::new(),
             scalings: scalings.iter().map(|minute| scaling(*minute)).collect(),
         };
-        let rows = List { items: vec![row(1, 0, &[10, 30]), row(2, 20, &[])] };
+        let rows = List::from_iter([row(1, 0, &[10, 30]), row(2, 20, &[])]);
         let mut printed = Vec::new();
         std::io::Write::write_all(&mut anstream::StripStream::new(&mut printed), versions(&rows).as_bytes())
             .expect("written");

@@ -139,7 +139,8 @@ impl Reader {
     }
 
     fn project(&self, commit: &CommitId) -> Result<(Option<Arc<Project>>, Vec<manifest::Problem>)> {
-        let files = TreeFiles { tree: self.repository.tree(commit)?, limit: Limits::default().manifest };
+        let (tree, limit) = (self.repository.tree(commit)?, Limits::default().manifest);
+        let files = TreeFiles { tree, limit, mirror: None };
         let options = manifest::Options { repository: self.name.clone() };
         let outcome = Snapshot::read(&files, &options)?.project().clone();
         Ok((outcome.project, outcome.problems))

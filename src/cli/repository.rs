@@ -18,7 +18,7 @@ use crate::config::{RepositorySettings, Settings};
 use crate::control::repository;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::CommitId;
-use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head};
+use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
 /// The line by which our own hook is known again.
 const SIGNATURE: &str = "# Written by `launchway repository install-hook`.";
@@ -145,9 +145,7 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
     if remote.branch.is_empty() {
         remote.branch = default_branch(remote)?;
     }
-    remote_head(remote)?.ok_or_else(|| {
-        Failure::stalled(format!("it has no branch `{}`", remote.branch)).hint("push it, or name another")
-    })
+    remote_head(remote)?.ok_or_else(|| without_branch(remote, false))
 }
 
 fn human(checked: &Checked) -> String {

@@ -1,6 +1,7 @@
 //! `launchway serve`.
 
 use std::path::{Path, PathBuf};
+use std::pin::pin;
 
 use clap::Args;
 
@@ -26,10 +27,15 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         (None, Some(state)) => state.clone(),
         _ => global.state_folder()?,
     };
-    let app = App::start(&settings, &state).await?;
+    // Whoever stops it while it starts, as a machine that shuts down, or right after it says that it serves, stops it too.
+    let mut stop = pin!(daemon::stop_signal()?);
+    let app = tokio::select! {
+        app = App::start(&settings, &state) => app?,
+        () = &mut stop => return Ok(Exit::Good),
+    };
     output.line(format!("serving {}", app.url))?;
     let ended = tokio::select! {
-        () = daemon::stop_signal()? => Ok(Exit::Good),
+        () = &mut stop => Ok(Exit::Good),
         failure = app.lost() => Err(Complaint::from(failure)),
     };
     app.stop().await;

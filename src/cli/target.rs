@@ -5,7 +5,7 @@ use super::client::Client;
 use super::here;
 use super::output::{Complaint, Outcome};
 use crate::error::Failure;
-use crate::server::view::{ConfigView, List, RepositoryView};
+use crate::server::view::{ConfigView, DamagedView, List, RepositoryView};
 
 /// A name with what it is the name of.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,6 +75,10 @@ pub(super) async fn applied(
 ) -> Outcome<Vec<ConfigView>> {
     let parameters = [("name", Some(name)), ("stage", global.stage.as_deref())];
     let mut found: List<ConfigView> = client.get("deployments", &parameters).await?;
+    let may_be_meant = |damaged: &&DamagedView| damaged.name.ends_with(&format!("/{name}"));
+    if let Some(damaged) = found.damaged.iter().find(may_be_meant) {
+        return Err(Complaint::failed(Failure::stalled(damaged.problem.clone())));
+    }
     found.items.retain(|config| may_be_of(chosen, &config.repository));
     Ok(found.items)
 }
@@ -126,7 +130,7 @@ pub(super) fn among(chosen: &[RepositoryView]) -> String {
     if names.is_empty() { String::new() } else { format!(" in {}", names.join(" or ")) }
 }
 
-/// The only one; where there are several, the user is told how to choose.
+/// The only one; where there are several, an error that says how to choose.
 pub(super) fn only<T>(mut found: Vec<T>, what: &str, choice: impl Fn(&T) -> String) -> Outcome<T> {
     if found.len() > 1 {
         let choices = found.iter().map(choice).collect::<Vec<_>>().join("\n  ");

@@ -184,6 +184,10 @@ async fn is_done(app: &App, revision: &RevisionState) -> Outcome<bool> {
     }
     let selection = Selection { repository: Some(name.to_string()), ..Selection::default() };
     let configs = app.query.configs(&selection).await.map_err(|problem| Failure::transient(problem.detail))?;
+    let of_project = |name: &str| revision.plan().is_none_or(|plan| name.starts_with(&format!("{}/", plan.project)));
+    if let Some(damaged) = configs.damaged.iter().find(|damaged| of_project(&damaged.name)) {
+        return Err(Failure::stalled(damaged.problem.clone()).into());
+    }
     Ok(configs.items.iter().all(|config| config.current >= Some(config.desired)))
 }
 

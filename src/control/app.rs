@@ -43,7 +43,7 @@ use crate::store::{CommitError, Store};
 
 /// How many announcements of the runtime a slow listener may miss before it has to examine everything.
 const ANNOUNCEMENTS: usize = 1024;
-/// Where pods' commands are looked for when the daemon's own environment does not say.
+/// Where to find pods' commands when the daemon's own environment does not say.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 /// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
@@ -119,7 +119,10 @@ impl App {
         let parts = assemble(settings, folder, store, clock, ids)?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
         for watcher in watchers.values() {
-            watcher.watched.register(&parts.driver).await?;
+            if let Err(failure) = watcher.watched.register(&parts.driver).await {
+                let (repository, problem) = (&watcher.watched.name, failure.one_line());
+                tracing::error!(%repository, problem, "cannot read what is known of a repository; the others go on");
+            }
         }
         // Whoever was shut out of the store stops too, as if told to.
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
@@ -148,7 +151,7 @@ impl App {
                 return Err(Failure::waiting(format!("pods or services of {repository} still end"))
                     .hint("start the daemon, and `launchway get pods` says why"));
             }
-            // Pods end without the store knowing: their ends are looked for at short intervals too.
+            // Pods end without the store knowing: this checks for their ends at short intervals too.
             drop(tokio::time::timeout(Duration::from_millis(100), changes.recv()).await);
         }
         Ok(())

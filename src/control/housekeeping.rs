@@ -8,7 +8,7 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::RetentionSettings;
-use crate::error::Result;
+use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::{Phase, Run};
@@ -18,6 +18,8 @@ use crate::store::{Retained, Retention, RunFilter};
 
 /// How often.
 const INTERVAL: Duration = Duration::from_secs(3600);
+/// After a start, sooner: who works with `up` for less than an hour a time has a disk too.
+const FIRST: Duration = Duration::from_secs(60);
 /// Runs that are read at once.
 const PAGE: u32 = 500;
 
@@ -61,8 +63,10 @@ impl fmt::Display for Cleaned {
 impl Housekeeping {
     /// Works until told to stop.
     pub async fn run(self, stop: CancellationToken) {
+        let mut pause = FIRST;
         loop {
-            tokio::select! { () = stop.cancelled() => return, () = tokio::time::sleep(INTERVAL) => {} }
+            tokio::select! { () = stop.cancelled() => return, () = tokio::time::sleep(pause) => {} }
+            pause = INTERVAL;
             match self.clean(false).await {
                 Ok(cleaned) => tracing::debug!(%cleaned, "deleted what nothing needs"),
                 Err(failure) => tracing::warn!(problem = failure.one_line(), "cannot delete what nothing needs"),
@@ -83,6 +87,7 @@ impl Housekeeping {
         for pod in pods.iter().filter(|_| !dry_run) {
             self.runtime.remove_pod(pod).await?;
         }
+        // Last, because one deployment that cannot be read keeps all of them.
         let keep = self.images_in_use().await?;
         let launchables = self.runtime.collect_garbage(&keep, dry_run).await?;
         Ok(Cleaned { rows, pods: pods.len() as u64, launchables })
@@ -108,8 +113,12 @@ impl Housekeeping {
             return Ok(false);
         }
         let ended_at = pod.ended_at.unwrap_or(pod.created_at);
-        let run = self.driver.store.run(run).await?;
-        Ok(run.is_none_or(|run| run.value.is_ended() && ended_at < before))
+        match self.driver.store.run(run).await {
+            Ok(run) => Ok(run.is_none_or(|run| run.value.is_ended() && ended_at < before)),
+            // Nobody knows whether it needs its pod.
+            Err(failure) if failure.class() == Class::Stalled => Ok(false),
+            Err(failure) => Err(failure),
+        }
     }
 
     /// The images of what serves, of what is being brought up, and of the complete versions that a rollback may want.
@@ -119,7 +128,8 @@ impl Housekeeping {
         loop {
             let filter =
                 RunFilter { sequences: Some(false), before: before.take(), limit: PAGE, ..RunFilter::default() };
-            let page = self.driver.store.runs(&filter).await?;
+            // One that cannot be read may name an image that serves.
+            let page = self.driver.store.runs(&filter).await?.whole()?;
             before = page.last().map(|run| run.value.id().clone());
             for run in page {
                 let Run::Deployment(run) = run.value else { continue };

@@ -27,7 +27,7 @@ const AT_ONCE: usize = 256;
 /// How many such reads go on side by side, each on a thread of the store's.
 const SIDE_BY_SIDE: usize = 2;
 
-/// What is said on a revision, what of it is open, and what was delivered on it to which stage.
+/// What is said on a revision, what of it is open, and which of what others bring was delivered on it, by stage.
 type Own = (Vec<CommitStatus>, Vec<Open>, BTreeSet<(StageName, ServiceName)>);
 /// Which revision.
 type Key = (RepositoryName, CommitId);
@@ -105,12 +105,13 @@ impl Renderings {
         Ok(Told { statuses, goes_on: waits.is_none(), waits: waits.unwrap_or_default() })
     }
 
-    /// What is said on a revision itself, what of it is open, and what was delivered on it.
+    /// What is said on a revision itself, what of it is open, and which of what others bring was delivered on it.
     async fn own(&self, store: &dyn ReadStore, revision: &RevisionState, down: bool) -> Result<Own> {
         let (kept, newer) = self.brought_up_to_date(store, revision).await?;
         let (newer, known) = (newer.as_ref(), &BTreeSet::new());
         let facts = Facts { revision, services: &kept.reports, newer, down, known };
-        Ok((status::render(&facts), rest::open(&facts, |_, _| true), kept.delivered()))
+        let delivered = revision.plan().map(|plan| kept.delivered(plan)).unwrap_or_default();
+        Ok((status::render(&facts), rest::open(&facts, |_, _| true), delivered))
     }
 
     /// The same of what an earlier revision brings to the stages of a plan.
@@ -165,14 +166,13 @@ impl Renderings {
 }
 
 impl Kept {
-    /// The services that were delivered on the revision, by stage.
-    fn delivered(&self) -> BTreeSet<(StageName, ServiceName)> {
-        let of = |report: &ServiceReport| {
-            let service = report.service.clone();
-            let stages: Vec<_> = report.delivered_to().map(|stage| (stage.clone(), service.clone())).collect();
-            stages
+    /// Of what others bring to the stages of a plan, what was delivered on the revision itself.
+    fn delivered(&self, plan: &Plan) -> BTreeSet<(StageName, ServiceName)> {
+        let carried = plan.stages.iter().flat_map(|stage| stage.carried.keys().map(|service| (&stage.stage, service)));
+        let is_delivered = |(stage, service): &(&StageName, &ServiceName)| {
+            self.reports.get(*service).is_some_and(|report| report.delivered_to().any(|delivered| delivered == *stage))
         };
-        self.reports.values().flat_map(of).collect()
+        carried.filter(is_delivered).map(|(stage, service)| (stage.clone(), service.clone())).collect()
     }
 
     /// Reads what is new since it was brought up to date last.
@@ -214,14 +214,13 @@ async fn waits(
     Ok(rest::waits(&Around { revision, repository, holds: &holds, configs: &configs }, open))
 }
 
-/// The deployment configs in the stages that rollbacks hold.
+/// The deployment configs that rollbacks hold.
 async fn held_configs(store: &dyn ReadStore, holds: &ProjectHolds) -> Result<Vec<ConfigState>> {
     let rollbacks = holds.holds.iter().filter(|hold| hold.kind == HoldKind::Rollback);
-    let stages: BTreeSet<&StageName> = rollbacks.filter_map(|hold| hold.scope.stage.as_ref()).collect();
+    let held: BTreeSet<ServiceKey> = rollbacks.filter_map(|hold| hold.scope.one_service()).collect();
     let mut found = Vec::new();
-    for stage in stages {
-        let configs = store.configs(Some(&holds.project), Some(stage)).await?;
-        found.extend(configs.into_iter().map(|config| config.value));
+    for service in held {
+        found.extend(store.configs_of(&service).await?.into_iter().map(|config| config.value));
     }
     Ok(found)
 }

@@ -1,7 +1,7 @@
 //! One writer of one repository: takes the reports that it is asked for, one after the other, and writes what is news
 //! to it.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::sync::Semaphore;
@@ -9,7 +9,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::control::renderings::Renderings;
 use crate::engine::transition::Input;
-use crate::error::{Failure, Result};
+use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{STORE_PAUSE, pause_after};
 use crate::executor::writer_lanes::WriterLane;
@@ -27,6 +27,8 @@ const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 const IDLE: Duration = Duration::from_secs(30);
 /// How many times as long as it took to read what there is to report is waited before that is done again.
 const REST: u32 = 9;
+/// The longest of these pauses: a machine that slept meanwhile did not take that long to read.
+const LONGEST_REST: Duration = Duration::from_secs(60);
 
 /// Writes for one writer.
 pub(crate) struct ReportLane {
@@ -51,6 +53,9 @@ struct Health {
     refuses: bool,
     /// Whether reports may wait until it takes one.
     parked: bool,
+    /// Whether one of those is to show that it does. If nothing can be said of that one, which may also be gone with its
+    /// revision, the others try.
+    tries: bool,
 }
 
 impl ReportLane {
@@ -101,6 +106,10 @@ impl ReportLane {
                 return Ok(rests_until.since(now));
             }
             let Some(row) = self.driver.claim(&self.asked.lane(), 1).await?.pop() else {
+                if std::mem::take(&mut self.health().tries) {
+                    self.revive(u32::MAX).await?;
+                    continue;
+                }
                 return Ok(self.next_due().await?.map_or(IDLE, |due| due.since(now).min(IDLE)));
             };
             let overlooked = by_safety_net && row.was_overlooked(now);
@@ -132,13 +141,14 @@ impl ReportLane {
 
     async fn report(&self, row: &OutboxRow) -> Result<()> {
         let outcome = match &row.action {
-            Ok(Action::Report { commit, .. }) => self.bring_up_to_date(commit).await?,
+            Ok(Action::Report { commit, .. }) => match self.bring_up_to_date(commit).await {
+                Err(failure) if failure.class() == Class::Stalled => {
+                    return self.set_aside(row, failure.one_line()).await;
+                }
+                read => read?,
+            },
             Ok(_) => Err(Refusal::Commit(Failure::stalled("it is no report"))),
-            Err(problem) => {
-                tracing::error!(lane = %self.asked.lane(), problem, "a report cannot be read");
-                let write = Write::Await { id: row.id, due: None, reason: problem.clone() };
-                return self.commit(vec![Input::Write(Box::new(write))]).await;
-            }
+            Err(problem) => return self.set_aside(row, problem.clone()).await,
         };
         self.driver.metrics.action(&row.key, if outcome.is_ok() { "performed" } else { "failed" });
         match outcome {
@@ -151,9 +161,16 @@ impl ReportLane {
         }
     }
 
+    /// What a report is made from cannot be read: it is there for people to see, and others go on.
+    async fn set_aside(&self, row: &OutboxRow, problem: String) -> Result<()> {
+        tracing::error!(lane = %self.asked.lane(), problem, "a report cannot be made");
+        let write = Write::Await { id: row.id, due: None, reason: problem };
+        self.commit(vec![Input::Write(Box::new(write))]).await
+    }
+
     /// Writes what is news until nothing is; says when to go on, if that takes too long to be done at once. A status that
-    /// is open may have been overtaken before the ledger had it, in which case nobody asks for it again: so it is looked
-    /// for.
+    /// is open may have been overtaken before the ledger had it, in which case nobody asks for it again, and
+    /// this finds it.
     async fn bring_up_to_date(&self, commit: &CommitId) -> Result<Result<Option<Timestamp>, Refusal>> {
         let (repository, writer) = (&self.asked.repository, &self.asked.writer);
         loop {
@@ -169,6 +186,7 @@ impl ReportLane {
             }
             let last = news.iter().all(|status| status.state.is_final());
             for batch in news.chunks(self.writer.batch().max(1)) {
+                self.doubt(ledger::outcomes_before(&posted, batch)).await?;
                 if let Err(refusal) = self.write(batch).await {
                     return Ok(Err(refusal));
                 }
@@ -191,6 +209,14 @@ impl ReportLane {
             let message = format!("writing statuses took longer than {} seconds", WRITE_TIMEOUT.as_secs());
             Err(Refusal::Busy(Failure::transient(message)))
         })
+    }
+
+    /// Outcomes are about to be replaced: whoever finds them in the ledger after a death cannot tell what readers see.
+    async fn doubt(&self, outcomes: Vec<&CommitStatus>) -> Result<()> {
+        if outcomes.is_empty() {
+            return Ok(());
+        }
+        self.commit(outcomes.into_iter().map(|status| self.posted(status, ledger::DOUBTED)).collect()).await
     }
 
     fn posted(&self, status: &CommitStatus, rendering: u64) -> Input {
@@ -245,14 +271,14 @@ impl ReportLane {
     fn expect_more(&self) {
         let mut health = self.health();
         health.rests_until = Timestamp::default();
-        health.parked = true;
+        (health.parked, health.tries) = (true, true);
     }
 
-    /// What takes long to read is read seldom: a tenth of the time at most is spent on it.
+    /// What takes long to read is read seldom: a tenth of the time is spent on it, or as much as it takes once a minute.
     fn rest_after(&self, begun: Timestamp) {
         let now = self.driver.clock.now();
         let mut health = self.health();
-        health.reads_again = now + now.since(begun) * REST;
+        health.reads_again = now + (now.since(begun) * REST).min(LONGEST_REST);
     }
 
     /// Leaves the writer alone for a while, longer each time.
@@ -276,7 +302,7 @@ impl ReportLane {
         self.driver.commit(&inputs).await
     }
 
-    fn health(&self) -> std::sync::MutexGuard<'_, Health> {
+    fn health(&self) -> MutexGuard<'_, Health> {
         self.health.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

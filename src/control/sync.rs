@@ -229,29 +229,37 @@ impl Watched {
         read.await.or_transient(|| "reading the repository broke off".into())?
     }
 
-    /// What would start in a project if something were released; nothing is changed.
+    /// What would start in a project if something were released; nothing is changed. In place of it, why nobody can
+    /// tell: the revision that is applied cannot be read.
     ///
     /// # Errors
-    /// If the revision that is applied cannot be read, or the store fails.
+    /// If the store fails.
     pub async fn starts_after(
         self: &Arc<Self>,
         driver: &Driver,
         project: &ProjectName,
         release: &Release,
-    ) -> Result<Vec<SequenceRun>> {
-        let Some(commit) = self.state(driver).await?.value.applied else { return Ok(Vec::new()) };
-        let read = self.read_aside(commit).await?;
+    ) -> Result<Result<Vec<SequenceRun>>> {
+        let Some(commit) = self.state(driver).await?.value.applied else { return Ok(Ok(Vec::new())) };
+        let read = match self.read_aside(commit).await {
+            Ok(read) => read,
+            Err(unreadable) => return Ok(Err(unreadable)),
+        };
         let mut records = Records::default();
         let (head, applied) = self.surroundings(driver, read, release, &mut records).await?;
-        let slots = driver.store.open_slots(Some(project)).await?;
+        let slots = driver.store.open_slot_keys(Some(project)).await?;
         let watched = self.as_declared();
         let decide = |transition: &mut Transition<'_>| {
-            holds::release(transition, project, release)?;
-            slots.iter().for_each(|slot| transition.examine(slot.value.service.clone()));
+            holds::release(transition, project, release, None)?;
+            slots.iter().for_each(|slot| transition.examine(slot.clone()));
             sync::decide(transition, &watched, &head, &applied, None).map(drop)
         };
         let (_, transaction, _) = driver.work_out(&mut records, decide).await?;
-        Ok(transaction.writes.into_iter().filter_map(sync::starting).collect())
+        let is_held = |run: &SequenceRun| {
+            let seen = applied.get(&run.service.stage);
+            seen.is_some_and(|seen| seen.holds.iter().any(|hold| run.is_held_by(hold)))
+        };
+        Ok(Ok(transaction.writes.into_iter().filter_map(sync::starting).filter(|run| !is_held(run)).collect()))
     }
 
     /// Makes it known as its configuration says now, before anything is read of it: people ask about what they watch.
@@ -284,10 +292,10 @@ impl Watched {
     pub async fn remember(&self, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
         let now = driver.clock.now();
         self.change(driver, |state| {
-            let branch = self.branch_or(&state.branch);
-            let is_news = first || state.problem != problem || state.branch != branch;
+            let (url, branch) = (self.remote.url.to_string(), self.branch_or(&state.branch));
+            let is_news = first || state.problem != problem || (&state.url, &state.branch) != (&url, &branch);
             if is_news {
-                state.branch = branch;
+                (state.url, state.branch) = (url, branch);
                 state.problem.clone_from(&problem);
                 state.synced_at = Some(now);
             }
@@ -331,19 +339,25 @@ impl Watched {
         RepositoryState::new(self.name.clone(), self.remote.url.to_string(), self.branch_or(""))
     }
 
-    /// Reads the head, unless it is the one that was seen.
+    /// Reads the head, unless it is the one that was seen and the mirror has it.
     fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
         let remote = self.remote_with_branch()?;
         let Some(head) = source::remote_head(&remote)? else {
             self.note_default_branch(None); // there may be another one the next time
-            let message = format!("branch `{}` of {} does not exist", remote.branch, remote.url);
-            return Err(Failure::stalled(message).hint("push it, or watch another branch; what runs keeps running"));
+            return Err(source::without_branch(&remote, seen.or(applied).is_some()));
         };
-        if Some(&head) == seen {
+        if Some(&head) == seen && self.mirror.is_at(&remote, &head)? {
             return Ok(None);
         }
         let commit = self.mirror.fetch(&remote, &head)?;
-        self.read_at(commit, applied).map(Some)
+        if Some(&commit) == seen {
+            return Ok(None); // the mirror alone had lost it
+        }
+        let read = match self.read_at(commit, applied) {
+            Err(_) if self.mirror.is_damaged() => self.read_at(self.mirror.fetch(&remote, &head)?, applied),
+            read => read,
+        };
+        read.map(Some)
     }
 
     /// Nothing is guessed as long as the remote cannot be asked which branch is its main one.
@@ -364,6 +378,10 @@ impl Watched {
     }
 
     fn read_at(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Read> {
+        self.read_from_mirror(commit, applied).map_err(|failure| self.mirror.explained(failure))
+    }
+
+    fn read_from_mirror(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Read> {
         let repository = self.mirror.open()?;
         let descends = match applied {
             Some(applied) if applied != &commit => repository.is_descendant(&commit, applied)?,
@@ -378,7 +396,9 @@ impl Watched {
                 (outcome.project.ok_or_else(told), outcome.problems)
             }
             // Beyond what may be read of it: its commit says so.
-            Err(failure) if failure.class() == Class::Stalled => (Err(vec![failure.one_line()]), Vec::new()),
+            Err(failure) if failure.class() == Class::Stalled && !self.mirror.is_to_blame(&failure) => {
+                (Err(vec![failure.one_line()]), Vec::new())
+            }
             Err(failure) => return Err(failure),
         };
         let head = Head { commit, subject: info.subject, descends, declared, lifted: Vec::new() };
@@ -386,17 +406,19 @@ impl Watched {
     }
 
     fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {
-        let files = TreeFiles { tree: repository.tree(commit)?, limit: self.limits.manifest };
+        let mirror = Some(&*self.mirror);
+        let files = TreeFiles { tree: repository.tree(commit)?, limit: self.limits.manifest, mirror };
         let known = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();
         match known {
             Some((known, snapshot)) if &known == commit => Ok(snapshot),
-            Some((known, snapshot)) => {
+            // A mirror that was made anew does not have what the remote has no longer.
+            Some((known, snapshot)) if repository.contains(&known)? => {
                 let changed = repository.changed_paths(&known, commit)?;
                 let changed: Vec<_> =
                     changed.into_iter().map(|change| (change.path, change.new.map(file_entry))).collect();
                 snapshot.update(&changed, &files, &self.options)
             }
-            None => manifest::Snapshot::read(&files, &self.options),
+            _ => manifest::Snapshot::read(&files, &self.options),
         }
     }
 
@@ -412,8 +434,8 @@ impl Watched {
         if suspects.is_empty() {
             return Ok(Vec::new());
         }
-        let configs = driver.store.configs(Some(&project.name), None).await?;
-        let objects = driver.store.objects(Some(&project.name), None, None).await?;
+        let configs = driver.store.configs(Some(&project.name), None).await?.whole()?;
+        let objects = driver.store.objects(Some(&project.name), None, None).await?.whole()?;
         let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
         let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
         Ok(unreadable::breaking(&suspects, &of_configs.chain(of_objects).collect()))
@@ -426,6 +448,8 @@ pub struct TreeFiles<'a> {
     pub tree: source::Tree<'a>,
     /// The most bytes of one file.
     pub limit: u64,
+    /// Where it is, if that is a mirror: the file is not to blame for what is damaged there.
+    pub mirror: Option<&'a Mirror>,
 }
 
 impl std::fmt::Debug for TreeFiles<'_> {
@@ -440,7 +464,11 @@ impl Files for TreeFiles<'_> {
     }
 
     fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
-        match self.tree.read_blob(ObjectId::parse(&entry.id)?, &entry.path, self.limit)? {
+        let blob = self.tree.read_blob(ObjectId::parse(&entry.id)?, &entry.path, self.limit);
+        match blob.map_err(|failure| match self.mirror {
+            Some(mirror) => mirror.explained(failure),
+            None => failure,
+        })? {
             Blob::Content(content) => Ok(content),
             Blob::TooLarge(size) => Err(manifest::too_large(size, self.limit)),
         }

@@ -64,23 +64,26 @@ impl TreeExport for MirrorTrees {
         let mirror = self.0.read().unwrap_or_else(PoisonError::into_inner).get(repository).cloned();
         let unknown =
             || Failure::stalled(format!("`git:{path}` comes from `{repository}`, which is not watched any more"));
-        let repository = mirror.ok_or_else(unknown)?.open()?;
-        let tree = repository.tree_by_id(ObjectId::parse(tree_id)?);
-        tree.export("", into).map(|_| ())
+        let mirror = mirror.ok_or_else(unknown)?;
+        let tree_id = ObjectId::parse(tree_id)?;
+        let export = || mirror.open()?.tree_by_id(tree_id).export("", into).map(drop);
+        export().map_err(|failure| mirror.explained(failure))
     }
 }
 
-/// What the watched repositories declare; what is not watched any more is left alone.
+/// What the watched repositories declare; what is not watched any more, or cannot be read, is left alone.
 #[derive(Debug)]
 pub struct WatchedDeclarations(pub Arc<BTreeMap<RepositoryName, Watcher>>);
 
 #[async_trait]
 impl Declarations for WatchedDeclarations {
     async fn project(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>> {
-        match self.0.get(repository) {
-            Some(watcher) => watcher.watched.project_at(commit).await,
-            None => Ok(None),
-        }
+        let Some(watcher) = self.0.get(repository) else { return Ok(None) };
+        Ok(watcher.watched.project_at(commit).await.unwrap_or_else(|failure| {
+            let problem = failure.one_line();
+            tracing::warn!(%repository, problem, "cannot read what is applied; what no record names serves on");
+            None
+        }))
     }
 }
 

@@ -41,7 +41,7 @@ pub struct Cancelled {
 }
 
 /// Cancels what has the slot of a deployment config's service, whatever it is at: a deployment, a task, or the pause before
-/// one. `service` is the one that it is delivered with for the first time, if a task comes before that.
+/// one. `service` is the one that it is delivered with, which may be about to take it from another one.
 ///
 /// # Errors
 /// If nobody has the slot.
@@ -59,8 +59,7 @@ pub fn cancel(
             (run.clone(), Cancelled { what, run: config.deployment(version.number) })
         }
         None => {
-            let service = state.as_ref().map_or_else(|| service.clone(), service_of);
-            let Some(run) = holder(transition.records, &service)? else {
+            let Some(run) = holder(transition.records, service)? else {
                 return Err(Failure::stalled(no_rollout(transition.records, state.as_ref())?).into());
             };
             (run.id.clone(), Cancelled { what: run.whereabouts(), run: run.id.clone() })
@@ -124,7 +123,7 @@ pub fn ends_it(config: &str, stage: &StageName) -> String {
 pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    holds::refuse(transition.records, &service_of(&state))?;
+    holds::refuse(transition.records, &state.service_key())?;
     refuse_if_busy(transition.records, &state)?;
     refuse_if_queued(transition.records, &state)?;
     if state.spec().is_ok_and(|spec| spec.paused) {
@@ -152,7 +151,7 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
 pub fn scale(transition: &mut Transition<'_>, config: &ConfigKey, replicas: u32, by: &str) -> Result<(), Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
-    holds::refuse_by_a_persons(transition.records, &service_of(&state))?;
+    holds::refuse_by_a_persons(transition.records, &state.service_key())?;
     let (version, from) = (state.wanted.version(), state.wanted.replicas);
     if let Some(state) = transition.records.configs.get_mut(config)? {
         state.scaled = Some(Scaled { replicas, by: by.to_owned(), at: transition.now });
@@ -174,7 +173,7 @@ fn refuse_if_busy(records: &Records, state: &ConfigState) -> Result<(), Undecide
 /// A newer revision that waits for its turn, or has not got to its deployment yet, must not be overtaken by what was
 /// declared before it.
 fn refuse_if_queued(records: &Records, state: &ConfigState) -> Result<(), Undecided> {
-    let Some(slot) = records.slots.get(&service_of(state))? else { return Ok(()) };
+    let Some(slot) = records.slots.get(&state.service_key())? else { return Ok(()) };
     for id in slot.open() {
         if let Some(Run::Sequence(run)) = records.runs.get(id)?
             && run.delivery.is_some()
@@ -217,7 +216,7 @@ fn refuse_if_not_passed(records: &Records, state: &ConfigState) -> Result<(), Un
     if state.serving.as_ref().is_some_and(|serving| serving.object.digest == state.object.digest) {
         return Ok(());
     }
-    let service = service_of(state);
+    let service = state.service_key();
     let last = records.slots.get(&service)?.and_then(|slot| slot.last_delivery.as_ref());
     let attempted = state.attempted.as_ref().map(|attempt| &attempt.run);
     for by in attempted.into_iter().chain(last.map(|last| &last.run)) {
@@ -285,15 +284,9 @@ pub(in crate::engine) fn by_hand(
         by: Some(by.to_owned()),
         is_rollback,
         delivery: Some(Delivery { content: object.digest.clone(), changes: vec![change] }),
-        ..SequenceRun::draft(service_of(state), state.destination.clone(), revision, procedure)
+        ..SequenceRun::draft(state.service_key(), state.destination.clone(), revision, procedure)
     };
     queue::queued(transition.records, transition.now, draft)
-}
-
-/// The service that a deployment config is delivered with.
-pub(in crate::engine) fn service_of(state: &ConfigState) -> ServiceKey {
-    let ConfigKey { project, stage, .. } = state.key.clone();
-    ServiceKey { project, stage, service: state.service.clone() }
 }
 
 /// What is remembered of a deployment config, which must be there, and not only because its pods have not ended yet.

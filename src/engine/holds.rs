@@ -4,9 +4,9 @@ use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::{Hold, HoldKind, HoldScope, ProjectHolds, Release};
-use crate::model::ids::{HoldId, ProjectName, ServiceKey};
+use crate::model::ids::{HoldId, ProjectName, RepositoryName, ServiceKey};
 
-/// Places a hold.
+/// Places a hold. That of a rollback takes the place of those that earlier ones have left on the same service.
 ///
 /// # Errors
 /// If something must be read first.
@@ -22,19 +22,34 @@ pub fn place(
     let hold = Hold { id, kind, scope, reason, by: by.to_owned(), since: transition.now };
     let holds = transition.records.holds.get(&project)?.cloned();
     let mut holds = holds.unwrap_or_else(|| ProjectHolds::none(project.clone()));
+    if kind == HoldKind::Rollback {
+        holds.holds.retain(|earlier| earlier.kind != kind || earlier.scope != hold.scope);
+    }
     holds.holds.push(hold.clone());
     transition.records.holds.put(&project, Some(holds))?;
     Ok(hold)
 }
 
-/// Releases holds of a project and what its files pause; who waited is examined by whoever asked for this.
+/// Releases holds of a project and what its files pause; who waited is examined by whoever asked for this. The head of the
+/// repository that declares it is planned anew, also if whoever asked dies right after.
 ///
 /// # Errors
 /// If something must be read first.
-pub fn release(transition: &mut Transition<'_>, project: &ProjectName, release: &Release) -> Result<(), Undecided> {
+pub fn release(
+    transition: &mut Transition<'_>,
+    project: &ProjectName,
+    release: &Release,
+    declaring: Option<&RepositoryName>,
+) -> Result<(), Undecided> {
     let holds = transition.records.holds.get(project)?.cloned();
     let holds = holds.unwrap_or_else(|| ProjectHolds::none(project.clone())).after(release);
-    transition.records.holds.put(project, Some(holds))
+    transition.records.holds.put(project, Some(holds))?;
+    if let Some(repository) = declaring
+        && let Some(state) = transition.records.repositories.get_mut(repository)?
+    {
+        state.seen = None;
+    }
+    Ok(())
 }
 
 /// Under a hold, nothing is started by hand either.

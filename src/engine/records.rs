@@ -7,11 +7,12 @@
 //! on how many they are.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Failure;
 use crate::model::hold::ProjectHolds;
 use crate::model::ids::{
-    CommitId, ConfigKey, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
+    CommitId, ConfigKey, Namespace, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
 };
 use crate::model::plan::Plan;
 use crate::model::run::Run;
@@ -110,6 +111,22 @@ struct Entry<V> {
     stored: Option<V>,
     /// What has become of it, once it was changed.
     changed: Option<Option<V>>,
+    /// Whose it is, if it was read before anybody knew whether the decision is about that service.
+    of: Option<ServiceName>,
+    /// Whether the decision is made on it.
+    counts: AtomicBool,
+}
+
+impl<V> Entry<V> {
+    fn new(stored: Option<Versioned<V>>, of: Option<ServiceName>) -> Self {
+        let (version, stored) = stored.map_or((0, None), |stored| (stored.version, Some(stored.value)));
+        let counts = AtomicBool::new(of.is_none());
+        Self { version, stored, changed: None, of, counts }
+    }
+
+    fn now(&self) -> Option<&V> {
+        self.changed.as_ref().unwrap_or(&self.stored).as_ref()
+    }
 }
 
 /// Everything that a decision has read.
@@ -149,7 +166,8 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     /// If it was not read yet.
     pub fn get(&self, key: &K) -> Result<Option<&V>, Undecided> {
         let entry = self.0.get(key).ok_or_else(|| needs(key))?;
-        Ok(entry.changed.as_ref().unwrap_or(&entry.stored).as_ref())
+        entry.counts.store(true, Ordering::Relaxed);
+        Ok(entry.now())
     }
 
     /// The record, to be changed.
@@ -158,6 +176,7 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     /// If it was not read yet.
     pub fn get_mut(&mut self, key: &K) -> Result<Option<&mut V>, Undecided> {
         let entry = self.0.get_mut(key).ok_or_else(|| needs(key))?;
+        *entry.counts.get_mut() = true;
         if entry.changed.is_none() && entry.stored.is_none() {
             return Ok(None);
         }
@@ -174,10 +193,21 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
         Ok(())
     }
 
-    /// Takes over what was read.
+    /// Takes over what was read, on which the decision is made.
     pub fn read(&mut self, key: K, stored: Option<Versioned<V>>) {
-        let (version, stored) = stored.map_or((0, None), |stored| (stored.version, Some(stored.value)));
-        self.0.insert(key, Entry { version, stored, changed: None });
+        self.0.insert(key, Entry::new(stored, None));
+    }
+
+    /// The same; what was read of a service counts only if the decision asks for it, or is about that service
+    /// ([`Records::count_on`]).
+    pub fn read_of(&mut self, service: Option<ServiceName>, key: K, stored: Option<Versioned<V>>) {
+        self.0.insert(key, Entry::new(stored, service));
+    }
+
+    fn count_on(&self, is_about: &impl Fn(&ServiceName) -> bool) {
+        for entry in self.0.values().filter(|entry| entry.of.as_ref().is_some_and(is_about)) {
+            entry.counts.store(true, Ordering::Relaxed);
+        }
     }
 
     /// Every record is again as it was read.
@@ -195,13 +225,14 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     ) where
         V: PartialEq,
     {
-        for (key, Entry { version, stored, changed }) in self.0 {
+        for (key, Entry { version, stored, changed, counts, .. }) in self.0 {
             match changed {
                 Some(changed) if changed != stored => match changed {
                     Some(value) => writes.push(put(Versioned { version, value })),
                     None => writes.extend(remove(Versioned { version, value: key })),
                 },
-                _ => reads.push(Read { key: key.into(), version }),
+                _ if counts.into_inner() => reads.push(Read { key: key.into(), version }),
+                _ => {}
             }
         }
     }
@@ -281,9 +312,28 @@ impl Records {
         *self = Self { ids, ..Self::default() };
     }
 
+    /// The decision is made on everything that was read of some services.
+    pub fn count_on(&self, is_about: impl Fn(&ServiceName) -> bool) {
+        self.runs.count_on(&is_about);
+        self.configs.count_on(&is_about);
+        self.objects.count_on(&is_about);
+        self.slots.count_on(&is_about);
+        self.passed.count_on(&is_about);
+    }
+
     /// The runs as they are now, as far as they were read.
     pub fn known_runs(&self) -> impl Iterator<Item = &Run> {
-        self.runs.0.values().filter_map(|entry| entry.changed.as_ref().unwrap_or(&entry.stored).as_ref())
+        self.runs.0.values().filter_map(Entry::now)
+    }
+
+    /// Where objects were that are removed or go elsewhere.
+    pub fn objects_left(&self) -> impl Iterator<Item = (Namespace, ObjectPlace)> {
+        self.objects.0.iter().filter_map(|(place, entry)| {
+            let (before, now) = (entry.stored.as_ref()?, entry.changed.as_ref()?);
+            let namespace = &before.destination.namespace;
+            let stays = now.as_ref().is_some_and(|now| now.destination.namespace == *namespace);
+            (!stays).then(|| (namespace.clone(), place.clone()))
+        })
     }
 
     /// What was read and not changed, and what is to be written. Runs and slots stay for ever, as far as a decision can

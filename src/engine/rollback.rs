@@ -1,6 +1,6 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 
-use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down, service_of};
+use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
@@ -35,7 +35,7 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     }
     digest::exchange(&mut object, content);
     let cause = format!("rollback to version {target} by {by}");
-    give_way(transition, &service_of(&state), &format!("superseded by {cause}"))?;
+    give_way(transition, &state.service_key(), &format!("superseded by {cause}"))?;
     // What it deploys is the earlier revision's, and so is its result.
     let (commit, object) = (earlier.commit, object.into());
     let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: true })?;

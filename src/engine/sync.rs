@@ -8,22 +8,26 @@ use crate::engine::by_hand::{self, is_down};
 use crate::engine::holds;
 use crate::engine::names;
 use crate::engine::records::{Needs, Records, Undecided};
-use crate::engine::sequence::{queue, slot};
+use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::hold::Lifted;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
-use crate::model::object::{Kind, ObjectKey};
+use crate::model::object::Kind;
+use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::project::Project;
 use crate::model::run::{Run, SequenceRun, SequenceState};
-use crate::model::slot::{PassedKey, SlotState};
+use crate::model::slot::PassedKey;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::Write;
 use crate::plan::build::{self, Applied, Revision};
 use crate::plan::order;
 use crate::plan::summary::summary;
+
+mod already_there;
+mod moved;
 
 /// A repository that is watched, as its configuration says.
 #[derive(Clone, Debug)]
@@ -93,7 +97,8 @@ pub fn decide(
         Ok((project, plan)) => {
             names::take(transition.records, &state, &watched.name, &project)?;
             take_up_passed(transition, &project, applied)?;
-            end_what_has_moved(transition, &project, head, applied)?;
+            moved::keep_out(transition, &project, &plan, applied)?;
+            already_there::pass(transition, &project, &plan)?;
             if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
                 holds.lifted.clone_from(&head.lifted);
             }
@@ -128,32 +133,6 @@ pub fn decide(
     Ok(result)
 }
 
-/// Ends the deliveries of earlier revisions that bring a service what the head declares for another one.
-fn end_what_has_moved(
-    transition: &mut Transition<'_>,
-    project: &Project,
-    head: &Head,
-    applied: &BTreeMap<StageName, Applied>,
-) -> Result<(), Undecided> {
-    for stage in &project.stages {
-        for (service, under_way) in applied.get(&stage.name).iter().flat_map(|seen| &seen.under_way) {
-            let of_another = |key: &ObjectKey| stage.objects.get(key).is_some_and(|it| it.service != *service);
-            if !under_way.keys.iter().chain(&under_way.others).any(of_another) {
-                continue;
-            }
-            let (project, stage, service) = (project.name.clone(), stage.name.clone(), service.clone());
-            let slot = transition.records.slots.get(&ServiceKey { project, stage, service })?.cloned();
-            for id in slot.iter().flat_map(SlotState::open) {
-                let Some(Run::Sequence(run)) = transition.records.runs.get(id)? else { continue };
-                if run.commit != head.commit && run.changes().iter().any(|change| of_another(&change.key)) {
-                    transition.tell(id.clone(), slot::superseded_by(head.commit.short()));
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
 /// What passed before what was delivered last counts again, so that it is not forgotten while it is declared. What was
 /// delivered last and is not declared now is news once it is declared again.
 fn take_up_passed(
@@ -181,7 +160,7 @@ fn take_up_passed(
     Ok(())
 }
 
-/// The run that a write starts, or lets begin with its first task.
+/// The run that a write starts, or lets begin with its first task; one that only deletes has ended by then.
 pub fn starting(write: Write) -> Option<SequenceRun> {
     let Write::Run(run) = write else { return None };
     let is_new = run.version == 0;
@@ -189,7 +168,8 @@ pub fn starting(write: Write) -> Option<SequenceRun> {
     let begins = match run.state {
         SequenceState::Queued => is_new,
         SequenceState::Running { .. } => true,
-        SequenceState::Ending { .. } | SequenceState::Ended => false,
+        SequenceState::Ended => run.outcome.is_some_and(Outcome::passes),
+        SequenceState::Ending { .. } => false,
     };
     begins.then_some(*run)
 }
@@ -222,7 +202,9 @@ pub fn trigger(
     let state = ready(transition.records, watched, head)?;
     let cause = format!("triggered by {}", asked.by);
     let seen = applied.entry(asked.stage.clone()).or_default();
-    seen.under_way.retain(|_, coming| coming.here); // what is still in a stage before is what a person does not wait for
+    // What is still in a stage before is what a person does not wait for.
+    let coming = std::mem::take(&mut seen.under_way).into_iter();
+    seen.under_way = coming.filter_map(|(service, coming)| Some((service, coming.arrived()?))).collect();
     if let (Some(service), Some(project)) = (asked.service, &state.project) {
         let (project, stage) = (project.clone(), asked.stage.clone());
         holds::refuse(transition.records, &ServiceKey { project, stage, service: service.clone() })?;
@@ -232,6 +214,7 @@ pub fn trigger(
     let Ok((project, plan)) = judge(transition, watched, &state, head, &applied)? else {
         return Err(Failure::stalled("the last revision has no plan").hint("`launchway status` says why").into());
     };
+    already_there::pass(transition, &project, &plan)?;
     let stage = asked_stage(&project, &plan, asked)?;
     let (mut runs, mut needs) = (Vec::new(), Needs::default());
     for part in stage.services.iter().filter(|part| asked.service.is_none_or(|service| service == &part.service)) {
@@ -377,8 +360,18 @@ fn judge(
         prune_allowed: head.commit.is_named_by(state.allowed_prune.as_ref()),
     };
     match build::build(project, &revision, applied) {
-        Ok(plan) => Ok(Ok((project.clone(), plan))),
-        Err(refusal) => refused(refusal.reason),
+        // What earlier deliveries bring of what is declared, and how that ends, is theirs, whatever becomes of them meanwhile;
+        // what they bring to a stage that is gone is this revision's to delete.
+        Ok(plan) => {
+            let mut about = plan.services();
+            about.extend(applied.values().flat_map(|seen| &seen.under_way).filter(|it| it.1.leads_out).map(|it| it.0));
+            transition.records.count_on(|service| about.contains(service));
+            Ok(Ok((project.clone(), plan)))
+        }
+        Err(refusal) => {
+            transition.records.count_on(|_| true);
+            refused(refusal.reason)
+        }
     }
 }
 
@@ -428,7 +421,7 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
 }
 
 /// What is remembered of a commit that may have been read before. It did what its first plan says: if nothing more is to
-/// be done, all of that stays, else what its readers were told.
+/// be done, all of that stays, else what its readers know.
 pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_something: bool) -> RevisionState {
     let does_nothing = |state: &RevisionState| state.plan().map(Plan::does_nothing);
     let Some(known) = known else { return revision };

@@ -5,18 +5,24 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::{promotion, slot};
-use crate::engine::{self, deployment::apply};
+use crate::engine::{
+    self,
+    deployment::{apply, turn},
+};
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
+use crate::model::ids::{
+    CommitId, ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName,
+};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
-use crate::model::run::{Run, RunKind, SequenceRun, SequenceState, TaskLimits};
+use crate::model::run::{DeploymentRun, Run, RunKind, SequenceRun, SequenceState, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
-use crate::model::state::{RevisionResult, Wanted};
+use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
 use crate::model::transaction::{ObjectPlace, Transaction, Write};
+use crate::model::wanted::Wanted;
 
 /// Slots that are examined in one transaction.
 pub const SLOTS_AT_ONCE: usize = 32;
@@ -43,8 +49,10 @@ pub enum Input {
 pub struct Touched {
     /// Deployment configs whose wanted state may have changed.
     pub configs: BTreeSet<ConfigKey>,
-    /// Other objects that have changed.
+    /// Other objects that have changed or are gone.
     pub objects: BTreeSet<ObjectPlace>,
+    /// Where other objects were that are there no longer.
+    pub left: BTreeSet<(Namespace, ObjectPlace)>,
     /// Whether any service may have to end, or to answer again.
     pub services: bool,
     /// Slots that are still to be examined: there were too many for one transaction.
@@ -251,6 +259,11 @@ impl<'a> Transition<'a> {
         if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
             self.decide_changes_again(sequence)?;
         }
+        if let Some(run) = deployment(&run)
+            && let Some(postponed) = turn::postponed(self.records, run, event)?
+        {
+            return self.step(id, &postponed);
+        }
         let (mut next, mut decided) = engine::step(&run, event, self.now);
         if next == run && decided == Decided::default() {
             return Ok(());
@@ -269,23 +282,36 @@ impl<'a> Transition<'a> {
             }
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
+        let ended = deployment(&next).filter(|next| next.ended_at.is_some()).cloned();
         self.put_run(next)?;
-        self.apply(id, decided)
+        self.apply(id, decided)?;
+        if let Some(ended) = ended
+            && let Some((waiting, decided)) = turn::next(self.records, &ended)?
+        {
+            self.apply(&waiting, decided)?;
+        }
+        Ok(())
     }
 
     /// What its slot, or that of another service that its configs have moved to, tells a run that would deploy now: what
     /// takes its place does so before it has changed anything, not right after. Deleting what the next one brings back would
     /// be an outage.
     fn overtaken(&self, run: &SequenceRun, next: &Run) -> Result<Option<Event>, Undecided> {
-        let Run::Sequence(next) = next else { return Ok(None) };
+        if let Some(event) = self.overtaken_in_slot(run, next)? {
+            return Ok(Some(event));
+        }
+        Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(&newer)))
+    }
+
+    fn overtaken_in_slot(&self, run: &SequenceRun, next: &Run) -> Result<Option<Event>, Undecided> {
+        let (SequenceState::Running { .. }, Run::Sequence(next)) = (run.state, next) else {
+            return Ok(None); // what is admitted now has been compared with what waits
+        };
         let Some(slot) = self.records.slots.get(&run.service)? else { return Ok(None) };
         let waiting = self.sequences(slot.waiting.iter())?;
         let runs: Vec<&SequenceRun> = waiting.iter().chain([&**next]).collect();
         let told = slot::decide(&runs, &self.holds(&run.service)?);
-        if let Some((_, event)) = told.into_iter().find(|(told, _)| told == &run.id) {
-            return Ok(Some(event));
-        }
-        Ok(promotion::overtaken_elsewhere(self, run)?.map(|newer| slot::superseded_by(&newer)))
+        Ok(told.into_iter().find(|(told, _)| told == &run.id).map(|(_, event)| event))
     }
 
     /// What a run brings, on what is applied now.
@@ -393,6 +419,7 @@ impl WorkedOut {
         let Self { mut writes, left, switched, reports } = self;
         let mut touched = Touched { reports, slots: left, services: switched, ..Touched::default() };
         touched.planned.extend(writes.iter().filter_map(planned));
+        touched.left.extend(records.objects_left());
         let (reads, changed) = records.into_sets();
         for write in changed {
             match &write {
@@ -406,7 +433,7 @@ impl WorkedOut {
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
                 Write::Object(object) => drop(touched.objects.insert((&object.value).into())),
-                Write::RemoveObject(_) => touched.services = true,
+                Write::RemoveObject(place) => drop(touched.objects.insert(place.value.clone())),
                 _ => {}
             }
             writes.push(write);
@@ -415,11 +442,18 @@ impl WorkedOut {
     }
 }
 
-/// A run that was admitted earlier and is about to change something now.
+fn deployment(run: &Run) -> Option<&DeploymentRun> {
+    match run {
+        Run::Deployment(run) => Some(run),
+        Run::Sequence(_) => None,
+    }
+}
+
+/// A run that is about to change something now.
 fn about_to_deploy<'a>(run: &'a mut Run, decided: &Decided) -> Option<&'a mut SequenceRun> {
     let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
     match run {
-        Run::Sequence(run) if matches!(run.state, SequenceState::Running { .. }) => {
+        Run::Sequence(run) if matches!(run.state, SequenceState::Queued | SequenceState::Running { .. }) => {
             decided.effects.iter().any(deploys).then_some(&mut **run)
         }
         Run::Sequence(_) | Run::Deployment(_) => None,

@@ -3,6 +3,8 @@
 //! that waits, while nobody is behind with what was admitted before.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use tokio::sync::broadcast::error::RecvError;
 use tokio_util::sync::CancellationToken;
@@ -10,13 +12,20 @@ use tokio_util::sync::CancellationToken;
 use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched};
 use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
+use crate::executor::hindrances::Hindrances;
 use crate::executor::outbox::STORE_PAUSE;
 use crate::model::ids::{ProjectName, ServiceKey};
+use crate::model::time::Timestamp;
+
+/// How long to wait when nothing is known to come.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Examines slots.
 #[derive(Clone, Debug)]
 pub struct Admission {
     driver: Driver,
+    /// Slots that cannot be examined.
+    aside: Arc<Hindrances<ServiceKey>>,
 }
 
 /// The slots that are to be examined.
@@ -24,12 +33,14 @@ pub struct Admission {
 pub(crate) struct SlotQueue {
     everything: bool,
     waiting: BTreeMap<ProjectName, BTreeSet<ServiceKey>>,
+    /// Those that could not be examined, with when to try again.
+    later: BTreeMap<ServiceKey, Timestamp>,
 }
 
 impl Admission {
     /// Over a driver.
     pub fn new(driver: Driver) -> Self {
-        Self { driver }
+        Self { driver, aside: Arc::default() }
     }
 
     /// Works until told to stop.
@@ -37,9 +48,12 @@ impl Admission {
         let mut changes = self.driver.changes();
         let mut queue = SlotQueue::everything();
         while !stop.is_cancelled() {
+            let now = self.driver.clock.now();
+            let wait = queue.later.values().min().map_or(IDLE, |at| at.since(now));
             tokio::select! {
                 () = stop.cancelled() => break,
                 change = changes.recv() => queue.touched(change),
+                () = tokio::time::sleep(wait) => queue.come_due(self.driver.clock.now()),
                 () = self.driver.pace.caught_up(), if !queue.is_empty() => {
                     if let Err(failure) = self.examine_some(&mut queue).await {
                         tracing::error!(problem = failure.one_line(), "cannot examine whose turn it is");
@@ -68,7 +82,7 @@ impl Admission {
     /// If the store fails.
     pub(crate) async fn examine_some(&self, queue: &mut SlotQueue) -> Result<()> {
         if queue.everything {
-            queue.extend(self.driver.store.open_slots(None).await?.into_iter().map(|slot| slot.value.service));
+            queue.extend(self.driver.store.open_slot_keys(None).await?);
             queue.everything = false;
         }
         let some = queue.take_some();
@@ -77,16 +91,18 @@ impl Admission {
             return Ok(());
         }
         // One that cannot be examined holds up nobody but itself.
-        for service in some {
+        let mut some = some.into_iter();
+        while let Some(service) = some.next() {
             match self.driver.commit(&[Input::Examine(service.clone())]).await {
                 Err(failure) if failure.class() != Class::Stalled => {
-                    queue.extend([service]);
+                    queue.extend(std::iter::once(service).chain(some));
                     return Err(failure);
                 }
                 Err(failure) => {
-                    tracing::error!(%service, problem = failure.one_line(), "cannot examine whose turn it is");
+                    let pause = self.aside.note(&service, &failure);
+                    queue.later.insert(service, self.driver.clock.now() + pause);
                 }
-                Ok(()) => {}
+                Ok(()) => self.aside.forget(&service),
             }
         }
         Ok(())
@@ -108,6 +124,11 @@ impl SlotQueue {
             Ok(touched) => self.extend(touched.slots),
             Err(_) => self.everything = true,
         }
+    }
+
+    fn come_due(&mut self, now: Timestamp) {
+        let due: Vec<ServiceKey> = self.later.extract_if(.., |_, at| *at <= now).map(|(slot, _)| slot).collect();
+        self.extend(due);
     }
 
     fn extend(&mut self, slots: impl IntoIterator<Item = ServiceKey>) {
@@ -151,5 +172,16 @@ mod tests {
         assert!(next.contains(&slots("small", 1)[0]), "{next:?}");
         let rest: usize = std::iter::from_fn(|| Some(queue.take_some().len()).filter(|taken| *taken > 0)).sum();
         assert_eq!((next.len() + rest, queue.is_empty()), (100 - SLOTS_AT_ONCE + 1, true));
+    }
+
+    #[test]
+    fn a_slot_that_cannot_be_examined_comes_again_at_its_time() {
+        let mut queue = SlotQueue::default();
+        let slot = slots("shop", 1).remove(0);
+        queue.later.insert(slot.clone(), Timestamp(2));
+        queue.come_due(Timestamp(1));
+        assert!(queue.is_empty());
+        queue.come_due(Timestamp(2));
+        assert_eq!((queue.take_some(), queue.later.len()), (vec![slot], 0));
     }
 }

@@ -34,7 +34,8 @@ pub struct Surroundings {
     pub stages: Stages,
 }
 
-/// What a project is decided on, once `release` was released; what was read of it becomes part of what is decided.
+/// What a project is decided on, once `release` was released. What was read of services becomes part of that as far as the
+/// decision is about them: a push of one does not wait until the deliveries of all others stand still.
 ///
 /// # Errors
 /// If the store cannot be read.
@@ -53,9 +54,7 @@ pub async fn surroundings(
 /// If the store cannot be read.
 pub async fn shown(store: &dyn ReadStore, project: &Arc<Project>) -> Result<Surroundings> {
     let comes = |run: &SequenceRun, holds: &[Hold]| {
-        let ServiceKey { project, stage, service } = &run.service;
-        let covers = |hold: &Hold| hold.scope.covers(project, stage, service);
-        run.state != SequenceState::Queued || run.is_rollback || !holds.iter().any(covers)
+        run.state != SequenceState::Queued || !holds.iter().any(|hold| run.is_held_by(hold))
     };
     read(store, project, &Release::default(), &mut Records::default(), comes).await
 }
@@ -83,8 +82,7 @@ async fn read(
     Ok(Surroundings { project, lifted, stages })
 }
 
-/// What is applied in every stage that a project declares or had; the records of what differs and of what is under way
-/// become part of what is decided on it.
+/// What is applied in every stage that a project declares or had, with the records of what differs and of what is under way.
 async fn applied(
     store: &dyn ReadStore,
     project: &Project,
@@ -108,7 +106,8 @@ async fn applied(
         seen.digests = store.applied(&project.name, name).await?;
         let declared = project.stage(name);
         for key in differing(declared, &seen.digests) {
-            read_record(store, &project.name, name, key, seen, records).await?;
+            let declared = declared.and_then(|stage| stage.objects.get(&key)).map(|object| object.service.clone());
+            read_record(store, (&project.name, name, key), declared, seen, records).await?;
         }
         for config in seen.configs.values_mut() {
             let run = config.open_attempt().and_then(|attempt| ending.iter().find(|run| run.id == attempt.run));
@@ -148,7 +147,7 @@ async fn read_passed(
             let sequence = run.as_ref().and_then(Run::sequence).map(|run| &run.procedure.sequence);
             only_deployed.extend(sequence.and_then(passed::deploys).map(|_| service.clone()));
         }
-        records.passed.read(key, passed);
+        records.passed.read_of(Some(service.clone()), key, passed);
     }
     asked.judge(&by, &only_deployed, seen);
     Ok(())
@@ -156,9 +155,8 @@ async fn read_passed(
 
 async fn read_record(
     store: &dyn ReadStore,
-    project: &ProjectName,
-    stage: &StageName,
-    key: ObjectKey,
+    (project, stage, key): (&ProjectName, &StageName, ObjectKey),
+    declared: Option<ServiceName>,
     seen: &mut Applied,
     records: &mut Records,
 ) -> Result<()> {
@@ -166,16 +164,19 @@ async fn read_record(
         let config = ConfigKey { project: project.clone(), stage: stage.clone(), name: key.name.clone() };
         let state = store.config(&config).await?;
         seen.configs.extend(state.as_ref().map(|state| (key, state.value.clone())));
-        records.configs.read(config, state);
+        let service = declared.or_else(|| state.as_ref().map(|state| state.value.service.clone()));
+        records.configs.read_of(service, config, state);
     } else {
         let state = store.object(project, stage, &key).await?;
         seen.objects.extend(state.as_ref().map(|state| (key.clone(), state.value.clone())));
-        records.objects.read(ObjectPlace { project: project.clone(), stage: stage.clone(), key }, state);
+        let place = ObjectPlace { project: project.clone(), stage: stage.clone(), key };
+        let service = declared.or_else(|| state.as_ref().map(|state| state.value.object.service.clone()));
+        records.objects.read_of(service, place, state);
     }
     Ok(())
 }
 
-/// The deliveries that are open.
+/// The deliveries that are open. One that ended after its slot was read brings nothing any more.
 async fn open_deliveries(
     store: &dyn ReadStore,
     project: &ProjectName,
@@ -183,16 +184,18 @@ async fn open_deliveries(
 ) -> Result<Vec<SequenceRun>> {
     let mut deliveries = Vec::new();
     for slot in store.open_slots(Some(project)).await? {
+        let service = Some(slot.value.service.service.clone());
         for id in slot.value.open() {
             let run = store.run(id).await?;
             if let Some(Run::Sequence(run)) = run.as_ref().map(|run| &run.value)
                 && run.delivery.is_some()
+                && run.ended_at.is_none()
             {
                 deliveries.push((**run).clone());
             }
-            records.runs.read(id.clone(), run);
+            records.runs.read_of(service.clone(), id.clone(), run);
         }
-        records.slots.read(slot.value.service.clone(), Some(slot));
+        records.slots.read_of(service, slot.value.service.clone(), Some(slot));
     }
     Ok(deliveries)
 }

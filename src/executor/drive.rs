@@ -16,7 +16,7 @@ use crate::executor::pace::Pace;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{ProjectName, RunId, ServiceKey};
+use crate::model::ids::{ProjectName, RunId};
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
@@ -105,7 +105,7 @@ impl Driver {
         }
     }
 
-    /// What became of a commit, after everybody was told to stop if nothing more will ever be committed.
+    /// What became of a commit; if nothing more will ever be committed, everybody has the word to stop.
     fn judged(&self, error: CommitError) -> Failure {
         if matches!(error, CommitError::Fenced) {
             self.fenced.cancel();
@@ -213,8 +213,7 @@ impl Driver {
     /// # Errors
     /// As [`Driver::decide`].
     pub async fn examine_slots(&self, project: &ProjectName) -> Result<()> {
-        let slots = self.store.open_slots(Some(project)).await?;
-        let slots: BTreeSet<ServiceKey> = slots.into_iter().map(|slot| slot.value.service).collect();
+        let slots = BTreeSet::from_iter(self.store.open_slot_keys(Some(project)).await?);
         if slots.len() > SLOTS_AT_ONCE {
             drop(self.touched.send(Touched { slots, ..Touched::default() }));
             return Ok(());
@@ -298,7 +297,7 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
                 limit: 1,
                 ..RunFilter::default()
             };
-            let newest = store.runs(&filter).await?.into_iter().next().map(|run| run.value);
+            let newest = store.runs(&filter).await?.whole()?.into_iter().next().map(|run| run.value);
             Found::Number(match newest {
                 Some(Run::Deployment(run)) => run.version,
                 Some(Run::Sequence(_)) | None => 0,
@@ -306,8 +305,8 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
         }
         Lookup::Inhabited(project, stage) => {
             let applied = store.applied_stages(project).await?.contains(stage);
-            let open = store.open_slots(Some(project)).await?;
-            Found::Number(u32::from(applied || open.iter().any(|slot| &slot.value.service.stage == stage)))
+            let open = store.open_slot_keys(Some(project)).await?;
+            Found::Number(u32::from(applied || open.iter().any(|slot| &slot.stage == stage)))
         }
         Lookup::Attempts(repository, commit, service, sequence) => {
             Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)

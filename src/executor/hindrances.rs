@@ -1,6 +1,7 @@
-//! What keeps deployment configs from what is wanted of them, as it was found last: nothing of it outlives the process.
+//! What keeps something from being as it is wanted, as it was found last: nothing of it outlives the process.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -12,9 +13,9 @@ const FIRST_PAUSE: Duration = Duration::from_secs(2);
 /// The longest pause between two tries to start pods.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// What is in the way, by deployment config.
-#[derive(Debug, Default)]
-pub struct Hindrances(Mutex<BTreeMap<ConfigKey, Hindrance>>);
+/// What is in the way, by what it keeps back.
+#[derive(Debug)]
+pub struct Hindrances<K = ConfigKey>(Mutex<BTreeMap<K, Hindrance>>);
 
 #[derive(Debug, Default)]
 struct Hindrance {
@@ -25,33 +26,41 @@ struct Hindrance {
     tries: u32,
 }
 
+impl<K> Default for Hindrances<K> {
+    fn default() -> Self {
+        Self(Mutex::default())
+    }
+}
+
 impl Hindrances {
-    /// What is in the way of a deployment config, if anything is known.
-    pub fn of(&self, config: &ConfigKey) -> Option<String> {
-        self.all().get(config).map(|hindrance| hindrance.message.clone())
-    }
-
-    /// The deployment configs that wait for an announcement.
-    pub(super) fn waiting_for(&self, announced: &str) -> Vec<ConfigKey> {
-        let all = self.all();
-        let waits = all.iter().filter(|(_, hindrance)| hindrance.until.as_deref() == Some(announced));
-        waits.map(|(config, _)| config.clone()).collect()
-    }
-
     /// The deployment configs of a stage, or all, that something is in the way of.
     pub(super) fn within(&self, stage: Option<&(ProjectName, StageName)>) -> Vec<ConfigKey> {
         let there =
             |key: &&ConfigKey| stage.is_none_or(|(project, stage)| (&key.project, &key.stage) == (project, stage));
         self.all().keys().filter(there).cloned().collect()
     }
+}
 
-    /// Notes what is in the way of a deployment config; says how long to wait before that is tried again.
-    pub(super) fn note(&self, config: &ConfigKey, failure: &Failure) -> Duration {
+impl<K: Clone + Ord + Display> Hindrances<K> {
+    /// What is in the way of something, if anything is known.
+    pub fn of(&self, what: &K) -> Option<String> {
+        self.all().get(what).map(|hindrance| hindrance.message.clone())
+    }
+
+    /// What waits for an announcement.
+    pub(super) fn waiting_for(&self, announced: &str) -> Vec<K> {
+        let all = self.all();
+        let waits = all.iter().filter(|(_, hindrance)| hindrance.until.as_deref() == Some(announced));
+        waits.map(|(what, _)| what.clone()).collect()
+    }
+
+    /// Notes what is in the way of something; says how long to wait before that is tried again.
+    pub(super) fn note(&self, what: &K, failure: &Failure) -> Duration {
         let message = failure.one_line();
         let mut all = self.all();
-        let hindrance = all.entry(config.clone()).or_default();
+        let hindrance = all.entry(what.clone()).or_default();
         if hindrance.message != message {
-            tracing::warn!(%config, problem = message, "cannot bring a deployment config to what is wanted");
+            tracing::warn!(%what, problem = message, "something is not as it is wanted, and is tried again");
             hindrance.message = message;
         }
         let pause = FIRST_PAUSE.saturating_mul(2_u32.saturating_pow(hindrance.tries)).min(LONGEST_PAUSE);
@@ -60,12 +69,12 @@ impl Hindrances {
         pause
     }
 
-    /// Nothing is in the way of a deployment config any more.
-    pub(super) fn forget(&self, config: &ConfigKey) {
-        self.all().remove(config);
+    /// Nothing is in the way of something any more.
+    pub(super) fn forget(&self, what: &K) {
+        self.all().remove(what);
     }
 
-    fn all(&self) -> MutexGuard<'_, BTreeMap<ConfigKey, Hindrance>> {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<K, Hindrance>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

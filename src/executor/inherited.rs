@@ -20,10 +20,11 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
-use crate::store::{ReadStore, RunFilter};
+use crate::store::{ReadStore, RecordKey, RunFilter};
 
 use super::declarations::Declarations;
 use super::drive::Driver;
+use super::set_aside::{Item, SetAside};
 
 /// What becomes of strangers of a deployment config.
 ///
@@ -195,7 +196,7 @@ pub(super) async fn service_may_go(
     namespace: &Namespace,
     name: &str,
 ) -> Result<bool> {
-    if !runtime.observe(namespace).await?.iter().any(|pod| pod.is_stranger() && pod.lives()) {
+    if !runtime.has_strangers(namespace).await? {
         return Ok(true);
     }
     let key = ObjectKey { kind: Kind::Service, name: name.to_owned() };
@@ -205,7 +206,7 @@ pub(super) async fn service_may_go(
 
 async fn holder_of(store: &dyn ReadStore, declarations: &dyn Declarations, name: UniqueName) -> Result<Option<Holder>> {
     let Some((repository, stage)) = owner(store, name).await? else { return Ok(None) };
-    let is_idle = store.open_slots(repository.project.as_ref()).await?.is_empty();
+    let is_idle = store.open_slot_keys(repository.project.as_ref()).await?.is_empty();
     let declared = match &repository.applied {
         Some(applied) if is_idle && !repository.down => declarations.project(&repository.name, applied).await?,
         _ => None,
@@ -223,22 +224,32 @@ async fn owner(store: &dyn ReadStore, name: UniqueName) -> Result<Option<(Reposi
 /// Tells runs that wait for a pod which is not there and which nobody is about to start: how it ended is unknown.
 ///
 /// # Errors
-/// If the store or the runtime fails.
-pub(super) async fn tell_of_missing_pods(driver: &Driver, runtime: &dyn Runtime) -> Result<()> {
-    let open = RunFilter { open: Some(true), ..RunFilter::default() };
-    for run in driver.store.runs(&open).await?.into_iter().map(|run| run.value) {
-        let Some(pod) = run.awaited_pod() else { continue };
-        let key = Action::run_pod_key(&pod.name);
-        // Asked in this order, because a pod is there before its action is done.
-        if driver.store.outbox(Some(run.id())).await?.iter().any(|row| row.key == key) {
-            continue;
-        }
-        let there = runtime.observe(&pod.namespace).await?;
-        if !there.iter().any(|other| other.id == pod && !other.is_stranger()) {
-            let message = "it was started before the store was replaced, or its folder is gone".to_owned();
-            let event = Event::PodEnded { pod: pod.name, outcome: PodOutcome::Unknown { message } };
-            driver.tell(run.id(), event).await?;
-        }
+/// If the store cannot be read; one run that cannot be told is set aside.
+pub(super) async fn tell_of_missing_pods(driver: &Driver, runtime: &dyn Runtime, aside: &SetAside) -> Result<()> {
+    let open = driver.store.runs(&RunFilter { open: Some(true), ..RunFilter::default() }).await?;
+    for damaged in &open.damaged {
+        let RecordKey::Run(run) = &damaged.key else { continue };
+        aside.judge::<()>(Item::Run(run.clone()), Err(damaged.failure()));
+    }
+    for run in open.found.into_iter().map(|run| run.value) {
+        let told = tell_of_missing_pod(driver, runtime, &run).await;
+        aside.judge(Item::Run(run.id().clone()), told);
     }
     Ok(())
+}
+
+async fn tell_of_missing_pod(driver: &Driver, runtime: &dyn Runtime, run: &Run) -> Result<()> {
+    let Some(pod) = run.awaited_pod() else { return Ok(()) };
+    let key = Action::run_pod_key(&pod.name);
+    // Asked in this order, because a pod is there before its action is done.
+    if driver.store.outbox(Some(run.id())).await?.iter().any(|row| row.key == key) {
+        return Ok(());
+    }
+    let there = runtime.observe(&pod.namespace).await?;
+    if there.iter().any(|other| other.id == pod && !other.is_stranger()) {
+        return Ok(());
+    }
+    let message = "it was started before the store was replaced, or its folder is gone".to_owned();
+    let event = Event::PodEnded { pod: pod.name, outcome: PodOutcome::Unknown { message } };
+    driver.tell(run.id(), event).await
 }

@@ -15,5 +15,6 @@ pub mod pace;
 pub mod perform;
 pub mod reconciler;
 pub mod services;
+pub mod set_aside;
 pub(crate) mod work_queue;
 pub mod writer_lanes;

@@ -189,8 +189,21 @@ impl Worker {
         }
     }
 
-    /// Performs a row that was claimed.
+    /// Performs a row that was claimed. Where its end cannot be committed before a person puts a record right, it comes
+    /// again, ever later.
     pub(crate) async fn perform(&self, row: &OutboxRow) -> Result<()> {
+        match self.try_perform(row).await {
+            Err(failure) if failure.class() == Class::Stalled => {
+                let (driver, problem) = (&self.performer.driver, failure.one_line());
+                tracing::error!(run = %row.run, action = row.key, problem, "cannot commit an action's end");
+                let due = driver.clock.now() + pause_after(row.attempts);
+                driver.commit(&[Input::Write(Box::new(Write::Postpone { id: row.id, due, problem }))]).await
+            }
+            performed => performed,
+        }
+    }
+
+    async fn try_perform(&self, row: &OutboxRow) -> Result<()> {
         let performed = match &row.action {
             Ok(action) => self.performer.perform(&row.run, action).await,
             Err(problem) => Err(Failure::stalled(problem.clone())),

@@ -64,7 +64,13 @@ impl Performer {
         Ok(vec![Input::Write(Box::new(ask))])
     }
 
+    /// Starts a pod that its run still waits for: a store that is a copy may have kept the request of one that has ended, and
+    /// nothing runs twice.
     async fn run_pod(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
+        let known = self.driver.store.run(run).await?;
+        if known.is_none_or(|known| known.value.awaited_pod().as_ref() != Some(&pod.id)) {
+            return Ok(Vec::new());
+        }
         match start_pod(&*self.driver.store, &*self.runtime, pod).await {
             Ok(()) => Ok(vec![Input::Tell(run.clone(), Event::PodStarted { pod: pod.id.name.clone() })]),
             Err(failure) if failure.class() == Class::Stalled => {

@@ -18,14 +18,16 @@ use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::services::Services;
+use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
-use crate::model::ids::ConfigKey;
+use crate::model::ids::{ConfigKey, Namespace};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, Wanted};
+use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
+use crate::model::wanted::Wanted;
 use crate::runtime::Runtime;
 use crate::runtime::replicas::ENDED_PODS_KEPT;
 
@@ -54,6 +56,7 @@ pub struct Reconciler {
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
+    aside: Arc<SetAside>,
     caught_up: watch::Sender<bool>,
 }
 
@@ -66,9 +69,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, reported) = Default::default();
+        let (sharing, reported, aside) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, reported, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -117,7 +120,7 @@ impl Reconciler {
     /// Reconciles everything once. Says when to do so again although nothing is announced.
     ///
     /// # Errors
-    /// If the store or the runtime cannot be read.
+    /// If the store or the runtime cannot be read at all.
     pub async fn reconcile_everything(&self) -> Result<Option<Timestamp>> {
         let mut queue = WorkQueue::everything();
         while queue.has_work() {
@@ -127,6 +130,7 @@ impl Reconciler {
     }
 
     /// Works a part of the queue off: those that wait longest first, so that nobody waits for more than what came before.
+    /// What fails is set aside, and comes again later.
     pub(crate) async fn reconcile(&self, queue: &mut WorkQueue) -> Result<()> {
         self.driver.metrics.overlooked_pods(std::mem::take(&mut queue.overlooked));
         self.driver.guard().await?;
@@ -141,17 +145,19 @@ impl Reconciler {
         for stage in queue.services.take_stages() {
             queue.configs.extend(self.driver.hindrances.within(stage.as_ref())); // what was missing may be there now
         }
-        while let Some(pod) = queue.pods.first().cloned() {
-            self.report_ended(&pod).await?;
-            queue.pods.remove(&pod);
+        while let Some(pod) = queue.pods.pop_first() {
+            let reported = self.report_ended(&pod).await;
+            self.aside.judge(Item::Pod(pod), reported);
         }
         let configs = queue.configs.take(AT_ONCE);
         self.driver.pace.set_behind("reconciler", !queue.configs.is_empty());
         let mut work =
             stream::iter(configs).map(|config| self.reconcile_one(config)).buffer_unordered(self.side_by_side);
         while let Some((config, again)) = work.next().await {
-            queue.later.extend(again.map(|at| (config, at)));
+            queue.later.extend(again.map(|at| (Item::Config(config), at)));
         }
+        let now = self.driver.clock.now();
+        queue.later.extend(self.aside.take().into_iter().map(|(item, pause)| (item, now + pause)));
         queue.stock = queue.stock.saturating_sub(AT_ONCE);
         Ok(())
     }
@@ -164,14 +170,25 @@ impl Reconciler {
         queue.stock = queue.configs.len();
         let mut orphans = false;
         for namespace in self.runtime.namespaces().await? {
-            let pods = self.runtime.observe(&namespace).await?;
-            let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
-            self.reported().retain(|pod, _| pod.namespace != namespace || there.contains(pod));
-            orphans |= self.end_orphans(&known, &pods).await?;
-            queue.pods.extend(pods.into_iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id));
+            let looked = self.take_stock_of(&namespace, &known, &mut queue.pods).await;
+            orphans |= self.aside.judge(Item::Namespace(namespace), looked).unwrap_or_default();
         }
         queue.orphans = orphans.then(|| self.driver.clock.now() + STRANGERS_PAUSE);
-        inherited::tell_of_missing_pods(&self.driver, &*self.runtime).await
+        inherited::tell_of_missing_pods(&self.driver, &*self.runtime, &self.aside).await
+    }
+
+    /// What there is in a namespace: run-once pods; says whether there are pods that no record names.
+    async fn take_stock_of(
+        &self,
+        namespace: &Namespace,
+        known: &BTreeSet<ConfigKey>,
+        once: &mut BTreeSet<PodId>,
+    ) -> Result<bool> {
+        let pods = self.runtime.observe(namespace).await?;
+        let there: BTreeSet<&PodId> = pods.iter().map(|pod| &pod.id).collect();
+        self.reported().retain(|pod, _| &pod.namespace != namespace || there.contains(pod));
+        once.extend(pods.iter().filter(|pod| pod.version().is_none()).map(|pod| pod.id.clone()));
+        self.end_orphans(known, &pods).await
     }
 
     async fn end_orphans(&self, known: &BTreeSet<ConfigKey>, pods: &[ObservedPod]) -> Result<bool> {
@@ -185,26 +202,28 @@ impl Reconciler {
         if due.all {
             return services.reconcile_all().await;
         }
+        // What is gone comes first: another may have its name by now.
+        for (namespace, place) in &due.left {
+            let left = services.leave(namespace, place).await;
+            self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
+        }
         for place in &due.some {
-            services.reconcile(place).await?;
+            let reconciled = services.reconcile(place).await;
+            self.aside.judge(Item::Service(place.clone()), reconciled);
         }
         Ok(())
     }
 
     fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
         let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
-        Services { store, declarations, runtime, sharing, now: self.driver.clock.now() }
+        Services { store, declarations, runtime, sharing, aside: &self.aside, now: self.driver.clock.now() }
     }
 
     /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
     async fn reconcile_one(&self, config: ConfigKey) -> (ConfigKey, Option<Timestamp>) {
-        match self.try_reconcile(&config).await {
-            Ok(again) => (config, again),
-            Err(failure) => {
-                tracing::error!(%config, problem = failure.one_line(), "cannot reconcile a deployment config");
-                (config, Some(self.driver.clock.now() + PAUSE))
-            }
-        }
+        let reconciled = self.try_reconcile(&config).await;
+        let again = self.aside.judge(Item::Config(config.clone()), reconciled).flatten();
+        (config, again)
     }
 
     async fn try_reconcile(&self, config: &ConfigKey) -> Result<Option<Timestamp>> {

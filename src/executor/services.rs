@@ -8,14 +8,16 @@ use crate::engine::deployment::traffic;
 use crate::error::Result;
 use crate::executor::declarations::Declarations;
 use crate::executor::inherited;
+use crate::executor::set_aside::{Item, SetAside};
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::Scalar;
-use crate::model::state::{ObjectState, Versioned, Wanted};
+use crate::model::state::ObjectState;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::model::wanted::Wanted;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
-use crate::store::ReadStore;
+use crate::store::{ReadStore, RecordKey};
 
 /// The part of `ServiceSpec` of `core/v1` that a runtime gets.
 #[derive(Debug, Default, Deserialize)]
@@ -69,6 +71,8 @@ pub struct Services<'a> {
     pub runtime: &'a dyn Runtime,
     /// Deployment configs whose versions share the traffic.
     pub sharing: &'a BTreeMap<ConfigKey, Wanted>,
+    /// Where one goes that fails.
+    pub aside: &'a SetAside,
     /// The time.
     pub now: Timestamp,
 }
@@ -79,27 +83,50 @@ impl std::fmt::Debug for Services<'_> {
     }
 }
 
+/// Which services are to be there.
+#[derive(Default)]
+struct Answering {
+    /// Those that are known.
+    known: BTreeSet<(Namespace, String)>,
+    /// Those of which something cannot be read: nobody knows where and how they answer.
+    unclear: BTreeSet<ObjectPlace>,
+}
+
+impl Answering {
+    /// Whether what answers somewhere may be one of them.
+    fn may_include(&self, namespace: &Namespace, name: &str) -> bool {
+        let is_unclear = self.unclear.iter().any(|place| place.key.name == name);
+        is_unclear || self.known.contains(&(namespace.clone(), name.to_owned()))
+    }
+}
+
 impl Services<'_> {
     /// Makes all declared services answer, and ends those that are declared no longer.
     ///
     /// # Errors
-    /// If the store or the runtime fails; one service that cannot be applied does not keep the others back.
+    /// If the store or the runtime fails; one service that fails is set aside.
     pub async fn reconcile_all(&self) -> Result<()> {
-        let mut wanted: BTreeMap<Namespace, BTreeSet<String>> = BTreeMap::new();
-        for namespace in self.runtime.namespaces().await? {
-            wanted.entry(namespace).or_default();
-        }
-        for (namespace, name) in self.apply_all(None).await? {
-            wanted.entry(namespace).or_default().insert(name);
-        }
-        for (namespace, names) in wanted {
-            for service in self.runtime.services(&namespace).await? {
-                if !names.contains(&service.name) && self.may_go(&namespace, &service.name).await? {
-                    self.runtime.remove_service(&namespace, &service.name).await?;
-                }
+        let answering = self.apply_all(None).await?;
+        let mut namespaces = BTreeSet::from_iter(self.runtime.namespaces().await?);
+        namespaces.extend(answering.known.iter().map(|(namespace, _)| namespace.clone()));
+        for namespace in namespaces {
+            let there = self.runtime.services(&namespace).await;
+            let there = self.aside.judge(Item::Namespace(namespace.clone()), there).unwrap_or_default();
+            let left = there.into_iter().map(|service| service.name);
+            for name in left.filter(|name| !answering.may_include(&namespace, name)) {
+                let ended = self.end(&namespace, &name).await;
+                self.aside.judge(Item::Leftover(namespace.clone(), name), ended);
             }
         }
         Ok(())
+    }
+
+    /// Ends a service that no object declares, once it may go.
+    async fn end(&self, namespace: &Namespace, name: &str) -> Result<()> {
+        match self.may_go(namespace, name).await? {
+            true => self.runtime.remove_service(namespace, name).await,
+            false => Ok(()),
+        }
     }
 
     async fn may_go(&self, namespace: &Namespace, name: &str) -> Result<bool> {
@@ -125,51 +152,89 @@ impl Services<'_> {
         let of_kind = |kind| ObjectKey { kind, name: place.key.name.clone() };
         let declared = self.store.object(&place.project, &place.stage, &of_kind(Kind::Service)).await?;
         let Some(service) = declared.map(|declared| declared.value) else { return Ok(()) };
-        if self.down().await?.contains(&service.repository) {
+        let endpoints = self.store.object(&place.project, &place.stage, &of_kind(Kind::Endpoints)).await?;
+        let is_down = self.is_down(&service.repository, &mut BTreeMap::new()).await?;
+        self.answer(&service, endpoints.as_ref().map(|endpoints| &endpoints.value), is_down).await.map(drop)
+    }
+
+    /// Ends the service that an object was, unless it is there again.
+    ///
+    /// # Errors
+    /// As [`Services::reconcile_all`].
+    pub async fn leave(&self, namespace: &Namespace, place: &ObjectPlace) -> Result<()> {
+        if place.key.kind != Kind::Service {
             return Ok(());
         }
-        let endpoints = self.store.object(&place.project, &place.stage, &of_kind(Kind::Endpoints)).await?;
-        self.apply(&service, endpoints.as_ref().map(|endpoints| &endpoints.value)).await.map(drop)
+        let declared = self.store.object(&place.project, &place.stage, &place.key).await?;
+        let is_there = declared.is_some_and(|declared| declared.value.destination.namespace == *namespace);
+        if is_there { Ok(()) } else { self.end(namespace, &place.key.name).await }
     }
 
-    /// Applies the services of a stage, or all; says which there are.
-    async fn apply_all(&self, place: Option<(&ProjectName, &StageName)>) -> Result<Vec<(Namespace, String)>> {
+    /// Applies the services of a stage, or all; says which there are to be. What is declared and cannot be read stays as it
+    /// is.
+    async fn apply_all(&self, place: Option<(&ProjectName, &StageName)>) -> Result<Answering> {
         let (project, stage) = place.unzip();
-        let mut declared = self.store.objects(project, stage, Some(&Kind::Service)).await?;
-        if declared.is_empty() {
-            return Ok(Vec::new());
+        let services = self.store.objects(project, stage, Some(&Kind::Service)).await?;
+        let mut answering = Answering::default();
+        if services.found.is_empty() && services.damaged.is_empty() {
+            return Ok(answering);
         }
-        let down = self.down().await?;
-        declared.retain(|service| !down.contains(&service.value.repository));
         let endpoints = self.store.objects(project, stage, Some(&Kind::Endpoints)).await?;
-        let endpoints: BTreeMap<_, _> = endpoints.iter().map(|it| (home(&it.value), &it.value)).collect();
-        let mut applied = Vec::new();
-        for Versioned { value: service, .. } in &declared {
-            applied.push(self.apply(service, endpoints.get(&home(service)).copied()).await?);
+        for damaged in services.damaged.iter().chain(&endpoints.damaged) {
+            let RecordKey::Object(place) = &damaged.key else { continue };
+            let key = ObjectKey { kind: Kind::Service, ..place.key.clone() };
+            let service = ObjectPlace { key, ..place.clone() };
+            answering.unclear.insert(service.clone());
+            self.aside.judge::<()>(Item::Service(service), Err(damaged.failure()));
         }
-        Ok(applied)
+        let leads: BTreeMap<_, _> = endpoints.found.iter().map(|it| (home(&it.value), &it.value)).collect();
+        let mut down = BTreeMap::new();
+        for service in services.found.iter().map(|service| &service.value) {
+            let (place, name) = (ObjectPlace::from(service), service.object.key.name.clone());
+            if answering.unclear.contains(&place) {
+                continue;
+            }
+            let answers = match self.is_down(&service.repository, &mut down).await {
+                Ok(is_down) => self.answer(service, leads.get(&home(service)).copied(), is_down).await,
+                Err(failure) => Err(failure),
+            };
+            if self.aside.judge(Item::Service(place), answers).unwrap_or(true) {
+                answering.known.insert((service.destination.namespace.clone(), name));
+            }
+        }
+        Ok(answering)
     }
 
-    async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<(Namespace, String)> {
+    /// Whether a repository is down; what is known of it is not read again.
+    async fn is_down(&self, name: &RepositoryName, known: &mut BTreeMap<RepositoryName, bool>) -> Result<bool> {
+        if let Some(is_down) = known.get(name) {
+            return Ok(*is_down);
+        }
+        let repository = self.store.repository(name).await?;
+        let is_down = repository.is_some_and(|repository| repository.value.down);
+        known.insert(name.clone(), is_down);
+        Ok(is_down)
+    }
+
+    /// Makes a service answer, unless its repository is down; says whether it is to.
+    async fn answer(&self, service: &ObjectState, endpoints: Option<&ObjectState>, is_down: bool) -> Result<bool> {
+        if !is_down {
+            self.apply(service, endpoints).await?;
+        }
+        Ok(!is_down)
+    }
+
+    async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<()> {
         let mut spec = service_spec(service, endpoints);
         let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
         if self.sharing.keys().any(here) {
             let pods = self.runtime.observe(&spec.namespace).await?;
             spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
         }
-        let answers = match inherited::confirms(self.store, service, endpoints).await? {
-            true => self.runtime.apply_service(&spec).await,
-            false => self.runtime.keep_service(&spec).await,
-        };
-        if let Err(failure) = answers {
-            tracing::warn!(namespace = %spec.namespace, service = spec.name, problem = failure.one_line(), "cannot apply a service");
+        match inherited::confirms(self.store, service, endpoints).await? {
+            true => self.runtime.apply_service(&spec).await.map(drop),
+            false => self.runtime.keep_service(&spec).await.map(drop),
         }
-        Ok((spec.namespace, spec.name))
-    }
-
-    async fn down(&self) -> Result<BTreeSet<RepositoryName>> {
-        let repositories = self.store.repositories().await?.into_iter().map(|state| state.value);
-        Ok(repositories.filter(|state| state.down).map(|state| state.name).collect())
     }
 }
 

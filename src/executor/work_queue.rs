@@ -6,7 +6,8 @@ use tokio::sync::broadcast::Receiver;
 use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::transition::Touched;
-use crate::model::ids::{ConfigKey, ProjectName, StageName};
+use crate::executor::set_aside::Item;
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{PodId, PodOwner};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -24,7 +25,7 @@ pub(crate) struct WorkQueue {
     pub(super) configs: Line,
     /// How many of them are left from when everything was to be reconciled.
     pub(super) stock: usize,
-    pub(super) later: BTreeMap<ConfigKey, Timestamp>,
+    pub(super) later: BTreeMap<Item, Timestamp>,
     /// When everything is reconciled again, because something is there that no record names.
     pub(super) orphans: Option<Timestamp>,
     /// How many pods had changed without an announcement.
@@ -38,6 +39,8 @@ pub(super) struct ServicesDue {
     pub(super) all: bool,
     /// What of these objects follows.
     pub(super) some: BTreeSet<ObjectPlace>,
+    /// What was in these places ends, unless it is there again.
+    pub(super) left: BTreeSet<(Namespace, ObjectPlace)>,
 }
 
 /// Deployment configs in the order in which they came, each once.
@@ -68,17 +71,21 @@ impl WorkQueue {
 
     /// Whether anything is to be done now.
     pub(crate) fn has_work(&self) -> bool {
-        let services = self.services.all || !self.services.some.is_empty();
-        self.everything || services || !self.images.is_empty() || !self.pods.is_empty() || !self.configs.is_empty()
+        self.everything
+            || self.services.is_due()
+            || !self.images.is_empty()
+            || !self.pods.is_empty()
+            || !self.configs.is_empty()
     }
 
     pub(crate) fn touched(&mut self, change: Result<Touched, RecvError>) {
         match change {
             Ok(touched) => {
                 self.configs.extend(touched.configs);
+                self.everything |= (touched.services || !touched.left.is_empty()) && self.orphans.is_some();
                 self.services.all |= touched.services;
                 self.services.some.extend(touched.objects);
-                self.everything |= touched.services && self.orphans.is_some();
+                self.services.left.extend(touched.left);
             }
             Err(_) => self.add_everything(),
         }
@@ -113,7 +120,15 @@ impl WorkQueue {
         if self.orphans.take_if(|at| *at <= now).is_some() {
             self.add_everything();
         }
-        self.configs.extend(self.later.extract_if(.., |_, at| *at <= now).map(|(key, _)| key));
+        let due: Vec<Item> = self.later.extract_if(.., |_, at| *at <= now).map(|(item, _)| item).collect();
+        for item in due {
+            match item {
+                Item::Config(config) => self.configs.extend([config]),
+                Item::Service(place) => drop(self.services.some.insert(place)),
+                Item::Pod(pod) => drop(self.pods.insert(pod)),
+                Item::Run(_) | Item::Namespace(_) | Item::Leftover(..) => self.add_everything(),
+            }
+        }
     }
 }
 
@@ -128,9 +143,13 @@ fn announced<T: Clone>(receiver: &mut Receiver<T>) -> Option<Result<T, RecvError
 }
 
 impl ServicesDue {
+    fn is_due(&self) -> bool {
+        self.all || !self.some.is_empty() || !self.left.is_empty()
+    }
+
     /// Nothing is due any more; the stages that it was about, `None` for all.
     pub(super) fn take_stages(&mut self) -> BTreeSet<Option<(ProjectName, StageName)>> {
-        let Self { all, some } = std::mem::take(self);
+        let Self { all, some, left: _ } = std::mem::take(self);
         let stages = some.into_iter().map(|place| Some((place.project, place.stage)));
         if all { BTreeSet::from([None]) } else { stages.collect() }
     }
@@ -191,8 +210,8 @@ mod tests {
     #[test]
     fn what_is_due_later_comes_at_its_time() {
         let mut queue = WorkQueue::default();
-        queue.later.insert(config("web"), Timestamp(2));
-        queue.later.insert(config("api"), Timestamp(1));
+        queue.later.insert(Item::Config(config("web")), Timestamp(2));
+        queue.later.insert(Item::Config(config("api")), Timestamp(1));
         assert_eq!((queue.next_due(), queue.has_work()), (Some(Timestamp(1)), false));
         queue.come_due(Timestamp(1));
         assert_eq!(queue.configs.take(9), [config("api")]);

@@ -23,7 +23,7 @@ pub enum ForgeKind {
 }
 
 impl ForgeKind {
-    /// The kind of host that `repository_url` tells by itself. Only public hosts are told by their names: a wrong guess
+    /// The kind of host that `repository_url` tells by itself. Only public hosts go by their names: a wrong guess
     /// would send a token to an API of another kind.
     pub fn guess(repository_url: &str) -> Self {
         host(repository_url)

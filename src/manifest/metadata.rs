@@ -18,7 +18,7 @@ pub(crate) fn normalise(value: &mut Value, rule: fn(&str) -> Result<(), &'static
     }
     if metadata.remove("generateName").is_some() {
         findings.error_at_key("/metadata/generateName", "not-supported", "generated names are not supported").hint =
-            Some("give it a `name`: objects are told apart by it from revision to revision".to_owned());
+            Some("give it a `name`, which says from revision to revision which object it is".to_owned());
     }
     if metadata.remove("namespace").is_some() {
         findings.warning("/metadata/namespace", "ignored", "the namespace is ignored: the stage decides").hint =

@@ -11,8 +11,8 @@ use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey
 use super::outcome::Outcome;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
-use super::state::{Pace, Target};
 use super::time::Timestamp;
+use super::wanted::{Pace, Target};
 
 /// Everything that a step of a run decided, besides the run itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ids::{PodName, RunId};
 use super::outcome::{Outcome, PodOutcome};
-use super::state::Progress;
+use super::wanted::Progress;
 
 /// A fact. Every run ignores facts that it does not wait for, so telling one twice does no harm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

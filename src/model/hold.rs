@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::ids::{ConfigKey, HoldId, ProjectName, ServiceName, StageName};
+use super::ids::{ConfigKey, HoldId, ProjectName, ServiceKey, ServiceName, StageName};
 use super::time::Timestamp;
 
 /// A hold on a project, a stage or a service.
@@ -110,6 +110,12 @@ impl HoldScope {
         &self.project == project
             && self.stage.as_ref().is_none_or(|held| held == stage)
             && self.service.as_ref().is_none_or(|held| held == service)
+    }
+
+    /// The service in a stage that is all it covers, if it covers no more.
+    pub fn one_service(&self) -> Option<ServiceKey> {
+        let (stage, service) = (self.stage.clone()?, self.service.clone()?);
+        Some(ServiceKey { project: self.project.clone(), stage, service })
     }
 }
 

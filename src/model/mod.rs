@@ -23,3 +23,4 @@ pub mod state;
 pub mod time;
 pub mod transaction;
 pub mod unique_name;
+pub mod wanted;

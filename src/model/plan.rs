@@ -242,7 +242,9 @@ impl Change {
                     let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
                     !spec.is_some_and(|spec| spec.has_config_change_trigger())
                 }
-                Decision::Update => self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template")),
+                Decision::Update | Decision::None => {
+                    self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template"))
+                }
                 _ => false,
             }
     }
@@ -313,6 +315,11 @@ impl Plan {
             statuses: self.statuses,
             procedures: self.procedures.clone(),
         }
+    }
+
+    /// The services that it names in any stage.
+    pub fn services(&self) -> BTreeSet<&ServiceName> {
+        self.stages.iter().flat_map(|stage| &stage.services).map(|part| &part.service).collect()
     }
 
     /// The part for one stage.

@@ -1,22 +1,29 @@
 //! Runs: executions that are being driven, as values.
 
+mod task;
 mod whereabouts;
 
+use std::collections::BTreeSet;
+use std::iter;
 use std::sync::Arc;
-use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::by_digest::ByDigest;
 use super::deployment_config::{DeploymentConfigSpec, HookPoint};
-use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey};
+use super::hold::Hold;
+use super::ids::{
+    CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey, ServiceName,
+};
 use super::object::{Kind, Object};
 use super::outcome::{Outcome, PodOutcome};
 use super::plan::Change;
 use super::pod::PodId;
 use super::project::Procedure;
-use super::state::Progress;
 use super::time::Timestamp;
+use super::wanted::Progress;
+
+pub use task::{DeploymentRef, TaskLimits, TaskRecord, TaskTry};
 
 /// What a run drives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,6 +78,7 @@ impl SequenceRun {
             after: Vec::new(),
             procedure,
             delivery: None,
+            takes_from: BTreeSet::new(),
             limits: TaskLimits::default(),
             state: SequenceState::Queued,
             tasks: Vec::new(),
@@ -105,6 +113,13 @@ impl SequenceRun {
     /// Whether it changes this deployment config.
     pub fn brings(&self, config: &str) -> bool {
         self.changes().iter().any(|change| change.key.kind == Kind::DeploymentConfig && change.key.name == config)
+    }
+
+    /// Whether a hold keeps it from having its turn. A rollback passes every hold.
+    pub fn is_held_by(&self, hold: &Hold) -> bool {
+        let ServiceKey { project, stage, service } = &self.service;
+        let mut services = iter::once(service).chain(&self.takes_from);
+        !self.is_rollback && services.any(|service| hold.scope.covers(project, stage, service))
     }
 
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.
@@ -242,6 +257,9 @@ pub struct SequenceRun {
     pub procedure: ByDigest<Procedure>,
     /// What it brings; nothing, if it only runs tasks.
     pub delivery: Option<Delivery>,
+    /// The other services that have what it changes until then: what holds one of them holds that too.
+    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
+    pub takes_from: BTreeSet<ServiceName>,
     /// How long tasks may take.
     #[serde(default)]
     pub limits: TaskLimits,
@@ -259,21 +277,6 @@ pub struct SequenceRun {
     pub outcome: Option<Outcome>,
     /// Why it waits, or how it ended, for people.
     pub message: String,
-}
-
-/// How long the tasks of a sequence may take, as the daemon was configured when the run was started.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskLimits {
-    /// From when a task is asked for until its pod was started.
-    pub start: Duration,
-    /// From then on to the end of one try, unless the task says otherwise.
-    pub run: Duration,
-}
-
-impl Default for TaskLimits {
-    fn default() -> Self {
-        Self { start: Duration::from_secs(600), run: Duration::from_secs(3600) }
-    }
 }
 
 /// What a sequence run brings to a service.
@@ -305,59 +308,6 @@ pub enum SequenceState {
     },
     /// Nothing follows.
     Ended,
-}
-
-/// What became of one task of a sequence run.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskRecord {
-    /// The task's name.
-    pub name: String,
-    /// Its word in status contexts: the name, with `-2` for its second time in a sequence.
-    pub step: String,
-    /// When it began.
-    pub started_at: Option<Timestamp>,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// How it ended.
-    pub outcome: Option<Outcome>,
-    /// What happened, for people.
-    pub message: String,
-    /// For the deployment task: what it started.
-    pub deployments: Vec<DeploymentRef>,
-    /// For other tasks: the pods of its tries.
-    pub tries: Vec<TaskTry>,
-}
-
-/// A deployment that a task waits for.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct DeploymentRef {
-    /// The deployment config's name.
-    pub config: String,
-    /// Its run, once it has a version.
-    pub run: Option<RunId>,
-    /// How it ended.
-    pub outcome: Option<Outcome>,
-    /// What happened, for people.
-    pub message: String,
-}
-
-/// One try of a task.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskTry {
-    /// Its pod.
-    pub pod: PodName,
-    /// When it was asked for.
-    pub started_at: Timestamp,
-    /// When its pod was started.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub running_since: Option<Timestamp>,
-    /// Whether it was given up because its pod was not started in time.
-    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
-    pub timed_out: bool,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// How it ended.
-    pub outcome: Option<PodOutcome>,
 }
 
 /// Version *n* of a deployment config: an immutable record of what was asked, and its status.

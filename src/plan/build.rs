@@ -85,29 +85,25 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
 /// If a rule refuses it.
 pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<Plan, Refusal> {
     let delivery = delivery_sequences(project);
-    let starts = stage_order::starts(&project.shipyard, &delivery);
     check_prune(project, revision, applied)?;
-    let nothing = Applied::default();
     let declared = |name: &StageName| project.stage(name);
-    let mut stages: Vec<StagePlan> = Vec::new();
-    for stage in &project.stages {
-        let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
-        let gates = stage_order::gates(&project.shipyard, &delivery, &starts, &stage.name);
-        let before: Vec<Before<'_>> = gates.iter().map_while(|gate| Some((declared(&gate.stage)?, gate))).collect();
-        let seen = applied.get(&stage.name).unwrap_or(&nothing);
-        let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
-        let nearest = |service: &ServiceName| nearest(&before, &stages, service);
-        let comes = |service: &ServiceName| {
-            let leads_on = |(before, gate): Before<'_>| gate.sequence.is_none() && carries(&stages, before, service);
-            start != StageStart::ByHand && nearest(service).is_some_and(leads_on)
-        };
-        let carried = carried_out(stage, sequence.as_ref(), seen, comes);
-        let planned = plan_stage(stage, start, sequence, nearest, seen, carried);
-        stages.push(planned);
-    }
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
     let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
-    stages.extend(vanished.map(|(name, seen)| vanished_stage(project, name, seen)));
+    let vanished: Vec<StagePlan> = vanished.map(|(name, seen)| vanished_stage(project, name, seen)).collect();
+    let mut stages = plan_stages(project, &delivery, applied, |_, _| true);
+    let parts = stages.iter().chain(&vanished).flat_map(|stage| &stage.services);
+    let named: BTreeSet<ServiceName> = parts.map(|part| part.service.clone()).collect();
+    // What the newest plan waits for is not led on to once this one is the newest of the service: it says so itself.
+    let leads_on = |service: &ServiceName, under_way: &UnderWay| !under_way.of_newest || !named.contains(service);
+    let stays = |stage: &StagePlan| {
+        let seen = applied.get(&stage.stage).map(|seen| &seen.under_way);
+        let under_way = |service: &ServiceName| seen.and_then(|seen| seen.get(service));
+        stage.carried.keys().all(|service| under_way(service).is_none_or(|under_way| leads_on(service, under_way)))
+    };
+    if !stages.iter().all(stays) {
+        stages = plan_stages(project, &delivery, applied, leads_on);
+    }
+    stages.extend(vanished);
     let unnamed = Plan {
         id: PlanId::new(""),
         repository: revision.repository.clone(),
@@ -120,6 +116,36 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
         procedures: digest::stored(procedures(project)),
     };
     Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
+}
+
+/// The plans of all declared stages. What open deliveries do is left to them where `leads_on` says that they come there.
+fn plan_stages(
+    project: &Project,
+    delivery: &BTreeMap<StageName, &Sequence>,
+    applied: &BTreeMap<StageName, Applied>,
+    leads_on: impl Fn(&ServiceName, &UnderWay) -> bool,
+) -> Vec<StagePlan> {
+    let starts = stage_order::starts(&project.shipyard, delivery);
+    let nothing = Applied::default();
+    let declared = |name: &StageName| project.stage(name);
+    let mut stages: Vec<StagePlan> = Vec::new();
+    for stage in &project.stages {
+        let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
+        let gates = stage_order::gates(&project.shipyard, delivery, &starts, &stage.name);
+        let before: Vec<Before<'_>> = gates.iter().map_while(|gate| Some((declared(&gate.stage)?, gate))).collect();
+        let seen = applied.get(&stage.name).unwrap_or(&nothing);
+        let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
+        let nearest = |service: &ServiceName| nearest(&before, &stages, service);
+        let comes = |service: &ServiceName, under_way: &UnderWay| {
+            let passes = |(before, gate): Before<'_>| gate.sequence.is_none() && carries(&stages, before, service);
+            under_way.is_here()
+                || start != StageStart::ByHand && leads_on(service, under_way) && nearest(service).is_some_and(passes)
+        };
+        let carried = carried_out(stage, sequence.as_ref(), seen, comes);
+        let planned = plan_stage(stage, start, sequence, nearest, seen, carried);
+        stages.push(planned);
+    }
+    stages
 }
 
 fn procedures(project: &Project) -> Procedures {
@@ -140,6 +166,7 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     let declared: BTreeMap<&StageName, &StageContent> =
         project.stages.iter().map(|stage| (&stage.name, stage)).collect();
     let mut prune = Prune { declares_nothing: project.declares_nothing(), ..Prune::default() };
+    let mut made = prune.clone();
     for (name, seen) in applied {
         let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
         let stays = |key: &&ObjectKey| {
@@ -148,10 +175,19 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
         prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
         let differing = differing(declared.get(name).copied(), &seen.digests);
         prune.gone.extend(differing.iter().filter(|key| !stays(key)).cloned());
+        let is_owned = |key: &&ObjectKey| seen.digests.binary_search_by(|owned| owned.key.cmp(key)).is_ok();
+        let makes: BTreeSet<&ObjectKey> = seen.under_way.values().flat_map(UnderWay::makes).collect();
+        let makes: Vec<&ObjectKey> = makes.into_iter().filter(|key| !is_owned(key)).collect();
+        made.owned += makes.len();
+        made.gone.extend(makes.into_iter().filter(|key| !stays(key)).cloned());
     }
-    if revision.prune_allowed || prune.is_allowed() {
+    if revision.prune_allowed {
         return Ok(());
     }
+    // What is only being made counts beside what is there, and takes nothing from its weight.
+    made.owned += prune.owned;
+    made.gone.splice(..0, prune.gone.iter().cloned());
+    let Some(prune) = [prune, made].into_iter().find(|prune| !prune.is_allowed()) else { return Ok(()) };
     Err(Refusal { reason: prune.refusal(revision.commit.short()) })
 }
 
@@ -175,20 +211,21 @@ fn carries(planned: &[StagePlan], stage: &StageContent, service: &ServiceName) -
 
 /// The services of a stage for which open deliveries do everything that is declared: those that are here, and those
 /// that will come because the stage before is being brought to what it declares too. What somebody has changed since
-/// they were planned, such as by a rollback, they do not bring back, and what another sequence delivers has passed only
-/// that; nor do they bring it to a namespace that was declared since.
+/// they were planned, such as by a rollback or a newer revision, they do not bring back, and what another sequence delivers
+/// has passed only that; nor do they bring it to a namespace that was declared since.
 fn carried_out(
     stage: &StageContent,
     sequence: Option<&Sequence>,
     seen: &Applied,
-    comes: impl Fn(&ServiceName) -> bool,
+    comes: impl Fn(&ServiceName, &UnderWay) -> bool,
 ) -> Carried {
     if seen.under_way.is_empty() {
         return Carried::new();
     }
     let left_out = |(service, change): (ServiceName, Change)| {
         let under_way = seen.under_way.get(&service)?;
-        (change.decision.does_something() && !under_way.keys.contains(&change.key)).then_some(service)
+        let is_brought = under_way.keys.contains_key(&change.key) && !is_overtaken(&change.key, under_way, seen);
+        (change.decision.does_something() && !is_brought).then_some(service)
     };
     let differing = differing(Some(stage), &seen.digests);
     let left_out: BTreeSet<ServiceName> =
@@ -199,12 +236,24 @@ fn carried_out(
         under_way.destination == stage.destination
             && declared.is_none_or(|declared| same_procedure(&declared, &under_way.procedure))
     };
+    // It ends before it changes what is declared for another service.
+    let ends = |service: &ServiceName, under_way: &UnderWay| {
+        let moves = |key: &ObjectKey| stage.objects.get(key).is_some_and(|declared| declared.service != *service);
+        under_way.changes().any(moves)
+    };
     let whole = |(service, under_way): &(&ServiceName, &UnderWay)| {
         let brings_all = under_way.content == content_of(stage, service) && !left_out.contains(*service);
-        brings_all && alike(service, under_way) && (under_way.here || comes(service))
+        brings_all && !ends(service, under_way) && alike(service, under_way) && comes(service, under_way)
     };
     let whole = seen.under_way.iter().filter(whole);
     whole.map(|(service, under_way)| (service.clone(), under_way.commit.clone())).collect()
+}
+
+/// Whether a newer revision has changed an object since a delivery was planned, which leaves it alone then.
+fn is_overtaken(key: &ObjectKey, under_way: &UnderWay, seen: &Applied) -> bool {
+    let config = seen.configs.get(key).and_then(|config| config.planned_at);
+    let changed_at = config.or_else(|| seen.objects.get(key).and_then(|object| object.planned_at));
+    changed_at.zip(under_way.planned_at).is_some_and(|(changed_at, planned_at)| changed_at > planned_at)
 }
 
 fn plan_stage<'a>(
@@ -248,7 +297,9 @@ fn plan_stage<'a>(
             let (stage, content) = (before.name.clone(), content_of(before, &service));
             PassedContent { stage, content, sequence: gate.sequence.clone(), alone: gate.alone }
         });
-        let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service);
+        let has = |held: &ServiceName, change: &Change| applied_service(&change.key, applied).as_ref() == Some(held);
+        let takes_from = |held: &ServiceName| changes.iter().any(|change| has(held, change));
+        let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service || takes_from(held));
         if let Some(hold) = applied.holds.iter().find(covers) {
             changes = changes.into_iter().map(|change| gate::held(change, hold)).collect();
         }
@@ -278,7 +329,8 @@ fn asks_for_nothing(change: &Change, applied: &Applied) -> bool {
 /// declared has to be brought back, so it belongs into the plan.
 fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, found: &[Change]) -> Vec<Change> {
     let differs = under_way.content != content_of(stage, service);
-    let keys: BTreeSet<&ObjectKey> = under_way.keys.iter().filter(|_| differs).chain(&under_way.others).collect();
+    let keys: BTreeSet<&ObjectKey> =
+        under_way.keys.keys().filter(|_| differs).chain(under_way.changed_before()).collect();
     let missing = |key: &&ObjectKey| !found.iter().any(|change| &change.key == *key);
     let restored = |key: &ObjectKey| match stage.objects.get(key) {
         Some(declared) if &declared.service == service => Some(unchanged(declared)),

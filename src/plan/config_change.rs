@@ -91,20 +91,21 @@ fn judge(
 ) -> (Decision, String) {
     let in_template = |reason: &Difference| reason.pointer.starts_with(TEMPLATE);
     let is_replicas = |reason: &Difference| reason.pointer == REPLICAS;
+    // What its record says already may never have been deployed.
+    let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
     if reasons.iter().any(in_template) {
         return match blocked(spec) {
             Some(cause) => (Decision::Wait, cause),
             None if spec.has_config_change_trigger() => (Decision::Deploy, "config change".into()),
-            None => (Decision::Update, "no ConfigChange trigger; `launchway rollout latest` deploys it".into()),
+            None => {
+                let decision = if is_recorded { Decision::None } else { Decision::Update };
+                (decision, "no ConfigChange trigger; `launchway rollout latest` deploys it".into())
+            }
         };
     }
-    // What was declared last may never have been deployed: `rollout latest` would do that.
-    let is_declared = applied.object.digest == declared.digest;
     match reasons {
-        [] if applied.attempted.is_some() || !is_declared => {
-            (Decision::Update, "restored: equal to what serves".into())
-        }
-        [] => (Decision::None, String::new()),
+        [] if is_recorded => (Decision::None, String::new()),
+        [] => (Decision::Update, "restored: equal to what serves".into()),
         reasons if reasons.iter().all(is_replicas) => (Decision::Scale, "only replicas differ".into()),
         _ => (Decision::Update, "no new version: the template is the same".into()),
     }
@@ -215,7 +216,9 @@ mod tests {
         let (old, waits) = (object("a", 1, json!({"triggers": []})), object("b", 1, json!({"triggers": []})));
         let state = applied(&waits, Some(version(1, &old)), None);
         assert_eq!(decide(&old, Some(&state)).decision, Decision::Update);
-        assert_eq!(decide(&waits, Some(&state)).decision, Decision::Update);
+        let again = decide(&waits, Some(&state));
+        assert_eq!(again.decision, Decision::None, "that is what its record says");
+        assert!(again.is_not_deployed(), "and it does not serve");
     }
 
     #[test]

@@ -29,7 +29,7 @@ pub struct Asked<'a> {
 
 impl<'a> Asked<'a> {
     /// What is to be known of a stage that is delivered by `sequence`. `delivered` is what was delivered there last, without
-    /// what was delivered as [`deploys`] says. Where a sequence only deploys, what is deployed has passed, unless the
+    /// what was deployed as [`deploys`] says. Where a sequence only deploys, what is deployed has passed, unless the
     /// sequence before did more and did not end well.
     pub fn of(
         content: &StageContent,

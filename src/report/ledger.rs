@@ -1,6 +1,6 @@
 //! What a writer has written on a commit, and what it has to write now. Pure.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::model::commit_status::{CommitStatus, Posted};
 
@@ -13,9 +13,13 @@ pub struct Rendering {
     pub statuses: Vec<CommitStatus>,
 }
 
+/// The number that a status is remembered with which readers may not see: another life of the store may have written
+/// meanwhile, or a process died while it replaced it.
+pub const DOUBTED: u64 = 0;
+
 /// What of a rendering is news to readers of `posted`, in order. What is older than what they have read is not, whether
 /// by its attempt or as a rendering; and within an attempt an outcome is never taken back, so that a late `pending` is
-/// no news either. Where another life of the store may have written meanwhile, everything is.
+/// no news either. Of what is doubted everything is.
 pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
     let Rendering { number, statuses } = rendering;
     let known: BTreeMap<&str, &Posted> = posted.iter().map(|known| (known.status.context.as_str(), known)).collect();
@@ -24,9 +28,18 @@ pub fn news(posted: &[Posted], rendering: Rendering) -> Vec<CommitStatus> {
         let (before, reopens) = (&known.status, status.attempt > known.status.attempt);
         let is_late = (status.attempt, number) < (before.attempt, known.rendering);
         let takes_back = before.state.is_final() && !status.state.is_final() && !reopens;
-        known.rendering == 0 || !is_late && !takes_back && !before.reads_like(status)
+        known.rendering == DOUBTED || !is_late && !takes_back && !before.reads_like(status)
     };
     statuses.into_iter().filter(is_news).collect()
+}
+
+/// The outcomes that `next` takes the place of. An open status is replaced in the end whatever becomes of it, but an outcome
+/// may come again.
+pub fn outcomes_before<'a>(posted: &'a [Posted], next: &[CommitStatus]) -> Vec<&'a CommitStatus> {
+    let next: BTreeSet<&str> = next.iter().map(|status| status.context.as_str()).collect();
+    let is_replaced = |known: &&Posted| next.contains(known.status.context.as_str());
+    let outcomes = posted.iter().filter(|known| known.rendering != DOUBTED && known.status.state.is_final());
+    outcomes.filter(is_replaced).map(|known| &known.status).collect()
 }
 
 #[cfg(test)]
@@ -43,6 +56,17 @@ mod tests {
             description: String::new(),
             path: None,
             attempt,
+        }
+    }
+
+    #[test]
+    fn an_outcome_that_is_replaced_is_doubted_until_it_is_known_what_readers_see() {
+        use StatusState::{Running, Success};
+        let next = [status(Running, 2)];
+        for (state, rendering, expected) in [(Success, 5, 1), (Success, DOUBTED, 0), (Running, 5, 0)] {
+            let posted = [Posted { status: status(state, 1), rendering }];
+            assert_eq!(outcomes_before(&posted, &next).len(), expected, "{state:?} as of {rendering}");
+            assert!(outcomes_before(&posted, &[]).is_empty());
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::model::commit_status::StatusState;
-use crate::model::ids::{CommitId, RunId};
+use crate::model::ids::{CommitId, RunId, ServiceName};
 use crate::model::outcome::{Outcome, Status};
 
 /// The state and description of one context.
@@ -11,7 +11,7 @@ use crate::model::outcome::{Outcome, Status};
 pub(super) struct Line {
     pub(super) state: StatusState,
     pub(super) description: String,
-    /// Where more is told, if it is one run's.
+    /// Where to read more, if it is one run's.
     pub(super) run: Option<RunId>,
     /// Grows with every attempt at what it is about.
     pub(super) attempt: u32,
@@ -27,8 +27,8 @@ pub(super) enum Next {
     Nothing,
     /// Nothing: it goes on by itself.
     GoesOn,
-    /// Its run has its turn, unless a hold keeps it waiting.
-    Turn,
+    /// Its run has its turn, unless a hold keeps it waiting, or one of these other services.
+    Turn(BTreeSet<ServiceName>),
     /// What was planned is started, unless the repository is down.
     Start,
     /// Something else passes or ends, on which nothing of it depends.

@@ -1,8 +1,9 @@
 //! Whether a revision has come to rest, and what it waits for then: the one decision for all who wait for its end. Pure.
 //!
-//! What passes by itself is waited for. What only a person moves is not: then nothing more happens, and it is told.
+//! Whoever waits goes on as long as something passes by itself. What only a person moves ends the wait, with what to do.
 
 use std::collections::BTreeSet;
+use std::iter;
 
 use crate::model::hold::{Hold, HoldKind, ProjectHolds};
 use crate::model::ids::{RepositoryName, ServiceName, StageName};
@@ -19,7 +20,7 @@ pub struct Around<'a> {
     pub repository: Option<&'a RepositoryState>,
     /// What its project holds and lets go on.
     pub holds: &'a ProjectHolds,
-    /// The deployment configs in the stages that rollbacks hold.
+    /// The deployment configs that rollbacks hold.
     pub configs: &'a [ConfigState],
 }
 
@@ -133,7 +134,7 @@ impl Around<'_> {
     fn goes_on(&self, open: &Open) -> bool {
         match &open.next {
             Next::GoesOn => true,
-            Next::Turn => self.hold(open).is_none(),
+            Next::Turn(others) => self.hold(open, others).is_none(),
             Next::Start => self.down().is_none(),
             // What was let go is about to be planned anew.
             Next::Paused(config) => {
@@ -149,7 +150,7 @@ impl Around<'_> {
         let Open { stage, service, next, description } = open;
         let place = format!("{stage}/{service}: {description}");
         match next {
-            Next::Turn => self.hold(open).map(held_by),
+            Next::Turn(others) => self.hold(open, others).map(held_by),
             Next::Paused(config) => {
                 let hint =
                     format!("`launchway release dc/{config} -s {stage}` lets it go on, as does a push without it");
@@ -164,8 +165,12 @@ impl Around<'_> {
         }
     }
 
-    fn hold(&self, open: &Open) -> Option<&Hold> {
-        self.holds.holds.iter().find(|hold| hold.scope.covers(&self.holds.project, &open.stage, &open.service))
+    fn hold(&self, open: &Open, others: &BTreeSet<ServiceName>) -> Option<&Hold> {
+        let covers = |hold: &Hold, service: &ServiceName| hold.scope.covers(&self.holds.project, &open.stage, service);
+        self.holds
+            .holds
+            .iter()
+            .find(|hold| iter::once(&open.service).chain(others).any(|service| covers(hold, service)))
     }
 
     fn down(&self) -> Option<Wait> {

@@ -66,7 +66,7 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
 /// What follows on what a run is at. A rollback passes every hold.
 pub(super) fn next_of(run: &SequenceRun) -> Next {
     match run.state {
-        SequenceState::Queued if !run.is_rollback => Next::Turn,
+        SequenceState::Queued if !run.is_rollback => Next::Turn(run.takes_from.clone()),
         SequenceState::Queued | SequenceState::Running { .. } | SequenceState::Ending { .. } => Next::GoesOn,
         SequenceState::Ended => Next::Nothing,
     }
@@ -103,7 +103,7 @@ fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan
 /// What a service that has not started waits for, or why it never will start.
 fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (Next, String) {
     let goes_on = |change: &Change| change.is_held() || !matches!(change.decision, Decision::None | Decision::Wait);
-    if !service.changes.iter().any(goes_on) {
+    if service.runs_again.is_none() && !service.changes.iter().any(goes_on) {
         let waits = service.changes.iter().find(|change| change.decision == Decision::Wait);
         let told = waits.or_else(|| service.changes.iter().find(|change| !change.cause.is_empty()));
         let Some(told) = told.map(|it| format!("{} {}", it.key, it.cause)) else { return nothing_changed() };

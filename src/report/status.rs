@@ -59,7 +59,8 @@ pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
         statuses.push(status(revision, stage_context(&stage), line));
         facts.add_details(&stage, lines, &mut details);
     }
-    statuses.extend(chosen(facts, plan, summary.details, details));
+    let written = chosen(facts, plan, summary.details, details);
+    statuses.extend(written.map(|detail| status(revision, detail.context, detail.line)));
     statuses
 }
 
@@ -107,8 +108,8 @@ impl Facts<'_> {
     /// What stands below a stage: its services with their steps, and what readers know beside them.
     fn add_details(&self, stage: &StageName, lines: Vec<(&ServiceName, Line)>, details: &mut Vec<Detail>) {
         let (context, again) = (stage_context(stage), self.revision.again);
-        let names: BTreeSet<&str> = lines.iter().map(|(name, _)| name.as_str()).collect();
-        let left = below(self.known, &context).filter(|name| !name.contains('/') && !names.contains(name));
+        let is_said = |name: &str| lines.binary_search_by(|(said, _)| said.as_str().cmp(name)).is_ok();
+        let left = below(self.known, &context).filter(|name| !name.contains('/') && !is_said(name));
         let left = left.map(|name| {
             let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
             (name, service::left_over(report.map_or(again, |report| report.attempt)))
@@ -117,14 +118,16 @@ impl Facts<'_> {
         for (name, line) in lines.into_iter().map(|(name, line)| (name.as_str(), line)).chain(left) {
             let context = format!("{context}/{name}");
             let report = self.services.get(&ServiceName::new(name)).and_then(|report| report.in_stage(stage));
-            details.push(Detail { is_step: false, status: status(self.revision, context.clone(), line) });
+            details.push(Detail { is_step: false, context: context.clone(), line });
             let Some(report) = report else { continue };
             let begun: BTreeSet<&str> = report.steps.iter().map(|(step, _)| step.as_str()).collect();
             let unreached = below(self.known, &context).filter(|step| !begun.contains(step));
             let unreached = unreached.filter_map(|step| Some((step.to_owned(), report.unreached.clone()?)));
-            details.extend(report.steps.iter().cloned().chain(unreached).map(|(step, line)| Detail {
+            let steps = report.steps.iter().cloned().chain(unreached);
+            details.extend(steps.map(|(step, line)| Detail {
                 is_step: true,
-                status: status(self.revision, format!("{context}/{step}"), line),
+                context: format!("{context}/{step}"),
+                line,
             }));
         }
     }
@@ -137,25 +140,26 @@ fn below<'a>(known: &'a BTreeSet<String>, context: &str) -> impl Iterator<Item =
     from.map_while(move |known| known.strip_prefix(&prefix))
 }
 
-/// A status below the stages.
+/// What can be said below the stages.
 struct Detail {
     /// Whether it is about a hook or a task, not about the service.
     is_step: bool,
-    status: CommitStatus,
+    context: String,
+    line: Line,
 }
 
 /// Which of the statuses below the stages are written. The first plan decides, and what was written is also written to
 /// its end.
-fn chosen(facts: &Facts<'_>, plan: &Plan, expected: usize, details: Vec<Detail>) -> Vec<CommitStatus> {
-    let failed = |status: &CommitStatus| matches!(status.state, StatusState::Failure | StatusState::Error);
-    let keep = |detail: &Detail| match plan.statuses {
-        _ if facts.known.contains(&detail.status.context) => true,
+fn chosen(facts: &Facts<'_>, plan: &Plan, expected: usize, details: Vec<Detail>) -> impl Iterator<Item = Detail> {
+    let failed = |line: &Line| matches!(line.state, StatusState::Failure | StatusState::Error);
+    let keep = move |detail: &Detail| match plan.statuses {
+        _ if facts.known.contains(&detail.context) => true,
         StatusDetail::Hooks => true,
         StatusDetail::Services => !detail.is_step,
         StatusDetail::Stages => false,
-        StatusDetail::Auto => expected <= DETAILS || failed(&detail.status),
+        StatusDetail::Auto => expected <= DETAILS || failed(&detail.line),
     };
-    details.into_iter().filter(keep).map(|detail| detail.status).collect()
+    details.into_iter().filter(keep)
 }
 
 fn status(revision: &RevisionState, context: String, line: Line) -> CommitStatus {

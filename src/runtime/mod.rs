@@ -21,8 +21,8 @@ use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
-use crate::model::state::Backend;
 use crate::model::time::Timestamp;
+use crate::model::wanted::Backend;
 
 /// Where pods live. A runtime is opened for one life of the store: what another one has started is a stranger to it.
 #[async_trait]
@@ -69,6 +69,11 @@ pub trait Runtime: Send + Sync {
     /// The same of one pod.
     async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {
         Ok(self.observe(&pod.namespace).await?.into_iter().find(|seen| &seen.id == pod))
+    }
+
+    /// Whether a namespace has pods that another life of the store has left and that nobody has told to end.
+    async fn has_strangers(&self, namespace: &Namespace) -> Result<bool> {
+        Ok(self.observe(namespace).await?.iter().any(|pod| pod.is_stranger() && pod.lives()))
     }
 
     /// The namespaces in which anything is or was running.

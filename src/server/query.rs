@@ -23,7 +23,7 @@ use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
-use crate::store::{EventRow, ReadStore, RunFilter};
+use crate::store::{EventRow, Listing, ReadStore, RunFilter};
 
 pub use self::selection::Selection;
 
@@ -56,8 +56,11 @@ impl Query {
     pub async fn repositories(&self, selection: &Selection) -> Answer<List<RepositoryView>> {
         self.check(selection).await?;
         let states = self.store.repositories().await?;
-        let views = states.iter().map(|state| RepositoryView::from(&state.value));
-        Ok(views.filter(|view| selection.takes_repository(&view.name)).collect())
+        let known = states.found.iter().map(|state| RepositoryView::from(&state.value));
+        let mut views: Vec<_> = known.chain(states.damaged.iter().map(RepositoryView::from)).collect();
+        views.retain(|view| selection.takes_repository(&view.name));
+        views.sort_by(|one, other| one.name.cmp(&other.name));
+        Ok(views.into_iter().collect())
     }
 
     /// One watched repository.
@@ -87,7 +90,7 @@ impl Query {
             items.extend(revisions.iter().map(|revision| RevisionView::new(revision, &Told::default())));
         }
         items.sort_by(|a, b| b.at.cmp(&a.at));
-        Ok(List { items })
+        Ok(items.into_iter().collect())
     }
 
     /// One revision with what is written on it; `commit` may be a prefix of at least four digits.
@@ -110,7 +113,7 @@ impl Query {
     pub async fn configs(&self, selection: &Selection) -> Answer<List<ConfigView>> {
         self.check(selection).await?;
         let states = self.config_states(selection).await?;
-        self.config_views(&states).await
+        Ok(self.config_views(&states.found).await?.beside(&states.damaged))
     }
 
     /// One deployment config.
@@ -133,13 +136,13 @@ impl Query {
         };
         let runs = self.store.runs(&filter).await?;
         let events = self.all_events(&key.events()).await?;
-        let rows = runs.iter().filter_map(|run| match &run.value {
+        let rows = runs.found.iter().filter_map(|run| match &run.value {
             Run::Deployment(run) => Some(HistoryRow::from(&**run).with_scalings(&events)),
             Run::Sequence(_) => None,
         });
         let mut items: Vec<_> = rows.collect();
         items.sort_by_key(|row| row.version);
-        Ok(List { items })
+        Ok(List::from_iter(items).beside(&runs.damaged))
     }
 
     /// What was said of one run as far as it is kept, oldest first.
@@ -159,7 +162,8 @@ impl Query {
     pub async fn runs(&self, selection: &Selection) -> Answer<List<RunView>> {
         self.check(selection).await?;
         let runs = self.store.runs(&selection.runs()).await?;
-        Ok(runs.iter().filter(|run| selection.takes_run(&run.value)).map(|run| RunView::from(&run.value)).collect())
+        let taken = runs.found.iter().filter(|run| selection.takes_run(&run.value));
+        Ok(taken.map(|run| RunView::from(&run.value)).collect::<List<_>>().beside(&runs.damaged))
     }
 
     /// One run with its steps.
@@ -226,7 +230,7 @@ impl Query {
             let chosen = services.iter().filter(|service| selection.takes(selection.name.as_ref(), &service.name));
             items.extend(chosen.map(|service| ServiceView::new(&namespace, service)));
         }
-        Ok(List { items })
+        Ok(items.into_iter().collect())
     }
 
     /// Why a service is not what was pushed.
@@ -257,20 +261,25 @@ impl Query {
     pub async fn repository_names(&self, chosen: Option<&str>) -> Result<Vec<RepositoryName>> {
         match chosen {
             Some(name) => Ok(vec![name.into()]),
-            None => Ok(self.store.repositories().await?.into_iter().map(|state| state.value.name).collect()),
+            None => {
+                let views = self.store.repositories().await?;
+                let damaged = views.damaged.iter().map(|damaged| damaged.key.to_string().as_str().into());
+                Ok(views.found.into_iter().map(|state| state.value.name).chain(damaged).collect())
+            }
         }
     }
 
-    async fn config_states(&self, selection: &Selection) -> Result<Vec<ConfigState>> {
+    async fn config_states(&self, selection: &Selection) -> Result<Listing<ConfigState>> {
         let project = selection.project.as_deref().map(Into::into);
         let stage = selection.stage.as_deref().map(Into::into);
         let states = self.store.configs(project.as_ref(), stage.as_ref()).await?;
-        Ok(states.into_iter().map(|state| state.value).filter(|state| selection.takes_config(state)).collect())
+        let found = states.found.into_iter().map(|state| state.value).filter(|state| selection.takes_config(state));
+        Ok(Listing { found: found.collect(), damaged: states.damaged })
     }
 
     /// Configs with what became of their repositories, and with the number of their pods.
     async fn config_views(&self, states: &[ConfigState]) -> Answer<List<ConfigView>> {
-        let repositories = self.store.repositories().await?.into_iter().map(|state| state.value);
+        let repositories = self.store.repositories().await?.found.into_iter().map(|state| state.value);
         let down: BTreeSet<_> = repositories.filter(|state| state.down).map(|state| state.name).collect();
         let mut items = Vec::new();
         for state in states {
@@ -283,7 +292,7 @@ impl Query {
                 None => view,
             });
         }
-        Ok(List { items })
+        Ok(items.into_iter().collect())
     }
 
     /// Whether any pod has not ended or any service answers where a repository delivers to.
@@ -307,14 +316,14 @@ impl Query {
     async fn namespaces(&self, runtime: &dyn Runtime, selection: &Selection) -> Result<BTreeSet<Namespace>> {
         let stages = Selection { name: None, service: None, ..selection.clone() };
         let mut found: BTreeSet<_> =
-            self.config_states(&stages).await?.into_iter().map(|state| state.destination.namespace).collect();
+            self.config_states(&stages).await?.found.into_iter().map(|state| state.destination.namespace).collect();
         let project = selection.project.as_deref().map(Into::into);
         let stage = selection.stage.as_deref().map(Into::into);
         let objects = self.store.objects(project.as_ref(), stage.as_ref(), None).await?;
-        let objects = objects.into_iter().map(|state| state.value);
+        let objects = objects.found.into_iter().map(|state| state.value);
         let chosen = objects.filter(|state| selection.takes(selection.repository.as_ref(), state.repository.as_str()));
         found.extend(chosen.map(|state| state.destination.namespace));
-        // What another life of the store has left there is on no record yet.
+        // What another life of the store has left there is on no record yet, and a record may be damaged.
         for namespace in runtime.namespaces().await? {
             let owner = self.store.name_owner(&UniqueName::Namespace(namespace.clone())).await?;
             if owner.is_some_and(|owner| selection.takes_owner(&owner.value)) {

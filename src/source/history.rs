@@ -86,13 +86,24 @@ impl Repository {
         Ok(existing(self.git.find_commit(oid(commit.as_str())?)).map_err(failed(|| unreadable(commit)))?.is_some())
     }
 
-    /// Whether `old` is `new` or one of its ancestors: whether a push from `old` to `new` only added commits.
+    /// Whether `old` is `new` or one of its ancestors: whether a push from `old` to `new` only added commits. A commit
+    /// that is not here is no ancestor, as long as all ancestors are.
     pub fn is_descendant(&self, new: &CommitId, old: &CommitId) -> Result<bool> {
         if new == old {
             return Ok(true);
         }
         let describe = || format!("cannot compare `{}` with `{}`", new.short(), old.short());
-        self.git.graph_descendant_of(oid(new.as_str())?, oid(old.as_str())?).map_err(failed(describe))
+        if self.contains(old)? {
+            return self.git.graph_descendant_of(oid(new.as_str())?, oid(old.as_str())?).map_err(failed(describe));
+        }
+        self.read_history(oid(new.as_str())?).map_err(failed(describe))?;
+        Ok(false)
+    }
+
+    fn read_history(&self, commit: Oid) -> Result<(), git2::Error> {
+        let mut walk = self.git.revwalk()?;
+        walk.push(commit)?;
+        walk.try_for_each(|commit| commit.map(drop))
     }
 
     /// What a commit says about itself.

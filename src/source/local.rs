@@ -13,11 +13,12 @@ use std::path::Path;
 use git2::{ObjectType, Oid};
 
 use super::git::failed;
+use super::notes::NOTES_REF;
 use super::packs;
 use crate::error::{Context as _, Result};
 
-/// Takes over the commit `id`, which a reference of `source` points at, with its history.
-pub(super) fn import(source: &git2::Repository, mirror: &git2::Repository, id: Oid) -> Result<()> {
+/// Takes over the commit `id`, which `reference` of `source` points at, with its history.
+pub(super) fn import(source: &git2::Repository, mirror: &git2::Repository, reference: &str, id: Oid) -> Result<()> {
     let is_new = mirror.references().map_err(failed(|| "cannot read the mirror".to_owned()))?.next().is_none();
     let objects = source.commondir().join("objects");
     // What a repository borrows itself is not under its own folder.
@@ -27,7 +28,7 @@ pub(super) fn import(source: &git2::Repository, mirror: &git2::Repository, id: O
     }
     copy_shallow_bounds(source, mirror)?;
     let describe = || format!("cannot read the history of `{id}` in `{}`", source.path().display());
-    let missing = find_missing(source, mirror, id, linked).map_err(failed(describe))?;
+    let missing = find_missing(source, mirror, (reference, id), linked).map_err(failed(describe))?;
     packs::write(source, mirror, &missing)
 }
 
@@ -74,13 +75,18 @@ fn file_names(folder: &Path) -> Result<Vec<String>> {
 
 fn link(from: &Path, to: &Path) -> Result<()> {
     let done = |result: io::Result<()>| match result {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         // A repack moved it meanwhile; what is missing then is copied object by object.
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
         other => other,
     };
-    let linked = done(fs::hard_link(from, to));
-    linked.or_else(|_other_device| done(copy(from, to))).or_transient(|| format!("cannot write `{}`", to.display()))
+    let linked = fs::hard_link(from, to).or_else(|error| match error.kind() {
+        // Left by an import that was cut short; the source may have been repaired since.
+        io::ErrorKind::AlreadyExists => fs::remove_file(to).and_then(|()| fs::hard_link(from, to)),
+        _ => Err(error),
+    });
+    done(linked)
+        .or_else(|_other_device| done(copy(from, to)))
+        .or_transient(|| format!("cannot write `{}`", to.display()))
 }
 
 /// Copies under another name first: a half-written object must not be taken for one.
@@ -99,11 +105,11 @@ fn copy(from: &Path, to: &Path) -> io::Result<()> {
 fn find_missing(
     source: &git2::Repository,
     mirror: &git2::Repository,
-    id: Oid,
+    (reference, id): (&str, Oid),
     linked: bool,
 ) -> Result<Vec<Oid>, git2::Error> {
     let mut missing = Missing { source, have: mirror.odb()?, found: Vec::new(), seen: HashSet::new() };
-    for commit in new_commits(source, mirror, id)? {
+    for commit in new_commits(source, mirror, reference, id)? {
         missing.add(commit);
         if !linked || commit == id {
             missing.add_tree_of(commit, linked)?;
@@ -112,13 +118,21 @@ fn find_missing(
     Ok(missing.found)
 }
 
-/// The commits of `id`'s history that no reference of the mirror reaches.
-fn new_commits(source: &git2::Repository, mirror: &git2::Repository, id: Oid) -> Result<Vec<Oid>, git2::Error> {
+/// The commits of `id`'s history that no reference of the mirror reaches. Notes have a history of their own: what is older
+/// than they are would be compared with all of it.
+fn new_commits(
+    source: &git2::Repository,
+    mirror: &git2::Repository,
+    reference: &str,
+    id: Oid,
+) -> Result<Vec<Oid>, git2::Error> {
     let mut walk = source.revwalk()?;
     walk.push(id)?;
-    for reference in mirror.references()? {
+    for known in mirror.references()? {
+        let known = known?;
+        let is_related = (known.name() == Ok(NOTES_REF)) == (reference == NOTES_REF);
         // A commit that was rewritten away is not in the source any more, and hides nothing there.
-        if let Some(known) = reference?.target().filter(|known| source.find_commit(*known).is_ok()) {
+        if let Some(known) = known.target().filter(|known| is_related && source.find_commit(*known).is_ok()) {
             walk.hide(known)?;
         }
     }

@@ -17,18 +17,30 @@ const MAX_REFS: usize = 1_000_000;
 
 /// What the remote's branch points at; `None` if it has no such branch.
 ///
-/// Fails as `Transient` if it cannot be reached, as `Waiting` if it has no commits at all yet, and as `Stalled` if it
-/// refuses the credentials, does not exist or is of a kind that is not supported.
+/// Fails as `Transient` if it cannot be reached, and as `Stalled` if it refuses the credentials, does not exist or is of
+/// a kind that is not supported.
 pub fn remote_head(remote: &Remote) -> Result<Option<CommitId>> {
     let branch = remote.branch_ref()?;
-    let head = match remote.url.local_path() {
-        Some(path) => local_ref(path, &branch)?,
-        None => list(remote, &[&branch])?.find(&branch),
-    };
-    if head.is_none() && is_empty(remote)? {
-        return Err(Failure::waiting(format!("`{}` has no commits yet", remote.url)).hint("push one"));
+    match remote.url.local_path() {
+        Some(path) => local_ref(path, &branch),
+        None => Ok(list(remote, &[&branch])?.find(&branch)),
     }
-    Ok(head)
+}
+
+/// Why the remote's branch has no head: it was deleted if it `was_there`; else it waits for the first push, to the branch
+/// or to the whole repository.
+pub fn without_branch(remote: &Remote, was_there: bool) -> Failure {
+    let Remote { url, branch, .. } = remote;
+    if was_there {
+        return Failure::stalled(format!("branch `{branch}` of `{url}` was deleted"))
+            .hint("push it again, or watch another branch; what runs keeps running");
+    }
+    match is_empty(remote) {
+        Ok(true) => Failure::waiting(format!("`{url}` has no commits yet")).hint("push one"),
+        Ok(false) => Failure::stalled(format!("branch `{branch}` of `{url}` does not exist"))
+            .hint("push it, or watch another branch"),
+        Err(failure) => failure,
+    }
 }
 
 /// The branch that the remote's `HEAD` names. `remote.branch` plays no part.

@@ -18,6 +18,7 @@ use crate::error::{Failure, Result};
 
 mod changes;
 mod credentials;
+mod damage;
 mod export;
 mod git;
 mod history;
@@ -37,7 +38,7 @@ pub use credentials::Credentials;
 pub use export::Exported;
 pub use git::ObjectId;
 pub use history::{CommitInfo, Repository};
-pub use ls_refs::{default_branch, remote_head};
+pub use ls_refs::{default_branch, remote_head, without_branch};
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
 pub use tree::{Blob, Entry, EntryKind, Tree};

@@ -67,6 +67,10 @@ impl Mirror {
     /// Fails as `Transient` if the remote cannot be reached or others are faster all the time, and as `Stalled` if it
     /// refuses to be written to.
     pub fn write_notes(&self, remote: &Remote, lines: &[NoteLine], author: &Signature) -> Result<()> {
+        self.try_to_write(remote, lines, author).map_err(|failure| self.explained(failure))
+    }
+
+    fn try_to_write(&self, remote: &Remote, lines: &[NoteLine], author: &Signature) -> Result<()> {
         for attempt in 0..MAX_ATTEMPTS {
             let outcome = match remote.url.local_path() {
                 Some(path) => self.write_local(path, lines, author)?,
@@ -92,7 +96,7 @@ impl Mirror {
         }
         let mirror = self.open()?;
         if let Some(new) = new {
-            local::import(&source, &mirror.git, new)?;
+            local::import(&source, &mirror.git, NOTES_REF, new)?;
         }
         self.record_notes(&mirror.git, new)?;
         Ok(Attempt::Written)

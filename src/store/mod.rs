@@ -5,6 +5,7 @@
 //! [`CommitError::Conflict`] if one of them moved. A fencing number, taken at start, shuts out an earlier process.
 
 mod content;
+mod listing;
 mod passed;
 mod record;
 pub mod sqlite;
@@ -14,6 +15,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
+pub use self::listing::{Damaged, Listing};
 use crate::error::Failure;
 use crate::model::action::{Action, Lane};
 use crate::model::commit_status::Posted;
@@ -170,16 +172,21 @@ pub struct Retention {
 pub type Retained = BTreeMap<&'static str, u64>;
 
 /// What reads the store; also commands, while the daemon runs or not.
+///
+/// A record that cannot be read fails whoever reads it, and whoever reads all of something smaller than a project: of a
+/// service, or of what is under way. Where records of everything are listed, it keeps nobody from the others: see [`Listing`].
 #[async_trait]
 pub trait ReadStore: Send + Sync {
     /// A run.
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>, Failure>;
     /// Runs, newest first.
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>, Failure>;
+    async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>, Failure>;
     /// The slot of a service in a stage.
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>, Failure>;
     /// The slots that somebody has or waits for, of a project or of all, in the order of their services.
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>, Failure>;
+    /// Which they are.
+    async fn open_slot_keys(&self, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>, Failure>;
     /// Facts: of one run or of all, after a number, oldest first, at most `limit`.
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>, Failure>;
     /// A deployment config.
@@ -191,14 +198,16 @@ pub trait ReadStore: Send + Sync {
         &self,
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
-    ) -> Result<Vec<Versioned<ConfigState>>, Failure>;
+    ) -> Result<Listing<Versioned<ConfigState>>, Failure>;
+    /// The deployment configs of a service.
+    async fn configs_of(&self, service: &ServiceKey) -> Result<Vec<Versioned<ConfigState>>, Failure>;
     /// The other objects of a project and stage, of one kind or all.
     async fn objects(
         &self,
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
         kind: Option<&Kind>,
-    ) -> Result<Vec<Versioned<ObjectState>>, Failure>;
+    ) -> Result<Listing<Versioned<ObjectState>>, Failure>;
     /// One other object.
     async fn object(
         &self,
@@ -213,7 +222,7 @@ pub trait ReadStore: Send + Sync {
     /// A repository.
     async fn repository(&self, name: &RepositoryName) -> Result<Option<Versioned<RepositoryState>>, Failure>;
     /// All repositories, by name.
-    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>, Failure>;
+    async fn repositories(&self) -> Result<Listing<Versioned<RepositoryState>>, Failure>;
     /// What came of a revision; `commit` may be a prefix of at least four digits.
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>, Failure>;
     /// Revisions of a repository, newest first.
@@ -238,7 +247,7 @@ pub trait ReadStore: Send + Sync {
         plan: &PlanId,
         services: &[ServiceName],
     ) -> Result<Vec<ServiceFacts>, Failure>;
-    /// What was delivered last in a stage, by service; without what was delivered by the procedure `except`.
+    /// What was delivered last in a stage, by service; without what the procedure `except` has deployed.
     async fn delivered(
         &self,
         project: &ProjectName,
@@ -265,7 +274,7 @@ pub trait ReadStore: Send + Sync {
     /// The holds of a project.
     async fn holds_of(&self, project: &ProjectName) -> Result<Option<Versioned<ProjectHolds>>, Failure>;
     /// All holds, oldest first.
-    async fn holds(&self) -> Result<Vec<Hold>, Failure>;
+    async fn holds(&self) -> Result<Listing<Hold>, Failure>;
     /// Who has a name.
     async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>, Failure>;
     /// What a writer has written on a commit, by context.

@@ -100,11 +100,11 @@ pub(super) fn encode<T: Record>(record: &T) -> Result<String> {
 ///
 /// # Errors
 /// If another version of launchway wrote it in a shape that this one does not know, or if it is damaged.
-pub(super) fn decode<T: Record>(text: &str) -> Result<T> {
-    match serde_json::from_str::<Envelope<T>>(text) {
+pub(super) fn decode<T: Record>(text: &[u8]) -> Result<T> {
+    match serde_json::from_slice::<Envelope<T>>(text) {
         Ok(envelope) if envelope.version == T::VERSION => Ok(envelope.record),
         Ok(envelope) => Err(unknown_version::<T>(envelope.version)),
-        Err(error) => Err(match serde_json::from_str::<Header>(text) {
+        Err(error) => Err(match serde_json::from_slice::<Header>(text) {
             Ok(header) if header.version != T::VERSION => unknown_version::<T>(header.version),
             _ => Failure::stalled(format!("a stored {} record is damaged", T::NAME))
                 .because(error)
@@ -252,20 +252,22 @@ mod tests {
     fn a_record_is_written_in_an_envelope_with_its_version() {
         let text = encode(&Event::Timer { timer: Timer::Retry }).unwrap();
         assert_eq!(text, r#"{"v":1,"record":{"event":"timer","timer":"retry"}}"#);
-        assert_eq!(decode::<Event>(&text).unwrap(), Event::Timer { timer: Timer::Retry });
+        assert_eq!(decode::<Event>(text.as_bytes()).unwrap(), Event::Timer { timer: Timer::Retry });
     }
 
     #[test]
     fn a_newer_record_is_refused_whether_its_shape_is_known_or_not() {
         for text in [r#"{"v":2,"record":{"event":"admitted"}}"#, r#"{"v":2,"record":{"event":"unheard"},"x":1}"#] {
-            let problem = decode::<Event>(text).unwrap_err().one_line();
+            let problem = decode::<Event>(text.as_bytes()).unwrap_err().one_line();
             assert!(problem.contains("has version 2") && problem.contains("newer one"), "{problem}");
         }
     }
 
     #[test]
     fn a_damaged_record_says_what_to_do() {
-        for text in ["", "{}", r#"{"v":1}"#, r#"{"v":1,"record":{"event":"unheard"}}"#] {
+        let texts: [&[u8]; 5] =
+            [b"", b"{}", br#"{"v":1}"#, br#"{"v":1,"record":{"event":"unheard"}}"#, b"{\"v\":1,\"record\":\"\xff\"}"];
+        for text in texts {
             let problem = decode::<Event>(text).unwrap_err().one_line();
             assert!(problem.contains("damaged") && problem.contains("store restore"), "{problem}");
         }

@@ -109,7 +109,7 @@ impl Metrics {
     /// So many pods had changed some time ago, and only the runtime's safety net found that.
     pub fn overlooked_pods(&self, count: usize) {
         if count > 0 {
-            tracing::error!(count, "pods had changed, and nobody was told");
+            tracing::error!(count, "pods had changed without an event");
             self.lost_wakeups.get_or_create(&[("lane", "pods".to_owned())]).inc_by(count as u64);
         }
     }

@@ -23,8 +23,8 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::store::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
-    ServiceMark, Store, Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
+    ServiceFacts, ServiceMark, Store, Transaction, Versioned,
 };
 
 /// What happens at the calls of a store.
@@ -111,6 +111,10 @@ impl<G: Guard> GuardedStore<G> {
         self.guard.answered((&found).into_iter().count());
         found
     }
+
+    fn listed<T>(&self, listing: Listing<T>) -> Listing<T> {
+        Listing { found: self.counted(listing.found), ..listing }
+    }
 }
 
 #[async_trait]
@@ -120,9 +124,9 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.run(id).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+    async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.runs(filter).await?))
+        Ok(self.listed(self.store.runs(filter).await?))
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
@@ -171,6 +175,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         Ok(self.counted(self.store.open_slots(project).await?))
     }
 
+    async fn open_slot_keys(&self, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>> {
+        self.guard.pass().await?;
+        Ok(self.counted(self.store.open_slot_keys(project).await?))
+    }
+
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
         self.guard.pass().await?;
         Ok(self.counted(self.store.events(run, after, limit).await?))
@@ -185,9 +194,14 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         &self,
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
-    ) -> Result<Vec<Versioned<ConfigState>>> {
+    ) -> Result<Listing<Versioned<ConfigState>>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.configs(project, stage).await?))
+        Ok(self.listed(self.store.configs(project, stage).await?))
+    }
+
+    async fn configs_of(&self, service: &ServiceKey) -> Result<Vec<Versioned<ConfigState>>> {
+        self.guard.pass().await?;
+        Ok(self.counted(self.store.configs_of(service).await?))
     }
 
     async fn objects(
@@ -195,9 +209,9 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
         kind: Option<&Kind>,
-    ) -> Result<Vec<Versioned<ObjectState>>> {
+    ) -> Result<Listing<Versioned<ObjectState>>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.objects(project, stage, kind).await?))
+        Ok(self.listed(self.store.objects(project, stage, kind).await?))
     }
 
     async fn object(
@@ -225,9 +239,9 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.repository(name).await
     }
 
-    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
+    async fn repositories(&self) -> Result<Listing<Versioned<RepositoryState>>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.repositories().await?))
+        Ok(self.listed(self.store.repositories().await?))
     }
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
@@ -286,9 +300,9 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
         self.store.holds_of(project).await
     }
 
-    async fn holds(&self) -> Result<Vec<Hold>> {
+    async fn holds(&self) -> Result<Listing<Hold>> {
         self.guard.pass().await?;
-        Ok(self.counted(self.store.holds().await?))
+        Ok(self.listed(self.store.holds().await?))
     }
 
     async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {

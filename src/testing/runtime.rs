@@ -39,7 +39,7 @@ pub enum Behaviour {
 pub enum Deed {
     /// It was started.
     Started(PodId),
-    /// It was told to end.
+    /// It is to end.
     Stopped(PodId),
     /// It died by itself.
     Died(PodId),
@@ -73,6 +73,7 @@ struct State {
     unprepared: BTreeSet<String>,
     deeds: Vec<Deed>,
     announced: u64,
+    asked_of_services: usize,
 }
 
 impl PretendedRuntime {
@@ -130,6 +131,11 @@ impl PretendedRuntime {
     /// The services as they were asked for, by namespace and name.
     pub fn services(&self) -> Vec<ServiceSpec> {
         self.state().services.values().cloned().collect()
+    }
+
+    /// How often services were applied, ended or listed.
+    pub fn asked_of_services(&self) -> usize {
+        self.state().asked_of_services
     }
 
     /// All pods that are known, sorted by name, ended ones included.
@@ -215,6 +221,13 @@ impl PretendedRuntime {
     fn announce(&self, change: RuntimeChange) {
         self.state().announced += 1;
         drop(self.changes.send(change)); // nobody listening is fine
+    }
+
+    /// The state, for whoever asks something of services.
+    fn asked(&self) -> MutexGuard<'_, State> {
+        let mut state = self.state();
+        state.asked_of_services += 1;
+        state
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -367,22 +380,22 @@ impl Runtime for PretendedRuntime {
 
     async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         let key = (service.namespace.clone(), service.name.clone());
-        self.state().services.insert(key, service.clone());
+        self.asked().services.insert(key, service.clone());
         Ok(address(service))
     }
 
     async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         let key = (service.namespace.clone(), service.name.clone());
-        Ok(address(self.state().services.entry(key).or_insert_with(|| service.clone())))
+        Ok(address(self.asked().services.entry(key).or_insert_with(|| service.clone())))
     }
 
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
-        self.state().services.remove(&(namespace.clone(), name.to_owned()));
+        self.asked().services.remove(&(namespace.clone(), name.to_owned()));
         Ok(())
     }
 
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
-        let state = self.state();
+        let state = self.asked();
         Ok(state.services.values().filter(|service| &service.namespace == namespace).map(address).collect())
     }
 

@@ -15,7 +15,7 @@ use crate::clock::{Clock, CountingIds, ManualClock};
 use crate::control::reporter::{self, StatusReporter};
 use crate::engine::records::Records;
 use crate::engine::sync::{self, Head, Trigger, Watched};
-use crate::engine::transition::Transition;
+use crate::engine::transition::{Touched, Transition};
 use crate::error::{Failure, Result};
 use crate::executor::admission::Admission;
 use crate::executor::applied::{Stages, surroundings};
@@ -42,7 +42,7 @@ use crate::model::shipyard::Shipyard;
 use crate::model::state::{ConfigState, RevisionResult};
 use crate::model::time::Timestamp;
 use crate::plan::build;
-use crate::runtime::Runtime;
+use crate::runtime::{Runtime, RuntimeChange};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{RunFilter, Store, Transaction, Write};
 use crate::testing::runtime::PretendedRuntime;
@@ -82,6 +82,9 @@ pub struct Surroundings {
     pushes: Arc<AtomicU32>,
     pushed: Arc<Pushed>,
 }
+
+/// What a daemon hears.
+pub type Heard = (broadcast::Receiver<Touched>, broadcast::Receiver<RuntimeChange>);
 
 /// What each push declares.
 #[derive(Debug, Default)]
@@ -252,7 +255,10 @@ impl World {
     }
 
     /// What pushing `project` once more would come to, without doing it.
-    async fn pushed_again(&self, project: &Project) -> Result<(RevisionResult, Transaction)> {
+    ///
+    /// # Errors
+    /// If the store fails.
+    pub async fn pushed_again(&self, project: &Project) -> Result<(RevisionResult, Transaction)> {
         let (watched, head) = (watched(), head(project, u32::MAX));
         let mut records = Records::default();
         let (head, applied) = self.surrounded(project, &head, &mut records).await?;
@@ -297,23 +303,30 @@ impl World {
         self.reconciler.reconcile_everything().await.map(|_| ())
     }
 
-    /// Something happens in the runtime while all is at rest, and what follows from it, as a daemon hears of it: nothing
-    /// is examined that nobody has announced. Says how often the reconciler was woken.
+    /// What is announced from now on, for [`World::follow`].
+    pub fn listen(&self) -> Heard {
+        (self.driver.changes(), self.runtime.changes())
+    }
+
+    /// What follows from what happened while all was at rest, as a daemon hears of it: nothing is examined that nobody has
+    /// announced. Says how often the reconciler was woken.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn hears(&self, happens: impl FnOnce(&PretendedRuntime)) -> Result<usize> {
-        let (mut touched, mut changes) = (self.driver.changes(), self.runtime.changes());
+    pub async fn follow(&self, (mut touched, mut changes): Heard) -> Result<usize> {
         let (mut queue, mut woken) = (WorkQueue::default(), 0);
-        happens(&self.runtime);
         queue.take_in(&mut touched, &mut changes);
-        while queue.has_work() {
-            self.reconciler.reconcile(&mut queue).await?;
+        loop {
+            if queue.has_work() {
+                self.reconciler.reconcile(&mut queue).await?;
+                woken += 1;
+            }
             self.outbox.settle().await?;
             queue.take_in(&mut touched, &mut changes);
-            woken += 1;
+            if !queue.has_work() {
+                return Ok(woken);
+            }
         }
-        Ok(woken)
     }
 
     /// Everything happens that can happen without time passing. Says when there is something to reconcile again.
@@ -412,7 +425,7 @@ impl World {
     /// # Errors
     /// If the store fails.
     pub async fn runs(&self) -> Result<Vec<Run>> {
-        let mut runs = self.driver.store.runs(&RunFilter::default()).await?;
+        let mut runs = self.driver.store.runs(&RunFilter::default()).await?.whole()?;
         runs.reverse();
         Ok(runs.into_iter().map(|run| run.value).collect())
     }

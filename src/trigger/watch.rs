@@ -27,7 +27,7 @@ struct Shared {
     listeners: Arc<Listeners>,
 }
 
-/// Who is told what, by a number.
+/// Who hears what, by a number.
 #[derive(Default)]
 struct Listeners(RwLock<BTreeMap<u64, Listener>>);
 
@@ -60,7 +60,7 @@ impl RefWatches {
 
 impl Drop for RefWatch {
     fn drop(&mut self) {
-        // Events of its folders are still delivered, and nobody is told of them.
+        // The kernel still delivers events of its folders, and nobody hears them.
         self.all.listeners.0.write().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
     }
 }

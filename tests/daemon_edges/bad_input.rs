@@ -32,6 +32,20 @@ fn a_repository_that_cannot_be_read_says_why() {
 }
 
 #[test]
+fn a_branch_that_was_deleted_is_named() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    world.git.git_in(&world.git.bare(), &["update-ref", "-d", "refs/heads/main"]);
+    let sync = world.run(&["sync"]);
+    let told = complaint(&sync);
+    assert!(!sync.status.success() && told.contains("branch `main` of") && told.contains("was deleted"), "{told}");
+    world.git.push();
+    world.tell(&["sync"]);
+    assert_eq!(problem(&world), "");
+}
+
+#[test]
 fn what_cannot_be_started_fails_with_its_reason_and_the_old_version_serves() {
     let folder = tempfile::tempdir().unwrap();
     let another = folder.path().join("app.tar.gz");

@@ -72,6 +72,8 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     assert_eq!(only_config(&world)["serving"]["version"], 2);
     assert_refused(&world, &["release", id], 1, &["there is no hold", id]);
     assert_refused(&world, &["hold", "dc/cart", "--reason", "audit"], 1, &["no deployment config `cart`"]);
+    let no_stage = ["project `shop` has no stage `prodution`", "its stages: default"];
+    assert_refused(&world, &["hold", "-s", "prodution", "--reason", "audit"], 1, &no_stage);
     assert_refused(&world, &["hold", "dc/web", "--reason", " "], 2, &["a reason must say something"]);
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
-use launchway::model::state::Backend;
+use launchway::model::wanted::Backend;
 
 use crate::support::{Answer, Client, Load, Pod, World, config, eventually, get};
 

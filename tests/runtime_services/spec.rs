@@ -10,7 +10,7 @@ use launchway::error::Class;
 use launchway::model::pod::Scalar;
 use launchway::runtime::ServiceAddress;
 
-use crate::support::{Client, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
+use crate::support::{Client, Opens, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
 
 #[test]
 fn applying_again_changes_nothing() {
@@ -21,17 +21,21 @@ fn applying_again_changes_nothing() {
     assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
 }
 
-#[test]
-fn a_service_keeps_its_address_when_everything_else_is_gone() {
-    let world = World::new();
-    let (mut spec, address) = world.web();
+/// As after a reboot: no process of `web` is left, and nobody brings one back.
+fn goes_down(world: &World, address: SocketAddr) {
     let (shim, proxy) = (world.shim("web"), world.proxy("web"));
-    // As after a reboot: no process is left, and nobody brings one back.
     fs::write(world.service_dir("web").join("stop"), "").unwrap();
     kill(shim);
     kill(proxy);
     eventually("the service is down", || TcpStream::connect(address).is_err());
-    assert!(world.listed("web").problem.is_some());
+}
+
+#[test]
+fn a_service_keeps_its_address_when_everything_else_is_gone() {
+    let world = World::new();
+    let (mut spec, address) = world.web();
+    goes_down(&world, address);
+    eventually("it is known that nobody keeps it up", || world.listed("web").problem.is_some());
     spec.selector.insert("x".into(), "y".into());
     let after = open(world.root.path()).apply(&spec).unwrap();
     assert_eq!((after.address, after.problem), (address.ip(), None));
@@ -133,6 +137,35 @@ fn a_damaged_record_stands_in_the_way_of_no_other_service() {
     assert_eq!(again.apply(&spec("new", &[unused_port()])).unwrap().problem, None);
     again.remove(&namespace(), "cart").unwrap();
     assert!(!world.service_dir("cart").exists());
+}
+
+#[test]
+fn a_new_service_reads_the_records_of_others_at_most_once() {
+    let world = World::new();
+    let names = ["a", "b", "c", "d"];
+    let addresses: BTreeSet<SocketAddr> = names.iter().map(|name| world.apply(&spec(name, &[unused_port()]))).collect();
+    assert_eq!(addresses.len(), names.len());
+    let opens = Opens::within(&names.map(|name| world.service_dir(name)));
+    names.iter().for_each(|name| _ = world.proxy(name));
+    opens.come_to_rest("service.json");
+    world.apply(&spec("e", &[unused_port()]));
+    assert_eq!(opens.of("service.json"), 0, "what is taken is known");
+
+    let again = open(world.root.path());
+    again.apply(&spec("f", &[unused_port()])).unwrap();
+    assert_eq!(opens.of("service.json"), names.len(), "another daemon has to find it out");
+    again.apply(&spec("g", &[unused_port()])).unwrap();
+    assert_eq!(opens.of("service.json"), 0, "once");
+}
+
+#[test]
+fn a_service_whose_record_was_deleted_has_its_address_again() {
+    let world = World::new();
+    let (spec, address) = world.web();
+    world.services.addresses(&namespace()).unwrap();
+    goes_down(&world, address);
+    fs::remove_dir_all(world.service_dir("web")).unwrap();
+    assert_eq!(world.apply(&spec), address);
 }
 
 #[test]

@@ -3,7 +3,9 @@
 use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Write};
+use std::mem::MaybeUninit;
 use std::net::{SocketAddr, TcpStream};
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,6 +22,7 @@ use launchway::model::pod::{PodId, Scalar};
 use launchway::runtime::local::service::{PodEndpoint, Services};
 use launchway::runtime::local::{PodDir, Program};
 use launchway::runtime::{ServiceAddress, ServicePort, ServiceSpec};
+use rustix::fs::inotify;
 
 /// Longer than anything here takes on a busy machine.
 pub(crate) const DEADLINE: Duration = Duration::from_secs(30);
@@ -414,6 +417,39 @@ fn work(address: SocketAddr, keep_alive: bool, ended: &AtomicBool) -> Seen {
         }
     }
     seen
+}
+
+/// Which files in some folders are opened, by whomever.
+pub(crate) struct Opens(OwnedFd);
+
+impl Opens {
+    pub(crate) fn within(folders: &[PathBuf]) -> Self {
+        let opens = inotify::init(inotify::CreateFlags::NONBLOCK | inotify::CreateFlags::CLOEXEC).unwrap();
+        for folder in folders {
+            inotify::add_watch(&opens, folder, inotify::WatchFlags::OPEN).unwrap();
+        }
+        Self(opens)
+    }
+
+    /// Waits until the processes of services have read what they read at their start.
+    pub(crate) fn come_to_rest(&self, name: &str) {
+        eventually("nobody reads any more", || {
+            thread::sleep(Duration::from_millis(200));
+            self.of(name) == 0
+        });
+    }
+
+    /// How often files of this name were opened since the last time; several times in a row count once.
+    pub(crate) fn of(&self, name: &str) -> usize {
+        let mut buffer = [MaybeUninit::uninit(); 4096];
+        let mut events = inotify::Reader::new(&self.0, &mut buffer);
+        let is_it = |event: inotify::Event<'_>| event.file_name().is_some_and(|it| it.to_bytes() == name.as_bytes());
+        let mut count = 0;
+        while let Ok(event) = events.next() {
+            count += usize::from(is_it(event));
+        }
+        count
+    }
 }
 
 /// Ends a process at once.

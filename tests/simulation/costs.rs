@@ -3,13 +3,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use launchway::control::commands::by_hand;
 use launchway::error::Failure;
+use launchway::model::hold::HoldScope;
+use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::project::{Project, StatusDetail};
 use launchway::model::shipyard::Shipyard;
 use launchway::store::sqlite::SqliteStore;
 use launchway::testing::guarded_store::{Guard, GuardedStore};
-use launchway::testing::world::{Surroundings, World, deployment_config, project};
-use serde_json::json;
+use launchway::testing::runtime::Behaviour;
+use launchway::testing::world::{Heard, Surroundings, World, deployment_config, project};
+use serde_json::{Value, json};
 
 /// Counts what is asked of a store.
 #[derive(Default)]
@@ -29,7 +33,7 @@ impl Guard for Count {
     }
 }
 
-/// What follows from the death of one pod.
+/// What follows from something.
 #[derive(Debug, PartialEq, Eq)]
 struct Cost {
     /// How often the reconciler was woken.
@@ -38,28 +42,80 @@ struct Cost {
     calls: usize,
     /// Records that were read by calls that answer with several.
     records: usize,
+    /// How often the runtime was asked to apply, end or list services.
+    services: usize,
 }
 
-async fn a_pod_dies_among(services: u32) -> Cost {
-    let surroundings = Surroundings::default();
-    let folder = crate::folder();
-    let store = Arc::new(SqliteStore::open(&folder.path().join("store.db"), surroundings.clock()).unwrap());
-    let store = Arc::new(GuardedStore { guard: Count::default(), store });
-    let mut world = World::over(store.clone(), surroundings);
-    let configs: Vec<_> =
-        (0..services).map(|number| deployment_config(&format!("app-{number}"), "host", 1, json!({}))).collect();
-    let project = Project { statuses: StatusDetail::Stages, ..project(Shipyard::implicit(), &configs) };
-    world.push(&project).await.unwrap();
-    world.settle().await.unwrap();
-    let pod = world.runtime.pods().into_iter().find(|pod| pod.id.name.as_str().starts_with("app-5-")).unwrap();
+/// A simulated world whose costs are counted.
+struct Counted {
+    world: World,
+    store: Arc<GuardedStore<Count>>,
+    _folder: tempfile::TempDir,
+}
+
+impl Counted {
+    /// A world at rest to which these objects were pushed.
+    async fn with(objects: &[Object]) -> Self {
+        let (surroundings, folder) = (Surroundings::default(), crate::folder());
+        let store = Arc::new(SqliteStore::open(&folder.path().join("store.db"), surroundings.clock()).unwrap());
+        let store = Arc::new(GuardedStore { guard: Count::default(), store });
+        let mut counted = Self { world: World::over(store.clone(), surroundings), store, _folder: folder };
+        counted.push(objects).await;
+        counted.world.settle().await.unwrap();
+        counted
+    }
+
+    async fn push(&mut self, objects: &[Object]) {
+        let project = Project { statuses: StatusDetail::Stages, ..project(Shipyard::implicit(), objects) };
+        self.world.push(&project).await.unwrap();
+    }
+
+    /// What follows from what was announced.
+    async fn cost_of(&self, heard: Heard) -> Cost {
+        let count = &self.store.guard;
+        let all = || {
+            let of_store = [&count.calls, &count.records].map(|counted| counted.load(Ordering::SeqCst));
+            (of_store, self.world.runtime.asked_of_services())
+        };
+        let before = all();
+        let woken = self.world.follow(heard).await.unwrap();
+        let ([calls, records], services) = all();
+        Cost { woken, calls: calls - before.0[0], records: records - before.0[1], services: services - before.1 }
+    }
+}
+
+fn configs(count: u32) -> Vec<Object> {
+    (0..count).map(|number| deployment_config(&format!("app-{number}"), "host", 1, json!({}))).collect()
+}
+
+fn object(kind: Kind, name: &str, content: Value) -> Object {
+    Object {
+        key: ObjectKey { kind, name: name.to_owned() },
+        service: name.into(),
+        location: Location::default(),
+        digest: launchway::manifest::digest::of(&content),
+        content: content.into(),
+    }
+}
+
+fn services(count: u32) -> Vec<Object> {
+    let service = |name: String| {
+        let spec = json!({"selector": {"app": &name}, "ports": [{"port": 80}]});
+        object(Kind::Service, &name, json!({"metadata": {"name": &name}, "spec": spec}))
+    };
+    (0..count).map(|number| service(format!("app-{number}"))).collect()
+}
+
+async fn a_pod_dies_among(count: u32) -> Cost {
+    let counted = Counted::with(&configs(count)).await;
+    let runtime = &counted.world.runtime;
+    let pod = runtime.pods().into_iter().find(|pod| pod.id.name.as_str().starts_with("app-5-")).unwrap();
     assert!(pod.lives());
-    let started = world.runtime.started().len();
-    let count = &store.guard;
-    let before = (count.calls.load(Ordering::SeqCst), count.records.load(Ordering::SeqCst));
-    let woken = world.hears(|runtime| runtime.lose(&pod.id)).await.unwrap();
-    assert_eq!(world.runtime.started().len(), started + 1, "another has taken its place");
-    let since = |counted: &AtomicUsize, before: usize| counted.load(Ordering::SeqCst) - before;
-    Cost { woken, calls: since(&count.calls, before.0), records: since(&count.records, before.1) }
+    let (started, heard) = (runtime.started().len(), counted.world.listen());
+    runtime.lose(&pod.id);
+    let cost = counted.cost_of(heard).await;
+    assert_eq!(runtime.started().len(), started + 1, "another has taken its place");
+    cost
 }
 
 #[tokio::test]
@@ -67,4 +123,61 @@ async fn the_death_of_a_pod_costs_the_same_among_ten_services_and_a_thousand() {
     let few = a_pod_dies_among(10).await;
     assert!(few.woken > 0 && few.calls > 0, "{few:?}");
     assert_eq!(few, a_pod_dies_among(1_000).await);
+}
+
+/// All services are under way; then one of them changes, which a hold keeps from being written.
+#[tokio::test]
+async fn a_push_of_one_service_is_not_decided_on_the_deliveries_of_others() {
+    let folder = crate::folder();
+    let mut world = World::open(folder.path()).unwrap();
+    let shop = |image: &str| {
+        let configs = [deployment_config("web", image, 1, json!({})), deployment_config("api", "a", 1, json!({}))];
+        project(Shipyard::implicit(), &configs)
+    };
+    world.runtime.behave("", Behaviour::Hangs);
+    world.push(&shop("a")).await.unwrap();
+    world.settle().await.unwrap();
+    let scope = HoldScope { project: "shop".into(), stage: None, service: Some("web".into()) };
+    by_hand::place_hold(&world.driver, scope, "sale".to_owned(), "ann").await.unwrap();
+    let (_, transaction) = world.pushed_again(&shop("b")).await.unwrap();
+    let read: Vec<String> = transaction.reads.iter().map(|read| read.key.to_string()).collect();
+    let of = |service: &str| read.iter().filter(|key| key.contains(service)).count();
+    assert!(of("web") > 0, "{read:?}");
+    assert_eq!(of("api"), 0, "{read:?}");
+}
+
+/// The objects without one of them are pushed.
+async fn goes_from(objects: &[Object], gone: &ObjectKey) -> (Cost, Counted) {
+    let mut counted = Counted::with(objects).await;
+    let left: Vec<Object> = objects.iter().filter(|object| object.key != *gone).cloned().collect();
+    let heard = counted.world.listen();
+    counted.push(&left).await;
+    let cost = counted.cost_of(heard).await;
+    (cost, counted)
+}
+
+#[tokio::test]
+async fn a_removed_object_concerns_no_service_that_it_is_not() {
+    let with_map = |count| {
+        let map = object(Kind::ConfigMap, "colors", json!({"metadata": {"name": "colors"}, "data": {"a": "b"}}));
+        let objects: Vec<Object> = services(count).into_iter().chain([map.clone()]).collect();
+        async move { goes_from(&objects, &map.key).await.0 }
+    };
+    let few = with_map(10).await;
+    assert_eq!(few.services, 0, "{few:?}");
+    assert_eq!(few, with_map(200).await);
+}
+
+#[tokio::test]
+async fn a_removed_service_ends_and_no_other_is_asked_for() {
+    let without_one = |count| async move {
+        let services = services(count);
+        let (cost, counted) = goes_from(&services, &services[5].key).await;
+        let left: Vec<String> = counted.world.runtime.services().into_iter().map(|service| service.name).collect();
+        assert!(left.len() + 1 == services.len() && !left.contains(&"app-5".to_owned()), "{left:?}");
+        cost
+    };
+    let few = without_one(10).await;
+    assert_eq!(few.services, 1, "{few:?}");
+    assert_eq!(few, without_one(200).await);
 }

@@ -106,7 +106,7 @@ async fn deliver(world: &mut World, shop: &Project, number: u32) -> Result<()> {
 
 async fn end(world: &World, shop: &Project) -> Result<End> {
     let store = &*world.driver.store;
-    let configs = store.configs(None, None).await?.into_iter().map(|config| {
+    let configs = store.configs(None, None).await?.whole()?.into_iter().map(|config| {
         let config = config.value;
         let attempted = config.attempted.map(|attempt| (attempt.version.number, attempt.outcome));
         let serving = config.serving.map(|version| version.number);

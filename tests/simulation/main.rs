@@ -8,6 +8,7 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 mod costs;
 mod crash;
+mod damage;
 mod deliveries;
 mod interleavings;
 mod mortal;

@@ -6,7 +6,7 @@ use std::process::Command;
 
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
-use launchway::source::{Limits, Mirror, Remote, RemoteUrl, Repository, default_branch, remote_head};
+use launchway::source::{Limits, Mirror, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
 use crate::support::git::GitFixture;
 use crate::support::git_http::GitHttp;
@@ -218,6 +218,19 @@ fn a_branch_that_vanishes_is_waited_for() {
     assert_eq!(remote_head(&remote).expect("a look"), None);
     let unknown = CommitId::new("1".repeat(40));
     assert_eq!(mirror.fetch(&remote, &unknown).expect_err("no branch").class(), Class::Waiting);
+}
+
+#[test]
+fn a_branch_that_was_there_was_deleted_and_one_that_never_was_waits_for_a_push() {
+    let fixture = GitFixture::new();
+    let remote = local(&fixture.bare());
+    let told = |was_there| without_branch(&remote, was_there).one_line();
+    assert_eq!(remote_head(&remote).expect("a look"), None);
+    assert!(told(false).contains("has no commits yet"), "{}", told(false));
+    assert!(told(true).contains("branch `main` of") && told(true).contains("was deleted"), "{}", told(true));
+    fixture.commit_files(&[("app/version", "1")]);
+    fixture.git(&["push", "--quiet", "origin", "HEAD:refs/heads/other"]);
+    assert!(told(false).contains("does not exist"), "{}", told(false));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use crate::support::git_http::{GitHttp, basic};
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
 use launchway::secret::{Secret, SecretSource};
-use launchway::source::{Credentials, Limits, Mirror, Remote, RemoteUrl, default_branch, remote_head};
+use launchway::source::{Credentials, Limits, Mirror, Remote, RemoteUrl, default_branch, remote_head, without_branch};
 
 fn remote(url: &str) -> Remote {
     Remote::new(RemoteUrl::parse(url, false).expect(url), "main")
@@ -377,13 +377,15 @@ fn an_empty_repository_and_a_missing_branch_differ() {
         [server.url("origin.git"), server.url("v0/origin.git"), format!("{}/origin.git", daemon.url), file]
     };
     for url in urls() {
-        let failure = remote_head(&remote(&url)).expect_err("empty");
+        assert_eq!(remote_head(&remote(&url)).expect("a look"), None, "{url}");
+        let failure = without_branch(&remote(&url), false);
         assert_eq!(failure.class(), Class::Waiting, "{url}: {}", failure.one_line());
     }
     fixture.push_files(&[("a", "1")]);
     for url in urls() {
         let other = Remote { branch: "other".to_owned(), ..remote(&url) };
         assert_eq!(remote_head(&other).expect("a look"), None, "{url}");
+        assert_eq!(without_branch(&other, false).class(), Class::Stalled, "{url}");
     }
 }
 

@@ -112,7 +112,7 @@ pub(crate) async fn readers_see_whole_transactions_while_writers_write(backend: 
     };
     let mut seen = 0;
     while seen < 200 {
-        let now = store.runs(&RunFilter::default()).await.unwrap().len();
+        let now = store.runs(&RunFilter::default()).await.unwrap().whole().unwrap().len();
         assert!(now.is_multiple_of(2) && now >= seen, "{now} after {seen}");
         seen = now;
         tokio::task::yield_now().await;

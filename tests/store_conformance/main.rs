@@ -118,7 +118,7 @@ conformance! {
             runs_are_listed_newest_first_by_every_filter
             runs_are_paged_without_gaps_or_repeats
             open_slots_are_those_that_somebody_has_or_waits_for
-            what_was_delivered_last_may_leave_out_a_procedure
+            what_was_delivered_last_may_leave_out_what_a_procedure_has_deployed
             attempts_are_the_runs_of_a_revision_for_a_service
             a_plan_is_read_whole_or_for_one_service
             what_happened_to_services_is_read_at_once

@@ -46,7 +46,7 @@ pub(crate) async fn runs_are_listed_newest_first_by_every_filter(backend: &dyn B
         (RunFilter { open: Some(false), ..any() }, &["s1"]),
     ];
     for (filter, expected) in cases {
-        assert_eq!(ids(&store.runs(&filter).await.unwrap()), expected, "{filter:?}");
+        assert_eq!(ids(&store.runs(&filter).await.unwrap().whole().unwrap()), expected, "{filter:?}");
     }
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn runs_are_paged_without_gaps_or_repeats(backend: &dyn Backend
     let mut filter = RunFilter { limit: 4, ..RunFilter::default() };
     let mut seen = Vec::new();
     loop {
-        let page = store.runs(&filter).await.unwrap();
+        let page = store.runs(&filter).await.unwrap().whole().unwrap();
         let Some(last) = page.last() else { break };
         filter.before = Some(last.value.id().clone());
         seen.extend(page.iter().map(|run| run.value.id().as_str().to_owned()));
@@ -69,7 +69,7 @@ pub(crate) async fn runs_are_paged_without_gaps_or_repeats(backend: &dyn Backend
     let expected: Vec<_> = (0..23).rev().map(|number| format!("s{number}")).collect();
     assert_eq!(seen, expected);
     filter.before = Some(run_id("unknown"));
-    assert_eq!(store.runs(&filter).await.unwrap(), []);
+    assert_eq!(store.runs(&filter).await.unwrap().whole().unwrap(), []);
 }
 
 pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend: &dyn Backend) {
@@ -96,13 +96,14 @@ pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend:
     assert_eq!(open(store.open_slots(None).await.unwrap()), [other, prod]);
 }
 
-pub(crate) async fn what_was_delivered_last_may_leave_out_a_procedure(backend: &dyn Backend) {
+pub(crate) async fn what_was_delivered_last_may_leave_out_what_a_procedure_has_deployed(backend: &dyn Backend) {
     let store = backend.open().await;
     let delivered = |procedure: &str, deployed| {
         let (run, content, procedure) = ("s1".into(), "sha256:content".into(), procedure.into());
         Some(Delivered { run, content, procedure, deployed })
     };
     let (tested, plain) = (delivered("sha256:tested", false), delivered("sha256:plain", true));
+    let stopped = delivered("sha256:plain", false);
     let slot = |stage: &str, name: &str, last_delivery: &Option<Delivered>| {
         let value = SlotState { last_delivery: last_delivery.clone(), ..SlotState::free(service(stage, name)) };
         Write::Slot(Box::new(Versioned { version: 0, value }))
@@ -111,6 +112,7 @@ pub(crate) async fn what_was_delivered_last_may_leave_out_a_procedure(backend: &
         slot("dev", "api", &plain),
         slot("dev", "web", &tested),
         slot("dev", "never", &None),
+        slot("dev", "stopped", &stopped),
         slot("prod", "web", &tested),
     ];
     commit(&*store, writes).await;
@@ -119,10 +121,11 @@ pub(crate) async fn what_was_delivered_last_may_leave_out_a_procedure(backend: &
         let delivered = store.delivered(&"shop".into(), &"dev".into(), except.as_ref()).await.unwrap();
         delivered.into_iter().map(|(service, last)| (service.to_string(), Some(last))).collect::<Vec<_>>()
     };
-    let (api, web) = (("api".to_owned(), plain), ("web".to_owned(), tested));
-    assert_eq!(of(None).await, [api.clone(), web.clone()]);
-    assert_eq!(of(Some("sha256:plain")).await, [web]);
-    assert_eq!(of(Some("sha256:tested")).await, [api]);
+    let [api, web, stopped] =
+        [("api", plain), ("web", tested), ("stopped", stopped)].map(|(name, last)| (name.to_owned(), last));
+    assert_eq!(of(None).await, [api.clone(), stopped.clone(), web.clone()]);
+    assert_eq!(of(Some("sha256:plain")).await, [stopped.clone(), web.clone()]);
+    assert_eq!(of(Some("sha256:tested")).await, [api, stopped, web]);
 }
 
 pub(crate) async fn attempts_are_the_runs_of_a_revision_for_a_service(backend: &dyn Backend) {
@@ -173,7 +176,12 @@ pub(crate) async fn what_happened_to_services_is_read_at_once(backend: &dyn Back
     for facts in found {
         let (name, filter) = (facts.service.to_string(), RunFilter::default());
         let (repository, commit) = (Some(repository.clone()), Some(head.clone()));
-        let runs = store.runs(&RunFilter { repository, commit, service: Some(name), ..filter }).await.unwrap();
+        let runs = store
+            .runs(&RunFilter { repository, commit, service: Some(name), ..filter })
+            .await
+            .unwrap()
+            .whole()
+            .unwrap();
         assert_eq!(facts.runs, runs.into_iter().map(|run| run.value).collect::<Vec<_>>(), "{}", facts.service);
         assert_eq!(facts.plan, store.plan_of(&"p1".into(), &facts.service).await.unwrap(), "{}", facts.service);
     }
@@ -239,11 +247,16 @@ pub(crate) async fn applied_content_is_listed_without_records(backend: &dyn Back
     let names = |found: Vec<Versioned<launchway::model::state::ObjectState>>| -> Vec<String> {
         found.into_iter().map(|found| found.value.object.key.name.clone()).collect()
     };
-    assert_eq!(names(store.objects(None, None, None).await.unwrap()), ["import", "token"]);
-    assert_eq!(names(store.objects(None, Some(&"dev".into()), None).await.unwrap()), ["import"]);
-    assert_eq!(names(store.objects(Some(&"shop".into()), None, Some(&Kind::Secret)).await.unwrap()), ["token"]);
-    assert_eq!(store.configs(Some(&"shop".into()), None).await.unwrap().len(), 1);
-    assert_eq!(store.configs(None, Some(&"prod".into())).await.unwrap(), []);
+    assert_eq!(names(store.objects(None, None, None).await.unwrap().whole().unwrap()), ["import", "token"]);
+    assert_eq!(names(store.objects(None, Some(&"dev".into()), None).await.unwrap().whole().unwrap()), ["import"]);
+    assert_eq!(
+        names(store.objects(Some(&"shop".into()), None, Some(&Kind::Secret)).await.unwrap().whole().unwrap()),
+        ["token"]
+    );
+    assert_eq!(store.configs(Some(&"shop".into()), None).await.unwrap().whole().unwrap().len(), 1);
+    assert_eq!(store.configs(None, Some(&"prod".into())).await.unwrap().whole().unwrap(), []);
+    let of_service = async |stage| store.configs_of(&service(stage, "web")).await.unwrap();
+    assert_eq!((of_service("dev").await.len(), of_service("prod").await.len()), (1, 0));
 }
 
 pub(crate) async fn an_attempt_that_did_not_complete_leaves_a_config_unsettled(backend: &dyn Backend) {
@@ -331,9 +344,9 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     };
     let (h1, h2, h3) = (hold("h1", "shop", 5), hold("h2", "shop", 1), hold("h3", "other", 3));
     commit(&*store, [of(0, "shop", vec![h1.clone(), h2.clone()]), of(0, "other", vec![h3.clone()])]).await;
-    assert_eq!(store.holds().await.unwrap(), [h2, h3.clone(), h1.clone()]);
+    assert_eq!(store.holds().await.unwrap().whole().unwrap(), [h2, h3.clone(), h1.clone()]);
     commit(&*store, [of(1, "shop", vec![h1.clone()])]).await;
-    assert_eq!(store.holds().await.unwrap(), [h3, h1.clone()]);
+    assert_eq!(store.holds().await.unwrap().whole().unwrap(), [h3, h1.clone()]);
     let value = ProjectHolds { project: "shop".into(), holds: vec![h1], lifted: Vec::new() };
     assert_eq!(store.holds_of(&"shop".into()).await.unwrap(), Some(Versioned { version: 2, value }));
 

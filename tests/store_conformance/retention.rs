@@ -69,7 +69,8 @@ fn complete(version: u32, seconds: i64) -> DeploymentRun {
 }
 
 async fn left(store: &dyn Store, sequences: bool) -> Vec<String> {
-    let runs = store.runs(&RunFilter { sequences: Some(sequences), ..RunFilter::default() }).await.unwrap();
+    let runs =
+        store.runs(&RunFilter { sequences: Some(sequences), ..RunFilter::default() }).await.unwrap().whole().unwrap();
     ids(&runs).into_iter().map(str::to_owned).collect()
 }
 
@@ -146,13 +147,16 @@ pub(crate) async fn what_a_head_shows_stays(backend: &dyn Backend) {
         revision("head", 'a'),
         put(0, ended(run("first", 'a', 1))),
         put(0, ended(run("second", 'a', 2))),
+        put(0, ended(SequenceRun { plan: None, ..run("first by hand", 'a', 3) })),
+        put(0, ended(SequenceRun { plan: None, ..run("by hand", 'a', 4) })),
         put(0, ended(run("forgotten", 'b', 1))),
         ask('a'),
         ask('b'),
     ];
     commit(&*store, writes).await;
     let gone = store.retain(Retention { before: at(1_000), most: 0 }).await.unwrap();
-    assert_eq!(left(&*store, true).await, ["second"]);
+    let shown = ["by hand", "second"];
+    assert_eq!(left(&*store, true).await, shown, "what a person does by hand may leave what a delivery says as it is");
     assert_eq!(gone["actions"], 1, "only of what stays a report is owed");
 }
 
@@ -171,7 +175,9 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
         let value = SlotState { last_delivery, ..SlotState::free(service) };
         Write::Slot(Box::new(Versioned { version: 0, value }))
     };
+    let last = |service| put(0, ended(SequenceRun { created_at: at(0), ..sequence("s1", service) }));
     let writes = [
+        last(web.clone()),
         passed("sha256:now", 0),
         passed("sha256:old", 1),
         passed("sha256:young", 60),
@@ -182,7 +188,11 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
     ];
     commit(&*store, writes).await;
     let gone = store.retain(Retention { before: at(30), most: MANY }).await.unwrap();
-    assert_eq!((gone["passed"], gone["slots"]), (1, 1));
+    assert_eq!(
+        (gone["passed"], gone["slots"], gone["runs"]),
+        (1, 1, 0),
+        "how it was delivered last is still asked for"
+    );
     for (content, stays) in [("sha256:now", true), ("sha256:old", false), ("sha256:young", true)] {
         let key = PassedKey { service: web.clone(), content: content.into() };
         assert_eq!(store.passed(&key).await.unwrap().is_some(), stays, "{content}");
@@ -191,7 +201,8 @@ pub(crate) async fn what_passed_stays_while_it_is_delivered(backend: &dyn Backen
     let everything = Retention { before: at(90), most: 0 };
     assert_eq!(store.retain(everything).await.unwrap()["passed"], 0, "neither of the two may go");
     commit(&*store, [Write::RemoveConfig(Versioned { version: 1, value: config_key("dev", "web") })]).await;
-    assert_eq!(store.retain(everything).await.unwrap()["passed"], 2, "they go with their service");
+    let gone = store.retain(everything).await.unwrap();
+    assert_eq!((gone["passed"], gone["runs"]), (2, 1), "they go with their service");
     assert_eq!(store.slot(&web).await.unwrap(), None);
     assert!(
         store.slot(&service("production", "web")).await.unwrap().is_some(),

@@ -16,9 +16,10 @@ use launchway::model::project::{Procedure, Procedures, StatusDetail};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Shipyard};
 use launchway::model::state::{
-    Attempt, ConfigState, ObjectState, Progress, RepositoryState, RevisionResult, RevisionState, Version,
+    Attempt, ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState, Version,
 };
 use launchway::model::time::Timestamp;
+use launchway::model::wanted::Progress;
 use launchway::store::{Store, Transaction, Versioned, Write};
 use serde_json::json;
 
@@ -67,6 +68,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         after: Vec::new(),
         procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")] }),
+        takes_from: Default::default(),
         limits: Default::default(),
         state: SequenceState::Running { task: 0 },
         tasks: Vec::new(),

@@ -216,7 +216,7 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
         let found = restored.config(&web).await.unwrap().unwrap();
         assert!(found.version == 2 && found.value.inherited.is_some(), "what serves may be newer: {found:?}");
         assert_eq!(ConfigState { inherited: None, ..found.value }, recorded);
-        let found = restored.objects(None, None, None).await.unwrap().remove(0);
+        let found = restored.objects(None, None, None).await.unwrap().whole().unwrap().remove(0);
         assert!(found.version == 2 && found.value.inherited.is_some(), "so may what leads to it: {found:?}");
         assert_eq!(ObjectState { inherited: None, ..found.value }, service);
         assert_eq!(restored.config(&old).await.unwrap(), None, "it may be there again");

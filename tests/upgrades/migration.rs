@@ -126,9 +126,9 @@ async fn everything_that_the_program_before_wrote_is_read() {
     let store = upgrade(&path);
     let outbox = store.outbox(None).await.unwrap();
     assert!(outbox.iter().all(|row| row.action.is_ok()), "{outbox:?}");
-    assert!(!store.runs(&RunFilter::default()).await.unwrap().is_empty());
-    assert!(!store.configs(None, None).await.unwrap().is_empty());
-    assert!(!store.objects(None, None, None).await.unwrap().is_empty());
+    assert!(!store.runs(&RunFilter::default()).await.unwrap().whole().unwrap().is_empty());
+    assert!(!store.configs(None, None).await.unwrap().whole().unwrap().is_empty());
+    assert!(!store.objects(None, None, None).await.unwrap().whole().unwrap().is_empty());
     assert!(!store.events(None, 0, 1_000).await.unwrap().is_empty());
     assert!(!store.open_slots(None).await.unwrap().is_empty());
     assert!(!store.revisions(&"shop".into(), 10).await.unwrap().is_empty());

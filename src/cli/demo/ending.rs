@@ -100,7 +100,7 @@ fn processes_on(state: &Path, program: &Path) -> Vec<Pid> {
 fn make_writable(folder: &Path) {
     use std::os::unix::fs::PermissionsExt;
     let Ok(entries) = std::fs::read_dir(folder) else { return };
-    // What cannot be made writable is told when it is deleted.
+    // What cannot be made writable shows when it is deleted.
     drop(std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o700)));
     for entry in entries.flatten() {
         if entry.file_type().is_ok_and(|kind| kind.is_dir()) {

@@ -1,4 +1,4 @@
-//! What is told: chapters, commands, and claims with what proves them.
+//! The story: chapters, commands, and claims with what proves them.
 
 use std::time::{Duration, Instant};
 

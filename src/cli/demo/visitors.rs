@@ -165,7 +165,7 @@ impl Connection {
         let stream = TcpStream::connect(address).await.map_err(|error| format!("{address}: {error}"))?;
         let opened = handshake(TokioIo::new(stream)).await;
         let (sender, connection) = opened.map_err(|error| format!("{address}: {error}"))?;
-        // How the connection ends is told to the sender.
+        // The sender hears how the connection ends.
         tokio::spawn(async { drop(connection.await) });
         Ok(Self { address, sender })
     }

@@ -13,6 +13,7 @@ use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
+use crate::model::transaction::RecordKey;
 
 /// Cancels what is under way for a deployment config's service; says what, or nothing if there is no such deployment config.
 ///
@@ -23,12 +24,9 @@ pub async fn cancel(driver: &Driver, config: &ConfigKey, by: &str) -> Result<Opt
     driver.decide(|transition| by_hand::cancel(transition, config, &service, by)).await.map(Some)
 }
 
-/// The service that a deployment config is delivered with, also if a task comes before its first deployment.
+/// The service that a deployment config is delivered with now, also if a task comes before that gets to it; else the one that
+/// has it.
 async fn service_of(driver: &Driver, config: &ConfigKey) -> Result<Option<ServiceKey>> {
-    if let Some(state) = driver.store.config(config).await? {
-        let ConfigKey { project, stage, .. } = config.clone();
-        return Ok(Some(ServiceKey { project, stage, service: state.value.service }));
-    }
     let key = ObjectKey { kind: Kind::DeploymentConfig, name: config.name.clone() };
     let slots = driver.store.open_slots(Some(&config.project)).await?.into_iter().map(|slot| slot.value);
     for slot in slots.filter(|slot| slot.service.stage == config.stage) {
@@ -39,7 +37,7 @@ async fn service_of(driver: &Driver, config: &ConfigKey) -> Result<Option<Servic
             return Ok(Some(slot.service));
         }
     }
-    Ok(None)
+    Ok(driver.store.config(config).await?.map(|state| state.value.service_key()))
 }
 
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.
@@ -84,13 +82,26 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
     driver.decide(place).await
 }
 
-/// Releases what a project holds or pauses; what waited for a hold goes on.
+/// Releases what a project holds or pauses; what waited for a hold goes on. Tells the repository that declares the project,
+/// whose next sync plans its head anew.
 ///
 /// # Errors
 /// If the store fails.
-pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<()> {
-    driver.decide(|transition| holds::release(transition, project, release)).await?;
-    driver.examine_slots(project).await
+pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Option<RepositoryName>> {
+    let declaring = declaring(driver, project).await?;
+    driver.decide(|transition| holds::release(transition, project, release, declaring.as_ref())).await?;
+    driver.examine_slots(project).await?;
+    Ok(declaring)
+}
+
+/// The repository that declares a project.
+///
+/// # Errors
+/// If the store fails.
+pub async fn declaring(driver: &Driver, project: &ProjectName) -> Result<Option<RepositoryName>> {
+    let states = driver.store.repositories().await?;
+    let declaring = states.find(|state| state.value.project.as_ref() == Some(project))?;
+    Ok(declaring.map(|state| state.value.name))
 }
 
 /// Stops everything that a repository runs; nothing comes back by itself. Says how many deployment configs stop.
@@ -115,7 +126,7 @@ pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Res
     Ok(configs.len())
 }
 
-/// What a person is told who took a repository down, of which so many deployment configs stop.
+/// The answer to a person who took a repository down, of which so many deployment configs stop.
 pub fn is_down(repository: &RepositoryName, stopped: usize, back: &str) -> String {
     let configs = if stopped == 1 { "deployment config" } else { "deployment configs" };
     format!("{repository} is down with {stopped} {configs}; `{back}` brings it back")
@@ -139,8 +150,12 @@ pub async fn up(driver: &Driver, repository: &RepositoryName, by: &str) -> Resul
     Err(keeps_changing())
 }
 
+/// What a repository runs; one that cannot be read may be among it if it is of its project.
 async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<BTreeSet<ConfigKey>> {
-    let configs = driver.store.configs(None, None).await?.into_iter().map(|config| config.value);
+    let project = driver.store.repository(repository).await?.and_then(|state| state.value.project);
+    let of_project = |key: &RecordKey| matches!(key, RecordKey::Config(key) if Some(&key.project) == project.as_ref());
+    let mut configs = driver.store.configs(None, None).await?;
+    configs.damaged.retain(|damaged| project.is_none() || of_project(&damaged.key));
     let mine = |config: ConfigState| (&config.repository == repository).then_some(config.key);
-    Ok(configs.filter_map(mine).collect())
+    Ok(configs.whole()?.into_iter().filter_map(|config| mine(config.value)).collect())
 }

@@ -79,7 +79,8 @@ impl Commands for Operator {
             Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
-                let watcher = self.watcher(&self.declaring(&project).await?.ok_or_else(|| undeclared(&project))?)?;
+                let watcher = self
+                    .watcher(&by_hand::declaring(&self.driver, &project).await?.ok_or_else(|| undeclared(&project))?)?;
                 let stage = self.meant(watcher, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
                 self.trigger(watcher, Trigger { stage: &stage, service, force, by }).await
@@ -104,11 +105,6 @@ impl Operator {
     }
 
     /// The repository that declares a project.
-    pub(super) async fn declaring(&self, project: &ProjectName) -> Result<Option<RepositoryName>> {
-        let states = self.driver.store.repositories().await?.into_iter().map(|state| state.value);
-        Ok(states.into_iter().find(|state| state.project.as_ref() == Some(project)).map(|state| state.name))
-    }
-
     pub(super) async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
         let found = self.driver.store.config(config).await?;
         found.map(|_| ()).ok_or_else(|| missing(config))
@@ -182,8 +178,29 @@ impl Operator {
 
     async fn hold(&self, scope: HoldScope, reason: String, by: &str) -> Result<Done, Refusal> {
         refuse_bad(&reason)?;
+        self.refuse_unknown_stage(&scope).await?;
         let hold = by_hand::place_hold(&self.driver, scope, reason, by).await?;
         Ok(said(format!("hold {} placed on {}", hold.id, hold.scope)))
+    }
+
+    /// Who mistypes a stage must not believe that it is held. A project that nothing was applied of may be held as a whole
+    /// and in any stage.
+    async fn refuse_unknown_stage(&self, scope: &HoldScope) -> Result<(), Refusal> {
+        let (Some(stage), Some(repository)) = (&scope.stage, by_hand::declaring(&self.driver, &scope.project).await?)
+        else {
+            return Ok(());
+        };
+        let Some(watcher) = self.watchers.get(&repository) else { return Ok(()) };
+        let applied = self.driver.store.repository(&repository).await?.and_then(|state| state.value.applied);
+        let Some(applied) = applied else { return Ok(()) };
+        let Some(project) = watcher.watched.project_at(&applied).await? else { return Ok(()) };
+        let is_there = self.driver.store.applied_stages(&scope.project).await?.contains(stage);
+        if is_there || project.stage(stage).is_some() {
+            return Ok(());
+        }
+        let stages: Vec<&str> = project.stages.iter().map(|stage| stage.name.as_str()).collect();
+        let unknown = Failure::stalled(format!("project `{}` has no stage `{stage}`", scope.project));
+        Err(Refusal::Unknown(unknown.hint(format!("its stages: {}", stages.join(", ")))))
     }
 
     async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {

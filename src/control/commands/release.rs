@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use crate::control::commands::operator::{Operator, said};
 use crate::control::commands::{Done, Refusal, by_hand};
-use crate::engine::sync::Allowance;
 use crate::error::{Failure, Result};
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName};
@@ -25,8 +24,10 @@ pub(super) async fn release(
     }
     if !dry_run {
         for (project, release) in &asked {
-            by_hand::release(&operator.driver, project, release).await?;
-            plan_again(operator, project).await?;
+            let declaring = by_hand::release(&operator.driver, project, release).await?;
+            if let Some(watcher) = declaring.and_then(|name| operator.watchers.get(&name)) {
+                watcher.requests.request();
+            }
         }
     }
     Ok(done)
@@ -41,9 +42,9 @@ async fn by_project(
     let mut asked: BTreeMap<ProjectName, Release> = BTreeMap::new();
     let known = operator.driver.store.holds().await?;
     for id in holds {
+        let hold = known.clone().find(|known| &known.id == id)?;
         let unknown = || Refusal::Unknown(Failure::stalled(format!("there is no hold `{id}`")));
-        let hold = known.iter().find(|known| &known.id == id).ok_or_else(unknown)?;
-        asked.entry(hold.scope.project.clone()).or_default().holds.push(id.clone());
+        asked.entry(hold.ok_or_else(unknown)?.scope.project).or_default().holds.push(id.clone());
     }
     let since = operator.driver.clock.now();
     for config in paused {
@@ -56,10 +57,12 @@ async fn by_project(
 /// What goes on without something that is held or paused, a line each. Of a repository that is watched no longer,
 /// nobody can tell.
 async fn starts(operator: &Operator, project: &ProjectName, release: &Release) -> Result<Vec<String>> {
-    let repository = operator.declaring(project).await?;
+    let repository = by_hand::declaring(&operator.driver, project).await?;
     let Some(watcher) = repository.and_then(|name| operator.watchers.get(&name)) else { return Ok(Vec::new()) };
-    let runs = watcher.watched.starts_after(&operator.driver, project, release).await?;
-    Ok(runs.iter().flat_map(lines).collect())
+    Ok(match watcher.watched.starts_after(&operator.driver, project, release).await? {
+        Ok(runs) => runs.iter().flat_map(lines).collect(),
+        Err(unreadable) => vec![format!("{project}: nobody can tell what: {}", unreadable.one_line())],
+    })
 }
 
 /// What a run does, for people.
@@ -74,15 +77,6 @@ fn lines(run: &SequenceRun) -> Vec<String> {
         lines.push(line(run.sequence().to_owned()));
     }
     lines
-}
-
-/// What was kept from being planned may be different now.
-async fn plan_again(operator: &Operator, project: &ProjectName) -> Result<()> {
-    let repository = operator.declaring(project).await?;
-    let Some(watcher) = repository.and_then(|name| operator.watchers.get(&name)) else { return Ok(()) };
-    watcher.watched.allow(&operator.driver, &Allowance::default()).await?;
-    watcher.requests.request();
-    Ok(())
 }
 
 fn told(holds: &[HoldId], paused: &[ConfigKey]) -> String {

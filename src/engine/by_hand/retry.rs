@@ -2,9 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{
-    config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, service_of, way_out, with_way_out,
-};
+use super::{config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, way_out, with_way_out};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -41,7 +39,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
         .hint(retry_hint(transition.records, &state)?)
         .into());
     };
-    holds::refuse(transition.records, &service_of(&state))?;
+    holds::refuse(transition.records, &state.service_key())?;
     refuse_if_queued(transition.records, &state)?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
@@ -54,7 +52,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
 
 /// What helps where no deployment failed: its sequence may have, after the deployment.
 fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecided> {
-    let service = service_of(state);
+    let service = state.service_key();
     if let Some(way_out) = way_out(records, &service, &state.key.name)? {
         return Ok(way_out);
     }
@@ -80,7 +78,7 @@ fn retry_hint(records: &Records, state: &ConfigState) -> Result<String, Undecide
 /// attempted it. Refused if a newer one brings something else and is under way, which has the last word, or ended before its
 /// deployment: that is what was not done.
 fn last_delivery(records: &Records, state: &ConfigState, attempt: &Attempt) -> Result<Option<SequenceRun>, Undecided> {
-    let service = service_of(state);
+    let service = state.service_key();
     let slot = records.slots.get(&service)?;
     let open = slot.and_then(|slot| slot.holder.as_ref());
     let last = slot.and_then(|slot| slot.last_delivery.as_ref());

@@ -9,7 +9,8 @@ use crate::model::hold::HoldKind;
 use crate::model::run::{Phase, TaskRecord};
 use crate::model::shipyard::Task;
 use crate::model::slot::SlotState;
-use crate::model::state::{RepositoryState, Target, Wanted};
+use crate::model::state::RepositoryState;
+use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
 mod retry;
@@ -67,14 +68,13 @@ fn what_has_the_slot_is_cancelled_whatever_it_is_at() {
 }
 
 #[test]
-fn a_config_is_looked_for_in_the_slot_of_its_own_service() {
+fn what_takes_a_config_from_its_service_is_cancelled_before_it_has() {
     let elsewhere = ServiceKey { service: "shop".into(), ..service("dev") };
     let run = tests_first(SequenceRun { service: elsewhere.clone(), ..delivery("s1", "b") });
-    let memory = serves()
-        .with(ConfigState { service: "shop".into(), ..serving(1, "a") })
-        .with(sequence(&run))
-        .with(SlotState { service: elsewhere, ..slot(Some(&run), &[]) });
-    assert_eq!(cancelled(&memory).expect("something is under way").answer.run, run.id);
+    let slot = SlotState { service: elsewhere.clone(), ..slot(Some(&run), &[]) };
+    let memory = serves().with(sequence(&run)).with(slot);
+    let made = memory.decide(|transition| cancel(transition, &web(), &elsewhere, "ann"));
+    assert_eq!(made.expect("something is under way").answer.run, run.id);
 }
 
 #[test]

@@ -13,8 +13,9 @@ use crate::model::plan::{Change, Decision, Plan, ServicePlan};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner};
 use crate::model::run::{DeploymentRun, DeploymentStep};
 use crate::model::slot::SlotState;
-use crate::model::state::{ConfigState, ObjectState, Pace, RepositoryState, spec_of};
+use crate::model::state::{ConfigState, ObjectState, RepositoryState, spec_of};
 use crate::model::time::Timestamp;
+use crate::model::wanted::Pace;
 
 /// The identity of what the pods of a deployment config run: the template as it was declared.
 pub fn template_digest(object: &Object) -> Digest {

@@ -15,9 +15,10 @@ use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
-use crate::model::state::{Attempt, ConfigState, ObjectState, Progress, Target, Version, Wanted, spec_of};
+use crate::model::state::{Attempt, ConfigState, ObjectState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::model::wanted::{Progress, Target, Wanted};
 use crate::plan::build::{deletion, object_change};
 use crate::plan::config_change;
 
@@ -75,6 +76,38 @@ pub(in crate::engine) fn recorded(
             by: "a newer revision".to_owned(),
         }),
     })
+}
+
+/// What an earlier delivery, planned at `before`, is still to bring for another service does not change an object of this
+/// one, which is as the revision declares it that is planned now: it counts as changed by that.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn confirm(
+    records: &mut Records,
+    service: &ServiceKey,
+    object: &Object,
+    before: Option<Timestamp>,
+    now: Timestamp,
+) -> Result<(), Undecided> {
+    let is_open = |planned_at: Option<Timestamp>| before.is_some() && planned_at <= before;
+    if object.key.kind == Kind::DeploymentConfig {
+        let key = service.config(&object.key.name);
+        let state = records.configs.get(&key)?;
+        let is_its = state.is_some_and(|state| state.service == service.service && is_open(state.planned_at));
+        if is_its && let Some(state) = records.configs.get_mut(&key)? {
+            state.planned_at = Some(now);
+        }
+        return Ok(());
+    }
+    let (project, stage) = (service.project.clone(), service.stage.clone());
+    let place = ObjectPlace { project, stage, key: object.key.clone() };
+    let state = records.objects.get(&place)?;
+    let is_its = state.is_some_and(|state| state.object.service == service.service && is_open(state.planned_at));
+    if is_its && let Some(state) = records.objects.get_mut(&place)? {
+        state.planned_at = Some(now);
+    }
+    Ok(())
 }
 
 /// Applies a change that needs no deployment.

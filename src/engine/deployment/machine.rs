@@ -15,8 +15,8 @@ use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::{Pod, PodId, ReplicaSet};
 use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase};
-use crate::model::state::Progress;
 use crate::model::time::Timestamp;
+use crate::model::wanted::Progress;
 
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {
@@ -32,8 +32,13 @@ pub fn begin(run: &DeploymentRun, now: Timestamp) -> (DeploymentRun, Decided) {
     step.run.phase = Phase::New;
     step.decided.effects.push(Effect::Own { config: run.config.clone(), by: run.id.clone() });
     step.set_timer(Timer::Deadline, run.spec.strategy.active_deadline());
-    step.decided.actions.push(Action::Prepare { pod: Box::new(template_pod(run)), again: run.attempt > 1 });
+    step.decided.actions.push(prepare(run));
     (step.run, step.decided)
+}
+
+/// What a deployment's first step asks for. It goes on once that is done.
+pub(super) fn prepare(run: &DeploymentRun) -> Action {
+    Action::Prepare { pod: Box::new(template_pod(run)), again: run.attempt > 1 }
 }
 
 /// What a deployment becomes when it receives `event`.

@@ -8,3 +8,4 @@ pub mod ownership;
 pub mod serve;
 pub mod strategy;
 pub mod traffic;
+pub(in crate::engine) mod turn;

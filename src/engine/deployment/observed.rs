@@ -22,7 +22,7 @@ pub struct Count {
     pub living: u32,
     /// Of these, the ones that have been ready for long enough.
     pub available: u32,
-    /// Those that were told to end and are still there.
+    /// Those that are to end and are still there.
     pub leaving: u32,
     /// Those that ended and are kept for their logs.
     pub ended: u32,

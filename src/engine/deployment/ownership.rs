@@ -2,7 +2,8 @@
 
 use crate::model::event::Event;
 use crate::model::ids::RunId;
-use crate::model::state::{ConfigState, Wanted};
+use crate::model::state::ConfigState;
+use crate::model::wanted::Wanted;
 
 /// A run takes what should run into its hands; hands back the one that had it.
 pub fn take(wanted: &mut Wanted, by: &RunId) -> Option<RunId> {

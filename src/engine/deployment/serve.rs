@@ -6,8 +6,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::deployment::observed::{Count, Observed};
-use crate::model::state::{Fallback, Pace, Progress, Target, Wanted};
 use crate::model::time::Timestamp;
+use crate::model::wanted::{Fallback, Pace, Progress, Target, Wanted};
 
 /// What to do now to come closer to what is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint, StrategyKind};
 use crate::model::pod::Scalar;
 use crate::model::run::{DeploymentRun, DeploymentStep};
-use crate::model::state::{Pace, Portion, Target};
+use crate::model::wanted::{Pace, Portion, Target};
 
 /// The step after `step` when it went well.
 pub fn next_step(spec: &DeploymentConfigSpec, step: DeploymentStep) -> DeploymentStep {

@@ -6,8 +6,8 @@ use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve;
 use crate::model::ids::ConfigKey;
 use crate::model::pod::ObservedPod;
-use crate::model::state::{Backend, Wanted};
 use crate::model::time::Timestamp;
+use crate::model::wanted::{Backend, Wanted};
 
 /// The weight of all versions of a deployment config together.
 const WHOLE: u32 = 1000;
@@ -59,7 +59,7 @@ mod tests {
     use super::*;
     use crate::model::ids::{Namespace, PodName};
     use crate::model::pod::{Origin, PodId, PodOwner, PodPhase};
-    use crate::model::state::{Portion, Target};
+    use crate::model::wanted::{Portion, Target};
 
     fn config(name: &str) -> ConfigKey {
         ConfigKey { project: "p".into(), stage: "s".into(), name: name.into() }

@@ -52,7 +52,7 @@ fn what_is_released_holds_nothing_any_more_and_the_rest_stays() {
         (Release { holds: vec!["h1".into()], ..Release::default() }, 0, vec!["ann", "bob"]),
     ] {
         let project = ProjectName::new("shop");
-        let decide = |transition: &mut Transition<'_>| super::release(transition, &project, &release);
+        let decide = |transition: &mut Transition<'_>| super::release(transition, &project, &release, None);
         memory.commit(decide).expect("nobody is refused a release");
         let holds = memory.get::<ProjectHolds>(project.clone());
         let by: Vec<&str> = holds.lifted.iter().map(|lifted| lifted.by.as_str()).collect();

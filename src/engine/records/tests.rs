@@ -220,3 +220,21 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn what_was_read_of_a_service_counts_once_the_decision_is_about_it_or_asks_for_it() {
+    let other = || ConfigKey { name: "other".into(), ..web() };
+    let read = |decide: &dyn Fn(&mut Records)| {
+        let mut records = Records::default();
+        records.configs.read_of(Some("web".into()), web(), stored(declared("a")));
+        records.configs.read_of(Some("other".into()), other(), None);
+        decide(&mut records);
+        let reads = records.into_sets().0;
+        reads.into_iter().map(|read| read.key).collect::<Vec<_>>()
+    };
+    let both = [other(), web()].map(RecordKey::Config);
+    assert_eq!(read(&|_| {}), []);
+    assert_eq!(read(&|records| records.count_on(|service| service.as_str() == "web")), both[1..]);
+    assert_eq!(read(&|records| assert!(known(records.configs.get(&other())).is_none())), both[..1]);
+    assert_eq!(read(&|records| records.count_on(|_| true)), both);
+}

@@ -9,7 +9,7 @@ use crate::model::event::Event;
 use crate::model::hold::ProjectHolds;
 use crate::model::outcome::Outcome;
 use crate::model::run::SequenceRun;
-use crate::model::state::{Target, Wanted};
+use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
 /// Version 4 serves; 3 has failed, and 2 is the last that was complete before.

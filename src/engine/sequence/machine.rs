@@ -7,6 +7,7 @@ use crate::engine::sequence::task_pod::task_pod;
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::{PodName, RunId};
+use crate::model::object::Kind;
 use crate::model::outcome::{Outcome, PodOutcome, Status};
 use crate::model::plan::{Change, Decision};
 use crate::model::pod::PodId;
@@ -106,7 +107,7 @@ impl Step {
         let none = deployments.is_empty();
         self.run.tasks[index].deployments = deployments;
         if none {
-            self.deployed(index, undeployed(self.run.changes()).into());
+            self.deployed(index, undeployed(self.run.changes()));
         }
     }
 
@@ -121,7 +122,8 @@ impl Step {
         let Some(change) = self.run.changes().iter().find(lacking) else {
             return self.finish(index, Outcome::PASS, message);
         };
-        let outcome = if change.decision == Decision::None { Outcome::FAIL } else { Outcome::ABORTED };
+        let has_failed = change.decision == Decision::None && !change.is_not_deployed();
+        let outcome = if has_failed { Outcome::FAIL } else { Outcome::ABORTED };
         let message = format!("{}: {}", change.key.name, change.cause);
         self.finish(index, outcome, message);
     }
@@ -334,11 +336,19 @@ fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
 }
 
 /// What is said of changes of which none is a deployment.
-fn undeployed(changes: &[Change]) -> &'static str {
+fn undeployed(changes: &[Change]) -> String {
     let all = |decision: Decision| changes.iter().all(|change| change.decision == decision);
+    let runs_something = |change: &Change| change.key.kind == Kind::DeploymentConfig;
     match (all(Decision::None), all(Decision::Delete)) {
-        (true, _) => "nothing differs",
-        (_, true) => "removed",
-        _ => "applied without a deployment",
+        (true, _) => "nothing differs".to_owned(),
+        (_, true) if changes.iter().any(runs_something) => "removed".to_owned(),
+        (_, true) => {
+            let gone: Vec<String> = changes.iter().map(|change| change.key.to_string()).collect();
+            format!("{} removed", gone.join(", "))
+        }
+        _ => "applied without a deployment".to_owned(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -125,7 +125,7 @@ fn is_overtaken(
 }
 
 /// The newer revision, by its name, that has changed already what a run is to change: with another service, which this had
-/// belonged to or belongs to now.
+/// belonged to or belongs to now. What a person asked for is of the service that it belonged to then.
 ///
 /// # Errors
 /// If something must be read first.
@@ -135,7 +135,7 @@ pub(in crate::engine) fn overtaken_elsewhere(
 ) -> Result<Option<String>, Undecided> {
     match run.planned_at {
         Some(planned_at) => changed_since(transition.records, &run.service, run.changes(), planned_at),
-        None => Ok(None),
+        None => moved(transition.records, run),
     }
 }
 
@@ -160,13 +160,18 @@ fn changed_since(
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn takes_over(transition: &Transition<'_>, run: &SequenceRun) -> Result<bool, Undecided> {
+    moved(transition.records, run).map(|by| by.is_some())
+}
+
+/// The revision that has given some of what a run is to change to another service, or has left it with that.
+fn moved(records: &Records, run: &SequenceRun) -> Result<Option<String>, Undecided> {
     for change in run.changes() {
-        let recorded = apply::recorded(transition.records, &run.service, change)?;
-        if recorded.is_some_and(|recorded| recorded.service != run.service.service) {
-            return Ok(true);
+        let recorded = apply::recorded(records, &run.service, change)?;
+        if let Some(recorded) = recorded.filter(|recorded| recorded.service != run.service.service) {
+            return Ok(Some(recorded.by));
         }
     }
-    Ok(false)
+    Ok(None)
 }
 
 /// Whether a revision that was planned after `since` has had its turn in a slot, or waits for it.

@@ -1,5 +1,7 @@
 //! The one place that makes a sequence run: queued, with everything that it needs to its end.
 
+use std::collections::BTreeSet;
+
 use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::machine::task_records;
@@ -44,9 +46,11 @@ pub fn delivery(
     let Some(procedure) = delivery_procedure(plan, stage, part) else { return Ok(None) };
     let service =
         ServiceKey { project: plan.project.clone(), stage: stage.stage.clone(), service: part.service.clone() };
-    let (mut changes, mut needs) = (Vec::new(), Needs::default());
+    let (mut changes, mut takes_from, mut needs) = (Vec::new(), BTreeSet::new(), Needs::default());
     for change in &part.changes {
         changes.extend(needs.of(apply::decide_again(records, &service, change))?);
+        let recorded = needs.of(apply::recorded(records, &service, change))?.flatten();
+        takes_from.extend(recorded.map(|recorded| recorded.service).filter(|of| *of != service.service));
     }
     needs.none()?;
     let revision = (plan.repository.clone(), plan.commit.clone());
@@ -55,6 +59,7 @@ pub fn delivery(
         planned_at: Some(plan.at),
         cause,
         delivery: Some(Delivery { content: part.content.clone(), changes }),
+        takes_from,
         ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
     };
     queued(records, now, draft).map(Some)

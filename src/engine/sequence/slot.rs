@@ -36,7 +36,7 @@ fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
     Some(Delivered { run: run.id.clone(), content, procedure, deployed: run.deployed() })
 }
 
-/// What the open runs of a repository that was taken down are told. Not `Cancelled`, which would wait for a retry: once
+/// What to tell the open runs of a repository that was taken down. Not `Cancelled`, which would wait for a retry: once
 /// it is up again, what Git says is deployed.
 pub fn clear(runs: &[&SequenceRun], by: &str) -> Vec<(RunId, Event)> {
     let open = runs.iter().filter(|run| !matches!(run.state, SequenceState::Ending { .. } | SequenceState::Ended));
@@ -48,7 +48,7 @@ pub fn taken_down(by: &str) -> Event {
     Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("taken down by {by}") }
 }
 
-/// What the open runs of a slot are told; `runs` are oldest first. Nothing, if all know already.
+/// What to tell the open runs of a slot; `runs` are oldest first. Nothing, if all know already.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
@@ -60,10 +60,7 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
         false => format!("waits for {} of {}", next.sequence(), next.commit.short()),
     };
     told.extend(later.iter().filter_map(|run| waiting(run, comes_first.clone())));
-    let covers = |hold: &&Hold| {
-        hold.scope.covers(&next.service.project, &next.service.stage, &next.service.service) && !next.is_rollback
-    };
-    match (holds.iter().find(covers), active.first()) {
+    match (holds.iter().find(|hold| next.is_held_by(hold)), active.first()) {
         (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
         (None, None) => told.push((next.id.clone(), Event::Admitted)),
         (None, Some(active)) => {
@@ -135,7 +132,7 @@ fn replaces(next: &SequenceRun, run: &SequenceRun) -> bool {
     next.delivery.is_some() && (is_newer_revision || (passes_it && run.changes().iter().all(brings)))
 }
 
-/// What a run is told that ends for something newer.
+/// What to tell a run that ends for something newer.
 pub fn superseded_by(newer: &str) -> Event {
     Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("superseded by {newer}") }
 }
@@ -149,3 +146,6 @@ fn name(run: &SequenceRun) -> &str {
 fn waiting(run: &SequenceRun, reason: String) -> Option<(RunId, Event)> {
     (run.message != reason).then(|| (run.id.clone(), Event::Waiting { reason }))
 }
+
+#[cfg(test)]
+mod tests;

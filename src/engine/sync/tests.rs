@@ -4,7 +4,7 @@ use crate::engine::fixtures::{
     refused, repository, sequence, service, serving, slot, web,
 };
 use crate::model::hold::{HoldKind, ProjectHolds};
-use crate::model::ids::ConfigKey;
+use crate::model::ids::{ConfigKey, Digest};
 use crate::model::outcome::Outcome;
 use crate::model::slot::{Delivered, PassedState, SlotState};
 use crate::model::state::{ConfigState, Versioned};
@@ -50,6 +50,12 @@ fn revision_of(made: &Made<RevisionResult>) -> Option<&RevisionState> {
         Write::Revision(revision) => Some(&**revision),
         _ => None,
     })
+}
+
+/// The slot of `web` in `dev`, in which content was delivered last, and did not pass.
+fn delivered(content: Digest) -> SlotState {
+    let last = Delivered { run: "s0".into(), content, procedure: "".into(), deployed: true };
+    SlotState { last_delivery: Some(last), ..slot(None, &[]) }
 }
 
 /// The stages in which something is started.
@@ -236,7 +242,7 @@ fn a_revision_that_is_read_again_keeps_what_its_readers_were_told() {
 }
 
 #[test]
-fn a_run_starts_while_it_waits_for_the_first_time_or_is_at_its_tasks() {
+fn a_run_starts_while_it_waits_for_the_first_time_is_at_its_tasks_or_has_done_them() {
     let queued = run_of("s1", "a");
     let ending = SequenceState::Ending { task: 0, outcome: Outcome::ABORTED };
     for (version, run, starts) in [
@@ -245,7 +251,8 @@ fn a_run_starts_while_it_waits_for_the_first_time_or_is_at_its_tasks() {
         (0, deploying(queued.clone(), 1), true),
         (1, deploying(queued.clone(), 1), true),
         (1, SequenceRun { state: ending, ..queued.clone() }, false),
-        (1, ended(queued, Outcome::PASS), false),
+        (1, ended(queued.clone(), Outcome::SUPERSEDED), false),
+        (1, ended(queued, Outcome::PASS), true),
     ] {
         let write = Write::Run(Box::new(Versioned { version, value: sequence(&run) }));
         assert_eq!(starting(write).is_some(), starts, "{version}: {:?}", run.state);

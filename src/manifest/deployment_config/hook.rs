@@ -50,7 +50,7 @@ fn validate(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
     }
 }
 
-/// There is nowhere to put a tag yet; what upstream would refuse is told all the same.
+/// There is nowhere to put a tag yet; what upstream would refuse is an error all the same.
 fn tag_images(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
     findings.error_at_key(at, "not-supported", "tagging images is not supported yet").hint =
         Some("use execNewPod with a command that does it".to_owned());

@@ -1,4 +1,4 @@
-//! Rules of the deployment strategy. Only the block of the type that applies is checked; a leftover one is told of.
+//! Rules of the deployment strategy. Only the block of the type that applies is checked; a leftover one gets a warning.
 
 use serde_json::Value;
 

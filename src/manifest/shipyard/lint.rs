@@ -10,6 +10,12 @@ use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage};
 /// Exists in every stage unless the stage has its own.
 const BUILT_IN_SEQUENCE: &str = "evaluation";
 
+/// What a plan is written under on commits, beside the stages.
+const PLAN: &str = "plan";
+
+/// What the hooks of a deployment are written under on commits, beside the tasks.
+const HOOKS: [&str; 3] = ["pre", "mid", "post"];
+
 pub(super) fn validate(shipyard: &Shipyard, findings: &mut Findings<'_>) {
     if shipyard.stages.is_empty() {
         findings.error("/spec/stages", "required", "a shipyard needs at least one stage");
@@ -20,6 +26,9 @@ pub(super) fn validate(shipyard: &Shipyard, findings: &mut Findings<'_>) {
         let name = stage.name.as_str();
         if let (false, Err(wrong)) = (name.is_empty(), names::entity(name)) {
             findings.error(&field, "invalid", format!("`{name}` {wrong}"));
+        }
+        if name == PLAN {
+            findings.error(&field, "invalid", format!("`{PLAN}` is taken: commits say `launchway/{PLAN}` of the plan"));
         }
         if !seen.insert(name) {
             findings.error(&field, "duplicate", format!("the stage `{name}` is declared twice"));
@@ -46,7 +55,12 @@ fn sequences(shipyard: &Shipyard, stage: &Stage, stage_index: usize, findings: &
             findings.error(&format!("{at}/tasks"), "required", message);
         }
         for (task, value) in sequence.tasks.iter().enumerate() {
-            part_of_event(&value.name, &format!("{at}/tasks/{task}/name"), findings);
+            let field = format!("{at}/tasks/{task}/name");
+            part_of_event(&value.name, &field, findings);
+            if HOOKS.contains(&&*value.name) {
+                let message = format!("`{}` is taken: commits say it of a deployment's hook", value.name);
+                findings.error(&field, "invalid", message);
+            }
         }
         for (trigger, value) in sequence.triggered_on.iter().enumerate() {
             self::trigger(shipyard, value, &format!("{at}/triggeredOn/{trigger}"), findings);

@@ -73,6 +73,8 @@ fn what_keptn_would_fail_at_later_is_refused_at_once() {
         ("  - {name: Dev, sequences: []}", "spec.stages[0].name: `Dev` must be lower-case letters"),
         ("  - {sequences: []}", "spec.stages[0].name: this is required"),
         ("  - {name: a}\n  - {name: a}", "spec.stages[1].name: the stage `a` is declared twice"),
+        ("  - {name: plan}", "spec.stages[0].name: `plan` is taken"),
+        ("  - {name: a, sequences: [{name: s, tasks: [{name: pre}]}]}", "tasks[0].name: `pre` is taken"),
         (
             "  - {name: a, sequences: [{name: s, tasks: [{name: t}]}, {name: s, tasks: [{name: t}]}]}",
             "sequences[1].name: the sequence `s` is declared twice",

@@ -1,4 +1,4 @@
-//! How a container is asked whether it is well, and what it is told: the part of Kubernetes' probes and handlers that
+//! How to ask a container whether it is well, and how to tell it something: the part of Kubernetes' probes and handlers that
 //! launchway reads.
 //!
 //! These are views of content whose defaults are already applied; fields that only another runtime understands

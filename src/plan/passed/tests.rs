@@ -6,6 +6,7 @@ use crate::model::object::Object;
 use crate::model::plan::Change;
 use crate::model::project::Project;
 use crate::model::shipyard::{Shipyard, Task};
+use crate::plan::under_way::Reached;
 use crate::testing::world::{deployment_config, project};
 
 /// A sequence of these tasks, delivered to one stage that declares `web` and `api`.
@@ -116,8 +117,12 @@ fn what_another_sequence_is_bringing_has_not_passed_yet() {
     for (by, expected) in [(&stage, vec![]), (&tested, vec!["web"])] {
         let changes: &[Change] = &[];
         let brought = (&stage.declared("web"), changes);
-        let coming =
-            UnderWay::new(&"1".into(), brought, (by.procedure().into(), &Destination::local("shop".into())), true);
+        let coming = UnderWay::new(
+            &"1".into(),
+            brought,
+            (by.procedure().into(), &Destination::local("shop".into())),
+            Reached::Slot,
+        );
         let under_way = BTreeMap::from([("web".into(), coming)]);
         for passed in [&[][..], &[("web", passed_procedure(&tested.procedure()))]] {
             let seen = stage.found(BTreeMap::new(), &under_way, passed);

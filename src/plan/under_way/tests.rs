@@ -69,7 +69,7 @@ fn shown(project: &Project, deliveries: &[OpenDelivery]) -> Vec<(String, String,
     }
     let shown = |(stage, services): (&StageName, &BTreeMap<ServiceName, UnderWay>)| {
         let web = &services[&"web".into()];
-        (stage.to_string(), image(&web.content), web.here, web.others.len())
+        (stage.to_string(), image(&web.content), web.is_here(), web.others.len())
     };
     found.iter().map(shown).collect()
 }

@@ -88,16 +88,20 @@ fn what_only_a_person_moves_is_at_rest_and_what_follows_it_too() {
         since: Timestamp(1),
     };
     let lifted = ProjectHolds { lifted: vec![lifted], ..nothing.clone() };
+    let mut other = person.clone();
+    other.holds[0].scope.service = Some("other".into());
     let follows = || open("production", Next::Another);
     let paused = || open("dev", Next::Paused("web".into()));
     for (holds, open, expected) in [
         (&nothing, vec![], Some(vec![])),
         (&nothing, vec![open("dev", Next::GoesOn), follows()], None),
         (&nothing, vec![open("dev", Next::Start)], None),
-        (&nothing, vec![open("dev", Next::Turn)], None),
-        (&person, vec![open("dev", Next::Turn), follows()], Some(vec!["hold"])),
-        (&person, vec![open("dev", Next::Turn), open("qa", Next::Turn)], None),
-        (&person, vec![open("production", Next::Turn)], None),
+        (&nothing, vec![open("dev", Next::Turn(BTreeSet::new()))], None),
+        (&person, vec![open("dev", Next::Turn(BTreeSet::new())), follows()], Some(vec!["hold"])),
+        (&other, vec![open("dev", Next::Turn(BTreeSet::new()))], None),
+        (&other, vec![open("dev", Next::Turn(["other".into()].into()))], Some(vec!["hold"])),
+        (&person, vec![open("dev", Next::Turn(BTreeSet::new())), open("qa", Next::Turn(BTreeSet::new()))], None),
+        (&person, vec![open("production", Next::Turn(BTreeSet::new()))], None),
         (&nothing, vec![paused(), follows()], Some(vec!["paused"])),
         (&lifted, vec![paused(), follows()], None),
         (&nothing, vec![open("dev", Next::Push)], Some(vec!["plan"])),

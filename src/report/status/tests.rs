@@ -19,8 +19,9 @@ use crate::model::run::{
     SequenceState, TaskRecord,
 };
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
-use crate::model::state::{Progress, spec_of};
+use crate::model::state::spec_of;
 use crate::model::time::Timestamp;
+use crate::model::wanted::Progress;
 
 mod at_rest;
 mod history;
@@ -142,6 +143,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         after: Vec::new(),
         procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new() }),
+        takes_from: Default::default(),
         limits: Default::default(),
         state: SequenceState::Running { task: 0 },
         tasks: vec![task],

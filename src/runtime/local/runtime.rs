@@ -46,7 +46,7 @@ pub struct LocalOptions {
     pub incarnation: Incarnation,
     /// The program that shims run; services have it too.
     pub program: Arc<Program>,
-    /// Where pods' commands are looked for (`PATH`).
+    /// Where to find pods' commands (`PATH`).
     pub search_path: String,
     /// The time.
     pub clock: Arc<dyn Clock>,
@@ -186,20 +186,21 @@ impl Inner {
     /// Sees that a pod that did not end has a living shim, and watches it.
     pub(super) fn keep_shim(&self, id: &PodId) -> Result<()> {
         let mut table = self.table();
-        let Some(entry) = table.get_mut(id).filter(|entry| entry.lacks_shim()) else { return Ok(()) };
+        let Some(entry) = table.get(id).filter(|entry| entry.lacks_shim()) else { return Ok(()) };
+        let dir = entry.dir.clone();
         let known = entry.status().and_then(|status| status.shim);
         let shim = match known.filter(|shim| shim.lives()) {
             Some(shim) => shim,
             None => {
-                entry.shim_started = Some(Instant::now());
+                table.change(id, |entry| entry.shim_started = Some(Instant::now()));
                 // One lives that has not said so yet, or whose word was lost: it says so again.
-                if files::is_locked(&entry.dir.lock()).unwrap_or(false) {
-                    return wake::wake(&entry.dir).or_transient(|| format!("cannot wake the shim of `{id}`"));
+                if files::is_locked(&dir.lock()).unwrap_or(false) {
+                    return wake::wake(&dir).or_transient(|| format!("cannot wake the shim of `{id}`"));
                 }
-                spawn::spawn(&self.options.program, &entry.dir)?
+                spawn::spawn(&self.options.program, &dir)?
             }
         };
-        entry.watched = true;
+        table.change(id, |entry| entry.watched = true);
         drop(table);
         self.shims.add(id.clone(), shim);
         Ok(())
@@ -283,9 +284,7 @@ impl Inner {
         files::write_whole(&dir.stop(), dir.path(), b"", Durability::Durable)
             .and_then(|()| wake::wake(&dir))
             .or_transient(|| format!("cannot ask pod `{id}` to end"))?;
-        if let Some(entry) = self.table().get_mut(id) {
-            entry.stop_requested = true;
-        }
+        self.table().change(id, |entry| entry.stop_requested = true);
         Ok(())
     }
 
@@ -294,9 +293,11 @@ impl Inner {
         self.refresh(id);
         let leave = |leaves: bool| {
             let mut table = self.table();
-            let entry = table.get_mut(id).filter(|entry| entry.ended())?;
-            entry.leaves = leaves;
-            Some((entry.dir.clone(), entry.created_at))
+            let left = table.change(id, |entry| {
+                entry.leaves = leaves && entry.ended();
+                entry.ended().then(|| (entry.dir.clone(), entry.created_at))
+            });
+            left.flatten()
         };
         let Some((dir, created_at)) = leave(true) else { return Ok(()) };
         self.throw_away(id, &dir, created_at).inspect_err(|_| drop(leave(false)))?;
@@ -423,6 +424,10 @@ impl Runtime for LocalRuntime {
 
     async fn observe_pod(&self, pod: &PodId) -> Result<Option<ObservedPod>> {
         Ok(self.inner.table().observe_pod(pod))
+    }
+
+    async fn has_strangers(&self, namespace: &Namespace) -> Result<bool> {
+        Ok(self.inner.table().has_strangers(namespace))
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {

@@ -52,7 +52,7 @@ const OPERATIONS: [Operation; 31] = [
     get("/deployments/{project}/{stage}/{name}/history", "Its versions, oldest first", schema::<List<HistoryRow>>),
     get("/runs", "Runs, newest first", schema::<List<RunView>>),
     get("/runs/{id}", "A run with its steps", schema::<RunDetail>),
-    get("/events", "Facts that runs were told, oldest first", schema::<List<EventView>>),
+    get("/events", "What happened to runs, oldest first", schema::<List<EventView>>),
     get("/watch", "The same as server-sent events, as they happen", schema::<EventView>),
     get("/holds", "Why something may not change", schema::<List<HoldView>>),
     get("/services", "Services with their addresses", schema::<List<ServiceView>>),

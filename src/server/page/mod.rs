@@ -48,7 +48,9 @@ pub(super) async fn overview(State(state): State<ServerState>) -> Page {
     let revisions = state.query.revisions(&last).await?;
     let runs = state.query.runs(&sequences).await?;
     let holds = state.query.holds(&Selection::default()).await?;
+    let damaged = [deployments.damaged, runs.damaged, holds.damaged].concat();
     let page = json!({
+        "damaged": damaged,
         "repositories": repositories.items,
         "deployments": deployments.items,
         "revisions": revisions.items,

@@ -1,4 +1,4 @@
-//! What runs were told.
+//! What happened to runs.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use crate::server::view::{EventView, List};
 use crate::store::EventRow;
 
 impl Query {
-    /// Facts that runs were told, oldest first.
+    /// What happened to runs, oldest first.
     pub async fn events(&self, selection: &Selection) -> Answer<List<EventView>> {
         self.check(selection).await?;
         let run = selection.run.as_deref().map(RunId::from);
@@ -32,14 +32,14 @@ impl Query {
             }
         }
         items.truncate(most);
-        Ok(List { items })
+        Ok(items.into_iter().collect())
     }
 
     /// Under what facts are remembered that concern deployment configs of a repository and no run.
     async fn told_beside_runs(&self, repository: &str) -> Result<BTreeMap<RunId, bool>> {
         let selection = Selection { repository: Some(repository.to_owned()), ..Selection::default() };
         let configs = self.config_states(&selection).await?;
-        Ok(configs.iter().map(|config| (config.key.events(), true)).collect())
+        Ok(configs.found.iter().map(|config| (config.key.events(), true)).collect())
     }
 
     /// Whether a run is of a repository; `known` is what was found of runs before.

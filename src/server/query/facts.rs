@@ -16,9 +16,8 @@ use crate::store::OutboxRow;
 impl Query {
     /// Everything that explains what a service waits for.
     pub(super) async fn facts(&self, service: &ServiceKey) -> Result<Facts> {
-        let states = self.store.configs(Some(&service.project), Some(&service.stage)).await?;
-        let of_service = |state: &ConfigState| state.service == service.service;
-        let configs: Vec<_> = states.into_iter().map(|state| state.value).filter(of_service).collect();
+        let configs = self.store.configs_of(service).await?;
+        let configs: Vec<ConfigState> = configs.into_iter().map(|state| state.value).collect();
         let (slot, last_delivery) = self.runs_of_slot(service).await?;
         let repository = self.declaring(service, &configs, &slot).await?;
         let planned = match &repository {
@@ -45,7 +44,7 @@ impl Query {
         let pods = self.service_pods(&configs).await?;
         let hindrance = |config: &ConfigState| Some((config.key.name.clone(), self.hindrances.of(&config.key)?));
         let hindrances = configs.iter().filter_map(hindrance).collect();
-        let holds = self.store.holds().await?;
+        let holds = self.store.holds_of(&service.project).await?.map_or_else(Vec::new, |it| it.value.holds);
         Ok(Facts {
             repository,
             head,
@@ -101,8 +100,8 @@ impl Query {
             return Ok(known);
         }
         let of_project = |name: &Option<_>| name.as_ref() == Some(&service.project);
-        let repositories = self.store.repositories().await?;
-        Ok(repositories.into_iter().map(|state| state.value).find(|state| of_project(&state.project)).map(|s| s.name))
+        let declaring = self.store.repositories().await?.find(|state| of_project(&state.value.project))?;
+        Ok(declaring.map(|state| state.value.name))
     }
 
     /// What the last revision wants to change in a service, or the one that is bringing what it declares.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use super::{Query, Selection};
 use crate::error::Result;
-use crate::model::ids::{ConfigKey, ServiceKey};
+use crate::model::ids::ServiceKey;
 use crate::model::state::RevisionState;
 use crate::server::problem::Answer;
 use crate::server::view::{HoldView, List};
@@ -15,24 +15,22 @@ impl Query {
         self.check(selection).await?;
         let states = self.store.repositories().await?;
         let declaring = |project: &str| {
-            let mut states = states.iter().map(|state| &state.value);
+            let mut states = states.found.iter().map(|state| &state.value);
             let found = states.find(|state| state.project.as_ref().is_some_and(|name| name.as_str() == project));
             found.map(|state| state.name.to_string())
         };
         let holds = self.store.holds().await?;
-        let all = holds.iter().map(HoldView::from).chain(self.paused().await?);
+        let all = holds.found.iter().map(HoldView::from).chain(self.paused().await?);
         let all = all.map(|hold| HoldView { repository: declaring(&hold.project), ..hold });
-        Ok(all.filter(|hold| selection.takes_hold(hold)).collect())
+        Ok(all.filter(|hold| selection.takes_hold(hold)).collect::<List<_>>().beside(&holds.damaged))
     }
 
     /// What the files of the last revisions pause: as it is applied, or as it waits to be.
     async fn paused(&self) -> Result<BTreeSet<HoldView>> {
         let mut found = BTreeSet::new();
-        for config in self.store.configs(None, None).await?.into_iter().map(|config| config.value) {
+        for config in self.store.configs(None, None).await?.found.into_iter().map(|config| config.value) {
             if !config.removed && config.spec().is_ok_and(|spec| spec.paused) {
-                let ConfigKey { project, stage, .. } = config.key.clone();
-                let service = ServiceKey { project, stage, service: config.service.clone() };
-                found.insert(HoldView::paused(&service, &config.object));
+                found.insert(HoldView::paused(&config.service_key(), &config.object));
             }
         }
         for repository in self.repository_names(None).await? {

@@ -1,4 +1,4 @@
-//! Facts that runs were told, for people.
+//! What happened to runs, for people.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};

@@ -157,7 +157,7 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
             Some(at) => format!("{what} starts `{step}` at {}", time(at)),
             None => format!("{what} is at `{step}`"),
         },
-        SequenceState::Ending { .. } => format!("{what} was told to end at `{step}`: {}", run.message),
+        SequenceState::Ending { .. } => format!("{what} is ending at `{step}`: {}", run.message),
         SequenceState::Ended => return None,
     };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);

@@ -25,17 +25,40 @@ pub use run::{RunDetail, RunView, StepView, TryView};
 
 use crate::clock;
 use crate::model::time::Timestamp;
+use crate::store::Damaged;
 
 /// Several of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct List<T> {
     /// They.
     pub items: Vec<T>,
+    /// What is there as well and cannot be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub damaged: Vec<DamagedView>,
+}
+
+/// A record that cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct DamagedView {
+    /// Which.
+    pub name: String,
+    /// Why, and what to do.
+    pub problem: String,
+}
+
+impl<T> List<T> {
+    /// The same beside what cannot be read.
+    #[must_use]
+    pub fn beside(mut self, damaged: &[Damaged]) -> Self {
+        let view = |it: &Damaged| DamagedView { name: it.key.to_string(), problem: it.failure().one_line() };
+        self.damaged.extend(damaged.iter().map(view));
+        self
+    }
 }
 
 impl<T> FromIterator<T> for List<T> {
     fn from_iter<I: IntoIterator<Item = T>>(items: I) -> Self {
-        Self { items: items.into_iter().collect() }
+        Self { items: items.into_iter().collect(), damaged: Vec::new() }
     }
 }
 

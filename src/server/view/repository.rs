@@ -8,9 +8,10 @@ use crate::model::hold::Hold;
 use crate::model::ids::ServiceKey;
 use crate::model::object::Object;
 use crate::model::state::RepositoryState;
+use crate::store::Damaged;
 
 /// A watched repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryView {
     /// Its name.
@@ -53,6 +54,18 @@ impl From<&RepositoryState> for RepositoryView {
             problem: state.problem.clone(),
             status_problem: state.status_problem(),
             up_by: Some(state.up_by.clone()).filter(|by| !by.is_empty()),
+        }
+    }
+}
+
+impl From<&Damaged> for RepositoryView {
+    /// What can be said of one whose record cannot be read.
+    fn from(damaged: &Damaged) -> Self {
+        Self {
+            name: damaged.key.to_string(),
+            status: "Failed".to_owned(),
+            problem: Some(damaged.failure().one_line()),
+            ..Self::default()
         }
     }
 }

@@ -158,7 +158,7 @@ fn shell_quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''").replace('!', r"'\!'"))
 }
 
-/// What the program's last words mean. OpenSSH, git-shell and the forges are told apart by their texts alone.
+/// What the program's last words mean. Only their texts tell OpenSSH, git-shell and the forges apart.
 fn explain(peer: &str, complaint: &str) -> Failure {
     let has = |texts: &[&str]| texts.iter().any(|text| complaint.to_ascii_lowercase().contains(text));
     let failure = if has(&["host key verification failed", "host identification has changed"]) {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use rusqlite::{Connection, OptionalExtension as _, params};
 
 use super::failure::Error;
-use super::read::many;
+use super::rows::many;
 use super::write::execute;
 use crate::error::Failure;
 use crate::model::ids::Digest;
@@ -88,7 +88,8 @@ impl<'a> Contents<'a> {
         let mut statement = self.connection.prepare_cached("SELECT content FROM contents WHERE digest = ?")?;
         let mut rows = statement.query([digest.as_str()])?;
         let row = rows.next()?.ok_or_else(|| damaged(digest, "is missing"))?;
-        let text = row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?;
+        let text = row.get_ref(0)?.as_bytes().map_err(rusqlite::Error::from)?;
+        let text = std::str::from_utf8(text).map_err(|error| damaged(digest, error))?;
         let content = Json::parse(text).map_err(|error| damaged(digest, error))?;
         self.read.insert(digest.clone(), content.clone());
         Ok(content)

@@ -26,13 +26,15 @@ pub(super) fn take_over(connection: &mut Connection, now: Timestamp) -> rusqlite
 fn begin_life(connection: &Connection, now: Timestamp) -> rusqlite::Result<String> {
     let incarnation = Ulids::default().next(now);
     connection.execute("UPDATE fence SET incarnation = ?", [&incarnation])?;
-    let forget = "UPDATE repositories SET version = version + 1, seen = NULL, \
-                  record = json_set(record, '$.record.seen', NULL)";
+    // A damaged record stays as it is, and is told of when it is read.
+    connection.execute("UPDATE repositories SET version = version + 1, seen = NULL", [])?;
+    let forget = "UPDATE repositories SET record = json_set(record, '$.record.seen', NULL) WHERE json_valid(record)";
     connection.execute(forget, [])?;
-    connection.execute("DELETE FROM configs WHERE json_extract(record, '$.record.removed')", [])?;
+    let removed = "CASE WHEN json_valid(record) THEN json_extract(record, '$.record.removed') END";
+    connection.execute(&format!("DELETE FROM configs WHERE {removed}"), [])?;
     for table in ["configs", "objects"] {
         let inherit = "SET version = version + 1, record = json_set(record, '$.record.inherited', ?)";
-        connection.execute(&format!("UPDATE {table} {inherit}"), [now.0])?;
+        connection.execute(&format!("UPDATE {table} {inherit} WHERE json_valid(record)"), [now.0])?;
     }
     connection.execute("UPDATE posted SET rendering = 0", [])?;
     Ok(incarnation)

@@ -14,6 +14,7 @@ mod place;
 mod read;
 mod readers;
 mod retention;
+mod rows;
 mod schema;
 mod write;
 mod writer;
@@ -31,8 +32,8 @@ use self::failure::{Error, failed};
 use self::readers::Readers;
 use self::writer::Writer;
 use super::{
-    AppliedDigest, CommitError, EventRow, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter, ServiceFacts,
-    ServiceMark, Store, Transaction, Versioned,
+    AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
+    ServiceFacts, ServiceMark, Store, Transaction, Versioned,
 };
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
@@ -179,7 +180,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.filled_record(id.clone().into()).await
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+    async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
         let filter = filter.clone();
         self.read(move |connection| read::runs(connection, &filter)).await
     }
@@ -191,6 +192,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
         let project = project.cloned();
         self.read(move |connection| read::open_slots(connection, project.as_ref())).await
+    }
+
+    async fn open_slot_keys(&self, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>> {
+        let project = project.cloned();
+        self.read(move |connection| read::open_slot_keys(connection, project.as_ref())).await
     }
 
     async fn events(&self, run: Option<&RunId>, after: i64, limit: u32) -> Result<Vec<EventRow>> {
@@ -210,9 +216,14 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         &self,
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
-    ) -> Result<Vec<Versioned<ConfigState>>> {
+    ) -> Result<Listing<Versioned<ConfigState>>> {
         let (project, stage) = (project.cloned(), stage.cloned());
         self.read(move |connection| read::configs(connection, project.as_ref(), stage.as_ref())).await
+    }
+
+    async fn configs_of(&self, service: &ServiceKey) -> Result<Vec<Versioned<ConfigState>>> {
+        let service = service.clone();
+        self.read(move |connection| read::configs_of(connection, &service)).await
     }
 
     async fn objects(
@@ -220,7 +231,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
         kind: Option<&Kind>,
-    ) -> Result<Vec<Versioned<ObjectState>>> {
+    ) -> Result<Listing<Versioned<ObjectState>>> {
         let (project, stage, kind) = (project.cloned(), stage.cloned(), kind.cloned());
         self.read(move |connection| read::objects(connection, project.as_ref(), stage.as_ref(), kind.as_ref())).await
     }
@@ -249,7 +260,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.record(name.clone().into()).await
     }
 
-    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
+    async fn repositories(&self) -> Result<Listing<Versioned<RepositoryState>>> {
         self.read(read::repositories).await
     }
 
@@ -347,7 +358,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
         self.record(name.clone().into()).await
     }
 
-    async fn holds(&self) -> Result<Vec<Hold>> {
+    async fn holds(&self) -> Result<Listing<Hold>> {
         self.read(read::holds).await
     }
 

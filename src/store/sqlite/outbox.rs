@@ -8,7 +8,8 @@ use std::collections::BTreeSet;
 use rusqlite::{Connection, params};
 
 use super::failure::Error;
-use super::read::{OUTBOX, many, outbox_row};
+use super::read::{OUTBOX, outbox_row};
+use super::rows::many;
 use super::write::execute;
 use crate::model::action::{Action, Lane, Priority, REPORTS};
 use crate::model::ids::{CommitId, RepositoryName, RunId, WriterName};

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use rusqlite::types::Value;
-use rusqlite::{Connection, Params, Row, params, params_from_iter};
+use rusqlite::{Connection, Row, params, params_from_iter};
 
 use super::content::Contents;
 use super::failure::Error;
 use super::place::{Place, place};
+use super::rows::{Conditions, filled, many, one, or_damaged, record, text, unsigned, versioned};
 use crate::error::Failure;
 use crate::model::commit_status::Posted;
 use crate::model::hold::{Hold, ProjectHolds};
@@ -21,15 +21,16 @@ use crate::model::run::Run;
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
 use crate::store::content::Refers;
-use crate::store::record::{PlanPart, Record, RevisionRecord, decode, join_plan, kind_from, kind_text};
+use crate::store::record::{PlanPart, Record, RevisionRecord, join_plan, kind_from, kind_text};
 use crate::store::{
-    AppliedDigest, EventRow, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, ServiceMark, Versioned,
+    AppliedDigest, EventRow, Listing, OutboxId, OutboxRow, RecordKey, RunFilter, ServiceFacts, ServiceMark, Versioned,
 };
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
     let mut conditions = Conditions::default();
     conditions.equals("repository", filter.repository.as_ref().map(RepositoryName::as_str));
     conditions.equals("project", filter.project.as_ref().map(ProjectName::as_str));
@@ -42,26 +43,32 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Vec<Ve
     let before = "(created_at, number) < (SELECT created_at, number FROM runs WHERE id = ?)";
     conditions.add(before, filter.before.as_ref().map(|run| run.as_str().to_owned()));
     let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
-    conditions.select(
-        connection,
-        "SELECT version, record FROM runs",
-        &format!("ORDER BY created_at DESC, number DESC LIMIT {limit}"),
-        filled(connection),
-    )
+    let order = format!("ORDER BY created_at DESC, number DESC LIMIT {limit}");
+    let key = |row: &Row<'_>| Ok(RunId::new(text(row, 2)?).into());
+    conditions.list(connection, "SELECT version, record, id FROM runs", &order, filled(connection), key)
 }
 
 /// The record of a key that refers to content.
 pub(super) fn filled_record_of<T: Refers>(connection: &Connection, key: &RecordKey) -> Result<Option<Versioned<T>>> {
-    let Some(Versioned { version, value }) = record_of(connection, key)? else { return Ok(None) };
-    Ok(Some(Versioned { version, value: Contents::new(connection).fill(value)? }))
+    read_one(connection, key, filled(connection))
 }
 
 /// The record of a key.
 pub(super) fn record_of<T: Record>(connection: &Connection, key: &RecordKey) -> Result<Option<Versioned<T>>> {
+    read_one(connection, key, versioned)
+}
+
+fn read_one<T>(
+    connection: &Connection,
+    key: &RecordKey,
+    read: impl FnMut(&Row<'_>) -> Result<Versioned<T>>,
+) -> Result<Option<Versioned<T>>> {
     let Place { table, keys } = place(key);
     let conditions: Vec<String> = keys.iter().map(|(name, _)| format!("{name} = ?")).collect();
     let sql = format!("SELECT version, record FROM {table} WHERE {}", conditions.join(" AND "));
-    one(connection, &sql, params_from_iter(keys.iter().map(|(_, value)| value)), versioned)
+    let values = params_from_iter(keys.iter().map(|(_, value)| value));
+    let found = one(connection, &sql, values, or_damaged(read, |_| Ok(key.clone())))?;
+    Ok(found.transpose().map_err(|damaged| damaged.failure())?)
 }
 
 pub(super) fn open_slots(connection: &Connection, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
@@ -72,6 +79,17 @@ pub(super) fn open_slots(connection: &Connection, project: Option<&ProjectName>)
     conditions.select(connection, "SELECT version, record FROM slots", order, versioned)
 }
 
+pub(super) fn open_slot_keys(connection: &Connection, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>> {
+    let mut conditions = Conditions::default();
+    conditions.equals("project", project.map(ProjectName::as_str));
+    conditions.holds("is_open", Some(true));
+    let order = "ORDER BY project, stage, service";
+    conditions.select(connection, "SELECT project, stage, service FROM slots", order, |row| {
+        let (project, stage) = (ProjectName::new(text(row, 0)?), StageName::new(text(row, 1)?));
+        Ok(ServiceKey { project, stage, service: ServiceName::new(text(row, 2)?) })
+    })
+}
+
 pub(super) fn delivered(
     connection: &Connection,
     project: &ProjectName,
@@ -79,12 +97,12 @@ pub(super) fn delivered(
     except: Option<&Digest>,
 ) -> Result<BTreeMap<ServiceName, Delivered>> {
     let sql = "SELECT service, run, content, procedure, deployed FROM slots \
-               WHERE project = ? AND stage = ? AND run IS NOT NULL AND procedure IS NOT ?";
+               WHERE project = ? AND stage = ? AND run IS NOT NULL AND (procedure IS NOT ? OR NOT deployed)";
     let given = (project.as_str(), stage.as_str(), except.map(Digest::as_str));
     let rows = many(connection, sql, given, |row| {
-        let text = |column| row.get::<_, String>(column);
-        let (run, content, procedure) = (RunId::new(text(1)?), Digest::new(text(2)?), Digest::new(text(3)?));
-        Ok((ServiceName::new(text(0)?), Delivered { run, content, procedure, deployed: row.get(4)? }))
+        let (run, content) = (RunId::new(text(row, 1)?), Digest::new(text(row, 2)?));
+        let procedure = Digest::new(text(row, 3)?);
+        Ok((ServiceName::new(text(row, 0)?), Delivered { run, content, procedure, deployed: row.get(4)? }))
     })?;
     Ok(rows.into_iter().collect())
 }
@@ -124,26 +142,33 @@ pub(super) fn events(connection: &Connection, run: Option<&RunId>, after: i64, l
 }
 
 pub(super) fn config_keys(connection: &Connection) -> Result<Vec<ConfigKey>> {
-    many(connection, "SELECT project, stage, name FROM configs ORDER BY project, stage, name", [], |row| {
-        let text = |column| row.get::<_, String>(column);
-        Ok(ConfigKey { project: ProjectName::new(text(0)?), stage: StageName::new(text(1)?), name: text(2)? })
-    })
+    let sql = "SELECT project, stage, name FROM configs ORDER BY project, stage, name";
+    many(connection, sql, [], |row| config_key(row, 0))
+}
+
+/// Reads the columns of a deployment config's key, of which `first` is the first.
+fn config_key(row: &Row<'_>, first: usize) -> Result<ConfigKey> {
+    let (project, stage) = (ProjectName::new(text(row, first)?), StageName::new(text(row, first + 1)?));
+    Ok(ConfigKey { project, stage, name: text(row, first + 2)? })
 }
 
 pub(super) fn configs(
     connection: &Connection,
     project: Option<&ProjectName>,
     stage: Option<&StageName>,
-) -> Result<Vec<Versioned<ConfigState>>> {
+) -> Result<Listing<Versioned<ConfigState>>> {
     let mut conditions = Conditions::default();
     conditions.equals("project", project.map(ProjectName::as_str));
     conditions.equals("stage", stage.map(StageName::as_str));
-    conditions.select(
-        connection,
-        "SELECT version, record FROM configs",
-        "ORDER BY project, stage, name",
-        filled(connection),
-    )
+    let sql = "SELECT version, record, project, stage, name FROM configs";
+    let key = |row: &Row<'_>| Ok(config_key(row, 2)?.into());
+    conditions.list(connection, sql, "ORDER BY project, stage, name", filled(connection), key)
+}
+
+pub(super) fn configs_of(connection: &Connection, service: &ServiceKey) -> Result<Vec<Versioned<ConfigState>>> {
+    let ServiceKey { project, stage, service } = service;
+    let sql = "SELECT version, record FROM configs WHERE project = ? AND stage = ? AND service = ? ORDER BY name";
+    many(connection, sql, (project.as_str(), stage.as_str(), service.as_str()), filled(connection))
 }
 
 pub(super) fn objects(
@@ -151,13 +176,18 @@ pub(super) fn objects(
     project: Option<&ProjectName>,
     stage: Option<&StageName>,
     kind: Option<&Kind>,
-) -> Result<Vec<Versioned<ObjectState>>> {
+) -> Result<Listing<Versioned<ObjectState>>> {
     let mut conditions = Conditions::default();
     conditions.equals("project", project.map(ProjectName::as_str));
     conditions.equals("stage", stage.map(StageName::as_str));
     conditions.equals("kind", kind.map(kind_text));
     let order = "ORDER BY project, stage, kind, name";
-    conditions.select(connection, "SELECT version, record FROM objects", order, filled(connection))
+    let sql = "SELECT version, record, project, stage, kind, name FROM objects";
+    conditions.list(connection, sql, order, filled(connection), |row| {
+        let (project, stage) = (ProjectName::new(text(row, 2)?), StageName::new(text(row, 3)?));
+        let key = ObjectKey { kind: kind_from(text(row, 4)?), name: text(row, 5)? };
+        Ok(ObjectPlace { project, stage, key }.into())
+    })
 }
 
 pub(super) fn applied(connection: &Connection, project: &ProjectName, stage: &StageName) -> Result<Vec<AppliedDigest>> {
@@ -182,8 +212,10 @@ pub(super) fn applied_stages(connection: &Connection, project: &ProjectName) -> 
     many(connection, sql, [project.as_str()], |row| Ok(StageName::new(row.get::<_, String>(0)?)))
 }
 
-pub(super) fn repositories(connection: &Connection) -> Result<Vec<Versioned<RepositoryState>>> {
-    many(connection, "SELECT version, record FROM repositories ORDER BY name", [], versioned)
+pub(super) fn repositories(connection: &Connection) -> Result<Listing<Versioned<RepositoryState>>> {
+    let key = |row: &Row<'_>| Ok(RepositoryName::new(text(row, 2)?).into());
+    let sql = "SELECT version, record, name FROM repositories";
+    Conditions::default().list(connection, sql, "ORDER BY name", versioned, key)
 }
 
 const REVISIONS: &str = "SELECT record, plan FROM revisions";
@@ -286,7 +318,9 @@ pub(super) fn service_facts(
 ) -> Result<Vec<ServiceFacts>> {
     let (rest, mut contents) = (rest_of_plan(connection, plan)?, Contents::new(connection));
     let part = "SELECT record FROM plan_parts WHERE plan = ? AND service = ?";
-    let runs = "SELECT version, record FROM runs WHERE commit_id = ? AND service = ? AND repository = ? \
+    // The planner would rather walk all runs of the commit than sort the few of a service.
+    let runs = "SELECT version, record FROM runs INDEXED BY runs_by_revision \
+                WHERE commit_id = ? AND service = ? AND repository = ? \
                 ORDER BY created_at DESC, number DESC";
     let mut found = Vec::new();
     for service in services {
@@ -333,11 +367,14 @@ fn rest_of_plan(connection: &Connection, id: &PlanId) -> Result<Option<Plan>> {
     one(connection, sql, [id.as_str()], |row| Contents::new(connection).fill(record(row, 0)?))
 }
 
-pub(super) fn holds(connection: &Connection) -> Result<Vec<Hold>> {
-    let projects = many(connection, "SELECT record FROM holds", [], |row| record::<ProjectHolds>(row, 0))?;
-    let mut holds: Vec<Hold> = projects.into_iter().flat_map(|project| project.holds).collect();
-    holds.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
-    Ok(holds)
+pub(super) fn holds(connection: &Connection) -> Result<Listing<Hold>> {
+    let key = |row: &Row<'_>| Ok(ProjectName::new(text(row, 2)?).into());
+    let sql = "SELECT version, record, project FROM holds";
+    let projects: Listing<Versioned<ProjectHolds>> =
+        Conditions::default().list(connection, sql, "ORDER BY project", versioned, key)?;
+    let mut found: Vec<Hold> = projects.found.into_iter().flat_map(|project| project.value.holds).collect();
+    found.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
+    Ok(Listing { found, damaged: projects.damaged })
 }
 
 pub(super) fn posted(
@@ -387,7 +424,6 @@ pub(super) fn outbox(connection: &Connection, run: Option<&RunId>) -> Result<Vec
 
 /// An action that cannot be read is no reason not to read the others.
 pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
-    let text = row.get_ref(7)?.as_str().map_err(rusqlite::Error::from)?;
     Ok(OutboxRow {
         id: OutboxId(row.get(0)?),
         run: RunId::new(row.get::<_, String>(1)?),
@@ -396,89 +432,9 @@ pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
         asked_at: Timestamp(row.get(4)?),
         attempts: row.get(5)?,
         problem: row.get(6)?,
-        action: decode(text).map_err(|failure| failure.one_line()),
+        action: match record(row, 7) {
+            Err(Error::Record(failure)) => Err(failure.one_line()),
+            read => Ok(read?),
+        },
     })
-}
-
-/// Conditions of a query that all must hold, and the values that they compare with.
-#[derive(Default)]
-struct Conditions {
-    sql: Vec<String>,
-    values: Vec<Value>,
-}
-
-impl Conditions {
-    /// `condition` has one `?`, for `value`; without a value it is left out.
-    fn add(&mut self, condition: &str, value: Option<impl Into<Value>>) {
-        if let Some(value) = value {
-            self.sql.push(condition.to_owned());
-            self.values.push(value.into());
-        }
-    }
-
-    fn equals(&mut self, column: &str, value: Option<impl Into<String>>) {
-        self.add(&format!("{column} = ?"), value.map(Into::<String>::into));
-    }
-
-    /// Spelled out, so that an index on the rows of which `column` holds is used.
-    fn holds(&mut self, column: &str, value: Option<bool>) {
-        match value {
-            Some(true) => self.sql.push(column.to_owned()),
-            Some(false) => self.sql.push(format!("NOT {column}")),
-            None => {}
-        }
-    }
-
-    fn select<T>(
-        self,
-        connection: &Connection,
-        select: &str,
-        rest: &str,
-        map: impl FnMut(&Row<'_>) -> Result<T>,
-    ) -> Result<Vec<T>> {
-        let condition = if self.sql.is_empty() { "TRUE".to_owned() } else { self.sql.join(" AND ") };
-        many(connection, &format!("{select} WHERE {condition} {rest}"), params_from_iter(self.values), map)
-    }
-}
-
-pub(super) fn one<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Option<T>> {
-    connection.prepare_cached(sql)?.query_and_then(params, map)?.next().transpose()
-}
-
-pub(super) fn many<T>(
-    connection: &Connection,
-    sql: &str,
-    params: impl Params,
-    map: impl FnMut(&Row<'_>) -> Result<T>,
-) -> Result<Vec<T>> {
-    connection.prepare_cached(sql)?.query_and_then(params, map)?.collect()
-}
-
-/// A row of `version, record`.
-fn versioned<T: Record>(row: &Row<'_>) -> Result<Versioned<T>> {
-    Ok(Versioned { version: unsigned(row.get(0)?), value: record(row, 1)? })
-}
-
-/// Reads rows of `version, record` that refer to content.
-fn filled<'a, T: Refers>(connection: &'a Connection) -> impl FnMut(&Row<'_>) -> Result<Versioned<T>> + 'a {
-    let mut contents = Contents::new(connection);
-    move |row| {
-        let Versioned { version, value } = versioned(row)?;
-        Ok(Versioned { version, value: contents.fill(value)? })
-    }
-}
-
-fn record<T: Record>(row: &Row<'_>, column: usize) -> Result<T> {
-    let text = row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?;
-    Ok(decode(text)?)
-}
-
-/// Versions are written by this program alone and never negative.
-fn unsigned(version: i64) -> u64 {
-    u64::try_from(version).unwrap_or_default()
 }

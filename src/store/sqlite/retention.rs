@@ -52,13 +52,20 @@ const DELETIONS: [(&str, &str); 12] = [
            WHERE NOT is_open AND (created_at < :before OR place > :most)
            AND id NOT IN (SELECT attempted_by FROM configs WHERE attempted_by IS NOT NULL)
            AND NOT (
+             EXISTS (SELECT 1 FROM slots WHERE slots.project = run.project AND slots.stage = run.stage
+               AND slots.service = run.service AND slots.run = run.id)
+             AND (EXISTS (SELECT 1 FROM configs WHERE configs.project = run.project AND configs.stage = run.stage
+                 AND configs.service = run.service)
+               OR EXISTS (SELECT 1 FROM objects WHERE objects.project = run.project AND objects.stage = run.stage
+                 AND objects.service = run.service)))
+           AND NOT (
              EXISTS (SELECT 1 FROM revisions
                WHERE revisions.repository = run.repository AND revisions.commit_id = run.commit_id)
              AND NOT EXISTS (SELECT 1 FROM runs AS newer
                WHERE newer.is_sequence AND newer.project = run.project AND newer.stage = run.stage
                  AND newer.service = run.service AND newer.commit_id = run.commit_id
                  AND newer.repository = run.repository AND newer.sequence IS run.sequence
-                 AND newer.attempt > run.attempt))
+                 AND newer.attempt > run.attempt AND (run.plan IS NULL OR newer.plan IS NOT NULL)))
            LIMIT :rows)",
     ),
     (

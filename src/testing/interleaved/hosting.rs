@@ -13,6 +13,7 @@ use crate::model::commit_status::CommitStatus;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, WriterName};
 use crate::model::object::{Kind, Object};
 use crate::model::project::Project;
+use crate::model::state::RepositoryState;
 use crate::testing::interleaved::scheduler::turn;
 use crate::testing::memory_store::MemoryDisk;
 
@@ -119,17 +120,22 @@ impl Hosting {
         self.all().get(repository)?.commits.last().cloned()
     }
 
-    /// Whether the head of any repository declares a deployment config, or nobody can tell yet what it does.
-    pub fn declares(&self, config: &ConfigKey) -> bool {
+    /// Whether the head of a repository that is not down declares a deployment config, or nobody can tell yet what it does.
+    pub fn declares(&self, config: &ConfigKey, repositories: &[RepositoryState]) -> bool {
         let is_it = |object: &Object| object.key.kind == Kind::DeploymentConfig && object.key.name == config.name;
-        let heads = self.repositories().into_iter().filter_map(|repository| self.head(&repository));
-        heads.filter(|head| head.project.name == config.project).any(|head| {
-            if head.is_refused() {
-                return true;
-            }
-            let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
-            stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
-        })
+        let known = |name: &RepositoryName| repositories.iter().find(|known| &known.name == name);
+        self.repositories().into_iter().filter_map(|name| Some((self.head(&name)?, known(&name)))).any(
+            |(head, known)| {
+                if head.project.name != config.project || known.is_some_and(|known| known.down) {
+                    return false;
+                }
+                if head.is_refused() && known.is_none_or(|known| known.applied.as_ref() != Some(&head.id)) {
+                    return true;
+                }
+                let mut stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
+                stages.any(|stage| stage.objects.iter().any(|object| is_it(object)))
+            },
+        )
     }
 
     /// Whether the head of a repository declares no object: then nothing ends before a person allows it.

@@ -63,7 +63,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             by_hand::place_hold(driver, scope, reason.join(" "), WHO).await.map(drop)
         }
         ["release"] => {
-            let holds = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
+            let holds = driver.store.holds().await?.whole()?.into_iter().map(|hold| hold.id).collect();
             release(daemon, project, Release { holds, ..Release::default() }).await
         }
         ["release", dc] => {
@@ -117,11 +117,10 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
     }
 }
 
-/// Lets go on what is held, and plans all heads anew.
+/// Lets go on what is held, as the daemon's command does.
 async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Result<()> {
-    by_hand::release(&daemon.driver, project, &release).await?;
-    for repository in daemon.hosting.repositories() {
-        allow(daemon, &repository, Allowance::default()).await?;
+    if let Some(repository) = by_hand::release(&daemon.driver, project, &release).await? {
+        daemon.hosting.request_sync(&repository);
     }
     Ok(())
 }

@@ -31,11 +31,11 @@ impl Trace {
         let deeds = around.runtime.deeds();
         deeds[self.deeds..].iter().for_each(|deed| println!("{turn:>6}  {deed:?}"));
         self.deeds = deeds.len();
-        let configs = now(store.configs(None, None))?;
-        let runs = now(store.runs(&RunFilter::default()))?;
+        let configs = now(store.configs(None, None))?.whole()?;
+        let runs = now(store.runs(&RunFilter::default()))?.whole()?;
         let configs = configs.iter().map(|config| (config.value.key.to_string(), config_line(&config.value)));
         let runs = runs.iter().map(|run| (run.value.id().to_string(), run_line(&run.value)));
-        let repositories = now(store.repositories())?;
+        let repositories = now(store.repositories())?.whole()?;
         let repositories = repositories.iter().map(|it| (it.value.name.to_string(), repository_line(&it.value)));
         let after: BTreeMap<String, String> = repositories.chain(configs).chain(runs).collect();
         for (name, line) in after.iter().filter(|(name, line)| self.shown.get(*name) != Some(line)) {

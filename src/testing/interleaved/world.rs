@@ -129,7 +129,7 @@ impl World {
             ["takeover"] => self.take_over(),
             ["lose-store"] => {
                 self.around.disk.lose();
-                self.checks.store_changed_hands();
+                self.checks.store_changed_hands()?;
                 self.crash();
             }
             ["backup", name] => people::now(self.around.disk.read(self.around.clock.clone()).backup(Path::new(name)))?,
@@ -137,11 +137,11 @@ impl World {
                 // What was made in the copy's life is older than this one.
                 self.around.clock.advance(Duration::from_millis(1));
                 self.around.disk.restore(Path::new(name), self.around.clock.now())?;
-                self.checks.store_changed_hands();
+                self.checks.store_changed_hands()?;
                 self.crash();
             }
             ["prune", _] => {
-                // Nothing is forgotten in the millisecond in which it was made: by that, names are told apart that come again.
+                // Nothing is forgotten in the millisecond in which it was made, which tells names apart that come again.
                 self.around.clock.advance(Duration::from_millis(1));
                 self.checks.pruned();
                 self.command(repository, words);
@@ -262,8 +262,7 @@ impl World {
                 return Ok(held);
             }
         }
-        self.checks.rested();
-        Ok(Ok(()))
+        self.checks.rested(&self.around)
     }
 
     /// Time passes, and everything happens that was due on the way.

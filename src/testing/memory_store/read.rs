@@ -21,7 +21,9 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionRes
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
-use crate::store::{AppliedDigest, EventRow, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned};
+use crate::store::{
+    AppliedDigest, EventRow, Listing, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned,
+};
 use crate::testing::memory_store::MemoryStore;
 use crate::testing::memory_store::tables::Row;
 use crate::testing::memory_store::write::is_of;
@@ -32,20 +34,20 @@ impl ReadStore for MemoryStore {
         Ok(self.tables().runs.get(id).map(|(_, run)| value(run)))
     }
 
-    async fn runs(&self, filter: &RunFilter) -> Result<Vec<Versioned<Run>>> {
+    async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
         let tables = self.tables();
         let before = match &filter.before {
             None => None,
             Some(id) => match tables.runs.get(id) {
                 Some((order, _)) => Some(*order),
-                None => return Ok(Vec::new()),
+                None => return Ok(Listing::from(Vec::new())),
             },
         };
         let candidates = if filter.open == Some(true) { &tables.open_runs } else { &tables.runs_in_order };
         let limit = if filter.limit == 0 { usize::MAX } else { filter.limit as usize };
         let newest_first = candidates.iter().rev().filter(|(order, _)| before.is_none_or(|before| **order < before));
         let runs = newest_first.filter_map(|(_, id)| tables.runs.get(id)).map(|(_, run)| run);
-        Ok(runs.filter(|run| fits(filter, &run.value)).take(limit).map(value).collect())
+        Ok(runs.filter(|run| fits(filter, &run.value)).take(limit).map(value).map(Ok).collect())
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
@@ -62,6 +64,10 @@ impl ReadStore for MemoryStore {
         Ok(open.filter(|slot| is(project, &slot.value.service.project)).map(value).collect())
     }
 
+    async fn open_slot_keys(&self, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>> {
+        Ok(self.open_slots(project).await?.into_iter().map(|slot| slot.value.service).collect())
+    }
+
     async fn delivered(
         &self,
         project: &ProjectName,
@@ -71,7 +77,7 @@ impl ReadStore for MemoryStore {
         let tables = self.tables();
         let here = tables.slots.iter().filter(|(key, _)| &key.project == project && &key.stage == stage);
         let last = here.filter_map(|(key, slot)| Some((key.service.clone(), slot.value.last_delivery.clone()?)));
-        Ok(last.filter(|(_, last)| Some(&last.procedure) != except).collect())
+        Ok(last.filter(|(_, last)| Some(&last.procedure) != except || !last.deployed).collect())
     }
 
     async fn attempts(
@@ -106,10 +112,16 @@ impl ReadStore for MemoryStore {
         &self,
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
-    ) -> Result<Vec<Versioned<ConfigState>>> {
+    ) -> Result<Listing<Versioned<ConfigState>>> {
         let tables = self.tables();
         let fits = |key: &ConfigKey| is(project, &key.project) && is(stage, &key.stage);
-        Ok(tables.configs.iter().filter(|(key, _)| fits(key)).map(|(_, config)| value(config)).collect())
+        Ok(tables.configs.iter().filter(|(key, _)| fits(key)).map(|(_, config)| Ok(value(config))).collect())
+    }
+
+    async fn configs_of(&self, service: &ServiceKey) -> Result<Vec<Versioned<ConfigState>>> {
+        let tables = self.tables();
+        let fits = |config: &ConfigState| config.service_key() == *service;
+        Ok(tables.configs.values().filter(|config| fits(&config.value)).map(value).collect())
     }
 
     async fn objects(
@@ -117,12 +129,12 @@ impl ReadStore for MemoryStore {
         project: Option<&ProjectName>,
         stage: Option<&StageName>,
         kind: Option<&Kind>,
-    ) -> Result<Vec<Versioned<ObjectState>>> {
+    ) -> Result<Listing<Versioned<ObjectState>>> {
         let tables = self.tables();
         let rows = tables.objects.iter();
         let fits = rows
             .filter(|(place, _)| is(project, &place.project) && is(stage, &place.stage) && is(kind, &place.key.kind));
-        Ok(fits.map(|(_, object)| value(object)).collect())
+        Ok(fits.map(|(_, object)| Ok(value(object))).collect())
     }
 
     async fn object(
@@ -169,8 +181,8 @@ impl ReadStore for MemoryStore {
         Ok(self.tables().repositories.get(name).map(value))
     }
 
-    async fn repositories(&self) -> Result<Vec<Versioned<RepositoryState>>> {
-        Ok(self.tables().repositories.values().map(value).collect())
+    async fn repositories(&self) -> Result<Listing<Versioned<RepositoryState>>> {
+        Ok(self.tables().repositories.values().map(value).map(Ok).collect())
     }
 
     async fn revision(&self, repository: &RepositoryName, commit: &str) -> Result<Option<RevisionState>> {
@@ -236,7 +248,7 @@ impl ReadStore for MemoryStore {
                 service: Some(service.to_string()),
                 ..RunFilter::default()
             };
-            let runs = self.runs(&filter).await?.into_iter().map(|run| run.value).collect();
+            let runs = self.runs(&filter).await?.whole()?.into_iter().map(|run| run.value).collect();
             found.push(ServiceFacts { service: service.clone(), plan: self.plan_of(plan, service).await?, runs });
         }
         Ok(found)
@@ -264,10 +276,10 @@ impl ReadStore for MemoryStore {
         Ok(self.tables().holds.get(project).map(value))
     }
 
-    async fn holds(&self) -> Result<Vec<Hold>> {
+    async fn holds(&self) -> Result<Listing<Hold>> {
         let mut holds: Vec<Hold> = self.tables().holds.values().flat_map(|it| it.value.holds.clone()).collect();
         holds.sort_by(|one, other| (one.since, &one.id).cmp(&(other.since, &other.id)));
-        Ok(holds)
+        Ok(holds.into())
     }
 
     async fn name_owner(&self, name: &UniqueName) -> Result<Option<Versioned<NameOwner>>> {

@@ -54,7 +54,12 @@ fn deployments(tables: &mut Tables, Retention { before, most }: Retention) -> u6
 fn sequences(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
     let attempts = tables.configs.values().filter_map(|row| row.value.attempted.as_ref());
     let attempted_by: BTreeSet<&RunId> = attempts.map(|attempt| &attempt.run).collect();
-    let newest = newest_attempts(tables);
+    let there = there(tables);
+    let is_last = |run: &SequenceRun| {
+        let slot = tables.slots.get(&run.service).and_then(|slot| slot.value.last_delivery.as_ref());
+        slot.is_some_and(|last| last.run == run.id) && there.contains(&run.service)
+    };
+    let (newest, newest_planned) = (newest_attempts(tables, |_| true), newest_attempts(tables, is_planned));
     let mut places = Places::default();
     let mut goes = BTreeSet::new();
     for (id, run) in newest_first(tables) {
@@ -62,8 +67,9 @@ fn sequences(tables: &mut Tables, Retention { before, most }: Retention) -> u64 
         let place = places.next(&sequence.service);
         let beyond = sequence.created_at < before || place > most;
         let is_known = tables.revisions.contains_key(&(sequence.repository.clone(), sequence.commit.clone()));
-        let is_shown = is_known && newest.get(&attempts_of(sequence)) == Some(&sequence.attempt);
-        if run.is_ended() && beyond && !is_shown && !attempted_by.contains(id) {
+        let is_newest = |newest: &Attempts| newest.get(&attempts_of(sequence)) == Some(&sequence.attempt);
+        let is_shown = is_known && (is_newest(&newest) || is_planned(sequence) && is_newest(&newest_planned));
+        if run.is_ended() && beyond && !is_shown && !is_last(sequence) && !attempted_by.contains(id) {
             goes.insert(id.clone());
         }
     }
@@ -71,15 +77,27 @@ fn sequences(tables: &mut Tables, Retention { before, most }: Retention) -> u64 
 }
 
 /// What the attempts at one thing have in common.
-fn attempts_of(run: &SequenceRun) -> (ServiceKey, RepositoryName, CommitId, Option<String>) {
+type Attempted = (ServiceKey, RepositoryName, CommitId, Option<String>);
+
+/// The number of the newest attempt at each thing.
+type Attempts = BTreeMap<Attempted, u32>;
+
+/// Whether it carries out a plan: what a person does by hand since may leave what it says as it is.
+fn is_planned(run: &SequenceRun) -> bool {
+    run.plan.is_some()
+}
+
+fn attempts_of(run: &SequenceRun) -> Attempted {
     let sequence = run.delivery.is_none().then(|| run.sequence().to_owned());
     (run.service.clone(), run.repository.clone(), run.commit.clone(), sequence)
 }
 
-fn newest_attempts(tables: &Tables) -> BTreeMap<(ServiceKey, RepositoryName, CommitId, Option<String>), u32> {
-    let mut newest = BTreeMap::new();
+fn newest_attempts(tables: &Tables, counts: fn(&SequenceRun) -> bool) -> Attempts {
+    let mut newest = Attempts::new();
     for (_, run) in tables.runs.values() {
-        if let Run::Sequence(run) = &run.value {
+        if let Run::Sequence(run) = &run.value
+            && counts(run)
+        {
             let attempt: &mut u32 = newest.entry(attempts_of(run)).or_default();
             *attempt = run.attempt.max(*attempt);
         }
@@ -146,20 +164,20 @@ fn passed(tables: &mut Tables, Retention { before, most }: Retention) -> u64 {
 }
 
 fn slots(tables: &mut Tables, _: Retention) -> u64 {
-    let of_config = |key: &crate::model::ids::ConfigKey, service: &crate::model::ids::ServiceName| ServiceKey {
-        project: key.project.clone(),
-        stage: key.stage.clone(),
-        service: service.clone(),
-    };
-    let mut used: BTreeSet<ServiceKey> = tables.runs.values().map(|(_, run)| run.value.service()).collect();
-    used.extend(tables.configs.values().map(|row| of_config(&row.value.key, &row.value.service)));
-    used.extend(tables.objects.values().map(|row| ServiceKey {
+    let mut used = there(tables);
+    used.extend(tables.runs.values().map(|(_, run)| run.value.service()));
+    let deployed = |slot: &SlotState| slot.last_delivery.as_ref().is_none_or(|last| last.deployed);
+    delete(&mut tables.slots, |key, row| row.value.is_free() && deployed(&row.value) && !used.contains(key))
+}
+
+/// The services of which something is applied.
+fn there(tables: &Tables) -> BTreeSet<ServiceKey> {
+    let objects = tables.objects.values().map(|row| ServiceKey {
         project: row.value.project.clone(),
         stage: row.value.stage.clone(),
         service: row.value.object.service.clone(),
-    }));
-    let deployed = |slot: &SlotState| slot.last_delivery.as_ref().is_none_or(|last| last.deployed);
-    delete(&mut tables.slots, |key, row| row.value.is_free() && deployed(&row.value) && !used.contains(key))
+    });
+    tables.configs.values().map(|row| row.value.service_key()).chain(objects).collect()
 }
 
 /// What was given up; reports that nobody took, once their revision is gone.

@@ -1,4 +1,4 @@
-//! Stories as text: one command a line, `#` begins a comment. What happened is told below each command.
+//! Stories as text: one command a line, `#` begins a comment. Below each command stands what happened.
 //!
 //! ```text
 //! shipyard dev:deployment,test+5m production   stages in order, with their tasks (`deployment` unless given)
@@ -55,7 +55,7 @@ struct Play<'a> {
     folder: &'a Path,
     world: World,
     declared: Declared,
-    /// How many of the runtime's deeds were told.
+    /// How many of the runtime's deeds are written.
     told: usize,
     out: String,
 }
@@ -217,7 +217,7 @@ impl Play<'_> {
                 format!("holds {}", hold.scope)
             }
             ["release"] => {
-                let holds: Vec<_> = driver.store.holds().await?.into_iter().map(|hold| hold.id).collect();
+                let holds: Vec<_> = driver.store.holds().await?.whole()?.into_iter().map(|hold| hold.id).collect();
                 let released = holds.len();
                 let release = Release { holds, ..Release::default() };
                 by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
@@ -267,9 +267,11 @@ impl Play<'_> {
         let store = &*self.world.driver.store;
         let lines = match what {
             ["pods"] => self.world.runtime.pods().iter().map(show::pod).collect(),
-            ["configs"] => store.configs(None, None).await?.iter().map(|config| show::config(&config.value)).collect(),
+            ["configs"] => {
+                store.configs(None, None).await?.whole()?.iter().map(|config| show::config(&config.value)).collect()
+            }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
-            ["holds"] => store.holds().await?.iter().map(show::hold).collect(),
+            ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,
             _ => return Err(Failure::stalled("this cannot be shown")),
@@ -289,7 +291,7 @@ impl Play<'_> {
         let store = &*self.world.driver.store;
         let mut lines: Vec<String> = self.world.runtime.deeds().iter().map(show::deed).collect();
         lines.extend(self.world.runs().await?.iter().map(|run| format!("{run:?}")));
-        lines.extend(store.configs(None, None).await?.iter().map(|config| format!("{:?}", config.value)));
+        lines.extend(store.configs(None, None).await?.whole()?.iter().map(|config| format!("{:?}", config.value)));
         lines.extend(store.outbox(None).await?.iter().map(|row| format!("{row:?}")));
         lines.extend(self.world.written().iter().map(|status| format!("{status:?}")));
         Ok(lines)
@@ -324,7 +326,7 @@ impl Play<'_> {
         let Ok(plan) = self.world.plan_again(&project).await else {
             return Ok(()); // refused: then nothing is to be done either
         };
-        let holds = self.world.driver.store.holds().await?;
+        let holds = self.world.driver.store.holds().await?.whole()?;
         for ServiceKey { project, stage, service } in self.world.would_start(&project).await? {
             let held = holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service));
             if !held {

@@ -5,7 +5,8 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Difference, Plan};
 use crate::model::pod::ObservedPod;
 use crate::model::run::{Run, SequenceState};
-use crate::model::state::{ConfigState, Pace};
+use crate::model::state::ConfigState;
+use crate::model::wanted::Pace;
 use crate::testing::runtime::Deed;
 
 /// `dev/web: deploy DeploymentConfig/web (config change) image: "a" -> "b"`; one line if there is nothing.

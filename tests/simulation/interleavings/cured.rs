@@ -1612,6 +1612,19 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "the daemon dies after a release is on record, and nobody plans the head without what it released",
+        story: "
+            project shop
+            shipyard dev
+            declare web image=a paused=true
+            push
+            settle
+            release dev/web
+            turns 7
+            crash",
+    },
+    Cured {
         invariant: Invariant::StatusesAreFresh,
         because: "a repository is taken down while something of its head is still to start",
         story: "
@@ -1625,5 +1638,390 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle
             down",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a person deploys a config once more, and before that has its turn a push has given the config to another service",
+        story: "
+            order 4
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web pre=
+            push
+            pass 1s
+            pass 1s
+            declare back image=b service=web
+            declare web service=front
+            push
+            latest dev/web",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "the delivery whose test failed is deleted before what was deployed by hand since, which makes its status green",
+        story: "
+            order 6
+            shipyard dev:deployment,test production
+            declare web
+            push
+            down
+            latest dev/web
+            pass 1s
+            prune 0",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a stage is left to a delivery that only the newest plan leads there, and the next plan is the newest of the service",
+        story: "
+            order 5
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            hang shop-dev/web-test
+            pass 1s
+            declare web paused=
+            push
+            turns 2
+            shipyard production dev
+            declare web image=c
+            push
+            pass 1s
+            shipyard dev test:check,deployment production
+            declare web image=c
+            push
+            pass 1s
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery brings all of a service, and ends because it also deletes what the head declares for another one",
+        story: "
+            order 61286
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web pre=Abort
+            declare back service=web image=c
+            push
+            pass 1s
+            remove back
+            push
+            turns 3
+            declare back image=b service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what is triggered in a stage overlooks what is under way there, because more comes from the stage before",
+        story: "
+            order 2
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            task check
+            declare web image=e stage=production
+            push
+            pass 1s
+            object ConfigMap colors red=1 service=web
+            declare web image=c stage=production
+            push
+            trigger production web urgent
+            turns 163
+            declare web image=e
+            trigger production web urgent
+            push",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "a revision that declares nothing is planned while what it deletes is only being made, and refused once that is there",
+        story: "
+            order 69156
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web pre=Abort
+            push
+            turns 16
+            hold dev web x
+            remove web
+            push",
+    },
+    Cured {
+        invariant: Invariant::OneHookAtOnce,
+        because: "the hook of a config goes on while its next version is deployed with the service that it has moved to",
+        story: "
+            order 2
+            shipyard dev production
+            declare web pre=Abort
+            hang shop-production/web-
+            push
+            settle
+            declare web service=front
+            push
+            pass 1s",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "the one report that tries whether statuses are taken again is deleted before it does",
+        story: "
+            order 3
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare many9 image=a
+            declare many10 image=a
+            declare many11 image=a
+            turns 164
+            push
+            settle
+            push
+            allow-prune
+            refuse-statuses rights
+            pass 11m
+            prune 0",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an earlier delivery reaches a later stage with a config that the head declares there for another service, where it is already",
+        story: "
+            order 256615
+            task test retries=1
+            shipyard test:deployment,test production
+            declare back service=web image=e
+            push
+            pass 1s
+            declare back image=b service=front
+            push
+            turns 26
+            declare back service=web image=e stage=production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery leads on to a stage whose predecessor is gone, which it would have to pass",
+        story: "
+            order 328115
+            shipyard dev test:check,deployment production
+            declare web image=a
+            push
+            turns 118
+            shipyard dev production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an older delivery of the old service of a config has the head confirm it, which shuts out the delivery that the head counts on",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test
+            declare api image=a service=shop
+            declare web image=a service=shop
+            declare back image=a service=front
+            push
+            settle
+            hang shop-dev/shop-test
+            declare api image=b service=shop
+            declare web image=b service=shop stage=production
+            push
+            pass 1s
+            declare web image=b service=front stage=production
+            push
+            pass 1s
+            hang shop-dev/front-test
+            declare back image=b service=front
+            declare web image=c service=front stage=production
+            push
+            pass 1s
+            object ConfigMap colors red=1 service=other
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a stage waits for a plan that is the newest of its service no longer, because another stage vanished",
+        story: "
+            order 11
+            shipyard dev:deployment,test production qa
+            task test
+            declare web image=a
+            push
+            settle
+            hang shop-dev/web-test
+            declare web image=b
+            declare web image=c stage=production
+            declare web image=a stage=qa
+            push
+            pass 1s
+            declare web image=e stage=production
+            push
+            pass 1s
+            shipyard dev:deployment,test production
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery ends in the middle of a version, because the head brings back for another service what it has deleted",
+        story: "
+            order 1
+            shipyard dev
+            declare web image=a
+            declare back image=a service=web
+            push
+            settle
+            declare web image=b pre=Abort
+            remove back
+            hang shop-dev/web-2-hook
+            push
+            pass 1s
+            declare back image=a service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::OneHookAtOnce,
+        because: "a copy of the store has kept the request for a hook that has run, and it runs beside the next one",
+        story: "
+            order 121974
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=a replicas=2
+            declare back image=a service=web pre=Abort
+            push
+            settle
+            lose-store
+            turns 293
+            backup 1
+            turns 80
+            object ConfigMap colors red=1 service=web
+            push
+            restore 1
+            hang shop-dev/back-
+            settle",
+    },
+    Cured {
+        invariant: Invariant::StatusesAreFresh,
+        because: "the daemon dies after it has written a status, and before it could remember that",
+        story: "
+            order 200550
+            shipyard dev:deployment,test
+            task test retries=1
+            declare web mid=Abort
+            declare api image=a
+            push
+            turns 3
+            down
+            turns 39
+            turns 4
+            takeover
+            pass 1s
+            trigger dev web
+            turns 56
+            crash",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "the run that delivered a service last is deleted, and nobody knows any more that nothing had to pass",
+        story: "
+            order 5
+            shipyard dev production
+            declare api trigger=none
+            push
+            turns 198
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            push
+            prune 2
+            turns 25",
+    },
+    Cured {
+        invariant: Invariant::StatusesEnd,
+        because: "what has only tests to be run again is said to be unchanged while it waits for its repository",
+        story: "
+            order 12
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=a replicas=1
+            declare many0 image=a
+            declare many1 image=a
+            declare many2 image=a
+            declare many7 image=a
+            declare many8 image=a
+            declare many9 image=a
+            declare many10 image=a
+            declare many11 image=a
+            push
+            settle
+            declare api image=d
+            push
+            down
+            turns 261
+            push
+            settle
+            push broken",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a config without triggers that was never deployed is written anew beside an earlier delivery",
+        story: "
+            order 2
+            shipyard dev:deployment,test production
+            hold dev web x
+            turns 239
+            declare web trigger=none
+            push
+            turns 2
+            shipyard production dev
+            declare back service=web image=d
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery that ends between the reading of its slot and of itself is left to bring what is declared",
+        story: "
+            order 275873
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare back image=a service=web pre=Abort
+            declare web
+            push
+            settle
+            declare web image=c
+            push
+            turns 4
+            release
+            trigger dev web
+            down
+            undo dev/web
+            declare api image=b
+            push
+            turns 5
+            scale dev/web 2
+            turns 29
+            up",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a config is left to an older delivery that leaves alone what a newer one had moved meanwhile",
+        story: "
+            order 5
+            shipyard dev production
+            crash
+            declare back image=b service=front
+            push
+            turns 74
+            declare back service=web image=c stage=production
+            push
+            turns 233
+            declare back image=b service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "an earlier delivery comes to a stage while the revision is planned that leaves this out",
+        story: "
+            order 6
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare many0 image=a
+            declare many1 image=a
+            pass 1s
+            declare web trigger=
+            push
+            turns 4
+            declare api replicas=1
+            shipyard dev:deployment,test
+            push
+            settle",
     },
 ];

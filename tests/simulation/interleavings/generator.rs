@@ -20,9 +20,11 @@ pub(crate) enum Family {
     Identities,
     /// Statuses are refused, images take their time, tests fail once, and what nothing needs is deleted.
     Surroundings,
+    /// The daemon dies in the middle of what people, pushes and renames have set off, or its store is another one then.
+    Interrupted,
 }
 
-const FAMILIES: [Family; 7] = [
+const FAMILIES: [Family; 8] = [
     Family::Pushes,
     Family::People,
     Family::Repositories,
@@ -30,6 +32,7 @@ const FAMILIES: [Family; 7] = [
     Family::Stores,
     Family::Identities,
     Family::Surroundings,
+    Family::Interrupted,
 ];
 
 /// The stages that stories have, with the tasks of each.
@@ -119,6 +122,7 @@ impl Teller {
             (8.., Family::Stores) => self.store(),
             (8.., Family::Surroundings) => self.surroundings(),
             (8..11, Family::Identities) => self.identity(),
+            (8.., Family::Interrupted) => self.interrupted(),
             _ if self.random.once_in(2) => self.people(repository),
             _ => self.push(repository),
         }
@@ -235,6 +239,23 @@ impl Teller {
         }
         if line.starts_with("shipyard") || line.starts_with("declare") {
             self.say("push");
+        }
+    }
+
+    /// Something that takes several steps, and a death or another store between two of them.
+    fn interrupted(&mut self) {
+        match self.random.below(6) {
+            0 => self.identity(),
+            1 => self.surroundings(),
+            2 => self.push(""),
+            _ => self.people(""),
+        }
+        let turns = 1 + self.random.below(12);
+        self.say(format!("turns {turns}"));
+        match self.random.below(6) {
+            0 => self.store(),
+            1 => self.say("takeover"),
+            _ => self.say("crash"),
         }
     }
 

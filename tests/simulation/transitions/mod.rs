@@ -11,7 +11,7 @@ mod table;
 
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{FailureReason, Outcome, PodOutcome};
-use launchway::model::state::Progress;
+use launchway::model::wanted::Progress;
 
 fn failed() -> PodOutcome {
     PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "boom".into() }

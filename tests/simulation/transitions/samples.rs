@@ -10,8 +10,9 @@ use launchway::model::plan::{Change, Decision};
 use launchway::model::project::{Procedure, TaskDefinition};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Task};
-use launchway::model::state::{Progress, spec_of};
+use launchway::model::state::spec_of;
 use launchway::model::time::Timestamp;
+use launchway::model::wanted::Progress;
 use launchway::testing::world::deployment_config;
 use serde_json::{Value, json};
 
@@ -91,6 +92,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
             content: "sha256:1".into(),
             changes: ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({})))).into(),
         }),
+        takes_from: Default::default(),
         limits: Default::default(),
         state: SequenceState::Queued,
         created_at: NOW,

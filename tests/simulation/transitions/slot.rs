@@ -9,7 +9,7 @@ use launchway::model::hold::{Hold, HoldKind, HoldScope};
 use launchway::model::ids::HoldId;
 use launchway::model::outcome::Outcome;
 use launchway::model::project::Procedure;
-use launchway::model::run::{SequenceRun, SequenceState, TaskTry};
+use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
 use super::samples::{NOW, sequence};
@@ -21,20 +21,6 @@ fn hold() -> Hold {
 
 fn run(number: usize, state: SequenceState, is_rollback: bool) -> SequenceRun {
     SequenceRun { state, is_rollback, ..sequence(&format!("{number:08}")) }
-}
-
-/// With a test whose pod runs.
-fn testing(mut run: SequenceRun) -> SequenceRun {
-    let attempt = TaskTry {
-        pod: "web-test".into(),
-        started_at: NOW,
-        running_since: Some(NOW),
-        timed_out: false,
-        ended_at: None,
-        outcome: None,
-    };
-    run.tasks[1].tries.push(attempt);
-    run
 }
 
 proptest! {
@@ -66,20 +52,6 @@ proptest! {
         let gives_way = matches!(active, Some(SequenceState::Running { task }) if task < runs_on);
         let overtaken = runs.first().is_some_and(|run| run.state != SequenceState::Queued && is(run, |event| matches!(event, Event::Cancel { .. })));
         prop_assert_eq!(overtaken, gives_way && !queued.is_empty() && (rollback || !held));
-    }
-
-    #[test]
-    fn who_knows_is_not_told_again(rollback in any::<bool>(), held in any::<bool>()) {
-        let mut runs = [testing(run(0, SequenceState::Running { task: 1 }, false)), run(1, SequenceState::Queued, rollback), run(2, SequenceState::Queued, false)];
-        let holds = Vec::from_iter(held.then(hold));
-        for _ in 0..3 {
-            for (id, event) in decide(&runs.iter().collect::<Vec<_>>(), &holds) {
-                let told = runs.iter_mut().find(|run| run.id == id).unwrap();
-                *told = launchway::engine::sequence::machine::step(told, &event, NOW).0;
-            }
-        }
-        let open: Vec<&SequenceRun> = runs.iter().filter(|run| run.ended_at.is_none()).collect();
-        prop_assert_eq!(decide(&open, &holds), Vec::new());
     }
 }
 

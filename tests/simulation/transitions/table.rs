@@ -6,7 +6,7 @@ use std::path::Path;
 
 use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::Event;
-use launchway::model::state::Target;
+use launchway::model::wanted::Target;
 use similar::TextDiff;
 
 use super::{KINDS, kind};

@@ -9,7 +9,8 @@ use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::{Procedures, StatusDetail};
 use crate::model::run::Phase;
 use crate::model::slot::Delivered;
-use crate::model::state::{Attempt, Fallback, Target, Version, Wanted};
+use crate::model::state::{Attempt, Version};
+use crate::model::wanted::{Fallback, Target, Wanted};
 
 fn key() -> ConfigKey {
     ConfigKey { project: "p".into(), stage: "s".into(), name: "web".into() }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::state::Portion;
+use crate::model::wanted::Portion;
 
 /// So many living pods of a version, of which so many are available.
 fn pods(living: u32, available: u32) -> Count {

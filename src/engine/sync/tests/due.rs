@@ -3,7 +3,7 @@
 use super::*;
 use crate::engine::fixtures::delivery;
 use crate::model::shipyard::SequenceTrigger;
-use crate::plan::under_way::UnderWay;
+use crate::plan::under_way::{Reached, UnderWay};
 
 const PRODUCTION: [&str; 3] =
     ["shipyard dev production", "declare web image=b", "declare web image=c stage=production"];
@@ -25,15 +25,32 @@ fn pushed(memory: &Memory, stages: &Stages, lines: &[&str]) -> Made<RevisionResu
 
 #[test]
 fn a_later_stage_starts_by_itself_where_the_stage_before_has_passed_and_has_nothing_to_do() {
-    let not_passed = Memory::default().with(repository()).with(serving(1, "b"));
     let dev_changes = passed_in_dev().with(serving(1, "a"));
-    for (case, memory, dev, expected) in [
-        ("passed", passed_in_dev(), "b", vec!["production"]),
-        ("not passed", not_passed, "b", vec![]),
-        ("dev changes first", dev_changes, "a", vec!["dev"]),
-    ] {
+    for (case, memory, dev, expected) in
+        [("passed", passed_in_dev(), "b", "production"), ("dev changes first", dev_changes, "a", "dev")]
+    {
         let made = pushed(&memory, &both(applied(&serving(1, dev))), &PRODUCTION);
-        assert_eq!(starts_in(&made), expected, "{case}");
+        assert_eq!(starts_in(&made), [expected], "{case}");
+    }
+}
+
+#[test]
+fn what_is_there_has_passed_a_stage_that_only_deploys_unless_its_delivery_ended_otherwise() {
+    let there = || Memory::default().with(repository()).with(serving(1, "b"));
+    let content = build::content_of(&project(&PRODUCTION).stages[0], &"web".into());
+    let tested = [PRODUCTION[1], PRODUCTION[2], "shipyard dev:deployment,test production", "task test"];
+    let undeployed = ConfigState { serving: None, ..serving(1, "b") };
+    for (case, memory, lines, passes) in [
+        ("nothing delivered it", there(), &PRODUCTION[..], true),
+        ("something else was delivered last", there().with(delivered("sha256:other".into())), &PRODUCTION, true),
+        ("its delivery failed", there().with(delivered(content)), &PRODUCTION, false),
+        ("it is not deployed", there().with(undeployed), &PRODUCTION, false),
+        ("it is to be tested", there(), &tested, false),
+        ("it is held", there().with(holds(HoldKind::Rollback)), &PRODUCTION, false),
+    ] {
+        let made = pushed(&memory, &both(applied(&serving(1, "b"))), lines);
+        assert_eq!(starts_in(&made), if passes { vec!["production"] } else { vec![] }, "{case}");
+        assert_eq!(made.written::<PassedState>().len(), usize::from(passes), "{case}");
     }
 }
 
@@ -44,7 +61,7 @@ fn a_stage_waits_for_what_an_earlier_revision_is_bringing_to_the_stage_before() 
     let run = delivery("s1", "b");
     let sequence = files.shipyard.stages[0].sequences[0].clone();
     let place = (files.stages[0].procedure(&sequence, &"web".into()).into(), &run.destination);
-    let under_way = UnderWay::new(&run.commit, (&content, run.changes()), place, true);
+    let under_way = UnderWay::new(&run.commit, (&content, run.changes()), place, Reached::Slot);
     let dev = Applied { under_way: [("web".into(), under_way)].into(), ..applied(&serving(1, "b")) };
     let made = pushed(&passed_in_dev(), &both(dev), &PRODUCTION);
     assert!(starts_in(&made).is_empty(), "it passed here once, and is being delivered again");

@@ -3,7 +3,7 @@
 use super::*;
 use crate::error::{Class, Result};
 use crate::model::plan::Decision;
-use crate::plan::under_way::UnderWay;
+use crate::plan::under_way::{Reached, UnderWay};
 
 /// `ann` wants what revision `c1` declares to be delivered to a stage, perhaps for one service and by force.
 fn triggered(
@@ -85,11 +85,12 @@ fn what_the_stage_before_has_not_passed_is_started_only_by_force_which_is_said()
     let asked = |force| ("production", Some("web"), force);
     let hint = "`--force REASON` starts it all the same, and says so";
     let expected = format!("stage `dev` has not passed what `web` declares ({hint})");
-    assert_eq!(refused(triggered(&serves(), &rests(), asked(None))), expected);
     let content = build::content_of(&project(&FILES).stages[0], &"web".into());
+    let has_failed = serves().with(delivered(content.clone()));
+    assert_eq!(refused(triggered(&has_failed, &rests(), asked(None))), expected);
     let has_passed = serves().with(passed(PassedKey { service: service("dev"), content }));
     for (memory, force, expected) in [
-        (serves(), Some("urgent"), Some("ann although dev has not passed it: urgent")),
+        (has_failed, Some("urgent"), Some("ann although dev has not passed it: urgent")),
         (has_passed.clone(), Some("urgent"), None),
         (has_passed, None, None),
     ] {
@@ -105,7 +106,7 @@ fn a_delivery_that_is_under_way_is_not_started_twice_and_a_person_reads_how_it_e
     let run = SequenceRun { state: SequenceState::Running { task: 0 }, ended_at: None, outcome: None, ..run };
     let delivery = run.delivery.as_ref().expect("it delivers");
     let place = (run.procedure.value.clone(), &run.destination);
-    let under_way = UnderWay::new(&run.commit, (&delivery.content, &delivery.changes), place, true);
+    let under_way = UnderWay::new(&run.commit, (&delivery.content, &delivery.changes), place, Reached::Slot);
     let seen = Applied { under_way: [("web".into(), under_way)].into(), ..applied(&serving(1, "b")) };
     let stages = BTreeMap::from([("dev".into(), seen), ("production".into(), there("b"))]);
     let memory = serves().with(sequence(&run)).with(slot(Some(&run), &[]));
@@ -135,7 +136,12 @@ fn what_is_under_way_in_the_stage_before_is_not_under_way_in_the_next() {
     let delivery = run.delivery.as_ref().expect("it delivers");
     let coming = |here| {
         let place = (run.procedure.value.clone(), &run.destination);
-        UnderWay::new(&run.commit, (&delivery.content, &delivery.changes), place, here)
+        UnderWay::new(
+            &run.commit,
+            (&delivery.content, &delivery.changes),
+            place,
+            if here { Reached::Slot } else { Reached::Nothing },
+        )
     };
     let seen = |here, image| Applied { under_way: [("web".into(), coming(here))].into(), ..there(image) };
     let stages = || BTreeMap::from([("dev".into(), seen(true, "b")), ("production".into(), seen(false, "a"))]);

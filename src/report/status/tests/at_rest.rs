@@ -56,11 +56,18 @@ fn a_revision_goes_on_as_long_as_a_run_or_what_is_elsewhere_does() {
 
 #[test]
 fn what_would_start_says_that_its_repository_is_down() {
-    let revision = revision(two_stages(), StatusDetail::Hooks);
-    let services = services(&revision, &[], &BTreeMap::new());
-    let facts = Facts { revision: &revision, services: &services, newer: None, down: true, known: &BTreeSet::new() };
-    let told = render(&facts);
-    let says = |context: &str| told.iter().find(|status| status.context == context).map(|it| it.description.as_str());
-    assert_eq!(says("launchway/dev/web"), Some("repo is down: `launchway sync repo --up` brings it back"));
-    assert_eq!(says("launchway/production/web"), Some("waits for dev to pass"));
+    let (deploys, mut tests_again) = (two_stages(), two_stages());
+    let part = &mut tests_again[0].services[0];
+    (part.changes[0].decision, part.runs_again) = (Decision::None, Some("`delivery` has not passed with this".into()));
+    for stages in [deploys, tests_again] {
+        let revision = revision(stages, StatusDetail::Hooks);
+        let services = services(&revision, &[], &BTreeMap::new());
+        let facts =
+            Facts { revision: &revision, services: &services, newer: None, down: true, known: &BTreeSet::new() };
+        let told = render(&facts);
+        let says =
+            |context: &str| told.iter().find(|status| status.context == context).map(|it| it.description.as_str());
+        assert_eq!(says("launchway/dev/web"), Some("repo is down: `launchway sync repo --up` brings it back"));
+        assert_eq!(says("launchway/production/web"), Some("waits for dev to pass"));
+    }
 }

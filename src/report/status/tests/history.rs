@@ -183,7 +183,7 @@ proptest! {
             let found = written(&status.context);
             prop_assert!(found.is_some_and(|found| found.reads_like(&status)), "{:?} instead of {:?}", found, status);
         }
-        // Beyond what a new reader is told, nothing is out of date, and nothing that was put right is red.
+        // Beyond what a new reader learns, nothing is out of date, and nothing that was put right is red.
         let all = last.rendered(&writer.known());
         for posted in writer.ledger.values() {
             let now = all.iter().find(|status| status.context == posted.status.context);

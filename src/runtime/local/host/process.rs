@@ -83,7 +83,7 @@ impl Belonging {
     }
 
     /// The processes of a pod whose shim this is: all that it started or adopted. What was started from elsewhere is no
-    /// descendant, and is looked for among all processes of the machine, if there may be any.
+    /// descendant: all processes of the machine are searched for it, if there may be any.
     pub(crate) fn of_own_pod(mark: &str, also_elsewhere: bool) -> Vec<Self> {
         let family = Self { marks: vec![pod_entry(mark)], shim: Some(own_pid()), whole_family: true };
         iter::once(family).chain(also_elsewhere.then(|| Self::of_pod(mark))).collect()

@@ -15,7 +15,7 @@ use super::logs::{append_named, open_parts};
 use crate::error::Context;
 use crate::runtime::LogStream;
 
-/// How often output is looked for.
+/// How often to check for output.
 const PERIOD: Duration = Duration::from_millis(200);
 /// The most bytes that are read of a container at once.
 const PIECE_BYTES: u64 = 256 << 10;
@@ -123,7 +123,7 @@ pub(crate) fn stream(followers: Vec<Follower>, ended: impl Fn() -> bool + Send +
     try_unfold((followers, Arc::new(ended)), next).try_filter(|came| ready(!came.is_empty())).boxed()
 }
 
-/// What came next; empty if nothing came within [`PERIOD`], and nothing at all once it has ended and all was told.
+/// What came next; empty if nothing came within [`PERIOD`], and nothing at all once it has ended and all of it came.
 async fn next<E>(mut followers: Vec<Follower>, ended: Arc<E>) -> io::Result<Option<(Vec<u8>, (Vec<Follower>, Arc<E>))>>
 where
     E: Fn() -> bool + Send + Sync + 'static,

@@ -69,7 +69,7 @@ fn judge(facts: &Facts) -> Step {
     }
 }
 
-/// What people are told.
+/// What people read.
 fn message(facts: &Facts, step: &Step, dir: &PodDir) -> String {
     let (why, dir) = (facts.why.one_line(), dir.path().display());
     match step {

@@ -8,6 +8,7 @@ pub(crate) mod environment;
 pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod follow;
+mod index;
 pub(crate) mod launch;
 pub(crate) mod logs;
 pub(crate) mod lost;

@@ -47,7 +47,7 @@ pub(crate) struct PodRecord {
     pub(crate) images: BTreeMap<String, PathBuf>,
     /// The services of its namespace.
     pub(crate) services: Vec<ServiceAddress>,
-    /// Where commands are looked for.
+    /// Where to find commands.
     pub(crate) search_path: String,
     /// The folder of its namespace's claims.
     pub(crate) claims: PathBuf,

@@ -84,9 +84,7 @@ impl Inner {
 
     /// A shim is gone: its pod ended, or another shim has to find out what is left.
     pub(crate) fn shim_ended(&self, id: &PodId) {
-        if let Some(entry) = self.table().get_mut(id) {
-            entry.watched = false;
-        }
+        self.table().change(id, |entry| entry.watched = false);
         self.refresh(id);
     }
 

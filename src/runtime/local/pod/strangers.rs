@@ -32,9 +32,7 @@ impl Inner {
         Adopted::new(self.options.incarnation.clone(), version).write(&dir)?;
         let (_, record) = self.record(id)?;
         let (owner, origin) = adopted::owner(&record, &dir, &self.options.incarnation)?;
-        if let Some(entry) = self.table().get_mut(id) {
-            (entry.owner, entry.origin) = (owner.clone(), origin);
-        }
+        self.table().change(id, |entry| (entry.owner, entry.origin) = (owner.clone(), origin));
         self.announce(RuntimeChange::Pod(id.clone(), owner));
         self.tell_services(id);
         Ok(())

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use super::adopted;
+use super::index::Index;
 use super::lost::Lost;
 use super::paths::PodDir;
 use super::record::PodRecord;
@@ -30,6 +31,8 @@ pub(crate) struct Table {
     addresses: BTreeSet<Ipv4Addr>,
     /// By how many pods that have not ended each port is used: those that listen on their own address may share one.
     ports: BTreeMap<u16, usize>,
+    /// Which of them need something.
+    index: Index,
     /// Those whose records cannot be read.
     lost: BTreeMap<PodId, Lost>,
 }
@@ -40,7 +43,7 @@ pub(crate) struct Entry {
     /// Its folder.
     pub(crate) dir: PodDir,
     status: Option<PodStatus>,
-    /// Since when its shim's last word is damaged or gone, and how people are told.
+    /// Since when its shim's last word is damaged or gone, and what people read of it.
     unreadable: Option<(Instant, String)>,
     /// Whose it is.
     pub(crate) owner: PodOwner,
@@ -124,9 +127,9 @@ impl Entry {
         !self.watched && !self.ended() && self.shim_started.is_none_or(|started| started.elapsed() > SHIM_PAUSE)
     }
 
-    /// Whether another life of the store started it to run once.
-    fn is_strange_run(&self) -> bool {
-        self.origin == Origin::Stranger && matches!(self.owner, PodOwner::Run { .. })
+    /// Whether its shim's last word is damaged or gone.
+    pub(super) fn is_unreadable(&self) -> bool {
+        self.unreadable.is_some()
     }
 
     /// It as services see it; nothing of it answers once it has ended.
@@ -171,9 +174,12 @@ impl Table {
         self.pods.get(id).map(Box::as_ref)
     }
 
-    /// A pod, to be changed.
-    pub(crate) fn get_mut(&mut self, id: &PodId) -> Option<&mut Entry> {
-        self.pods.get_mut(id).map(Box::as_mut)
+    /// Changes a pod, if it is known.
+    pub(crate) fn change<T>(&mut self, id: &PodId, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+        let entry = self.pods.get_mut(id)?;
+        let changed = change(entry);
+        self.index.note(id, Some(entry));
+        Some(changed)
     }
 
     /// Adds a pod.
@@ -187,28 +193,31 @@ impl Table {
         if let PodOwner::Version { config, .. } = &entry.owner {
             self.of_config.insert((config.clone(), id.clone()));
         }
+        self.index.note(&id, Some(&entry));
         self.pods.insert(id, entry.into());
     }
 
     /// Takes over what a pod's shim says; says what is new, if anything is.
     pub(crate) fn set_status(&mut self, id: &PodId, status: Option<PodStatus>) -> Option<StatusChange> {
-        let entry = self.pods.get_mut(id)?;
-        let was_unreadable = entry.unreadable.take().is_some();
-        if entry.status == status && !was_unreadable {
-            return None;
-        }
-        let before = entry.ended();
-        entry.status = status;
-        let ended = !before && entry.ended();
-        if ended {
+        let change = self.change(id, |entry| {
+            let was_unreadable = entry.unreadable.take().is_some();
+            if entry.status == status && !was_unreadable {
+                return None;
+            }
+            let before = entry.ended();
+            entry.status = status;
+            Some(StatusChange { owner: entry.owner.clone(), ended: !before && entry.ended() })
+        })??;
+        if let Some(entry) = self.pods.get(id).filter(|_| change.ended) {
             give_ports_back(&mut self.ports, entry);
         }
-        Some(StatusChange { owner: entry.owner.clone(), ended })
+        Some(change)
     }
 
     /// Forgets a pod.
     pub(crate) fn remove(&mut self, id: &PodId) {
         let Some(entry) = self.pods.remove(id) else { return };
+        self.index.note(id, None);
         self.addresses.remove(&entry.address);
         if !entry.ended() {
             give_ports_back(&mut self.ports, &entry);
@@ -220,20 +229,19 @@ impl Table {
 
     /// Notes that what a pod's shim said last is damaged or gone.
     pub(crate) fn cannot_read(&mut self, id: &PodId, why: String) {
-        if let Some(entry) = self.pods.get_mut(id) {
-            entry.unreadable.get_or_insert((Instant::now(), why));
-        }
+        self.change(id, |entry| _ = entry.unreadable.get_or_insert((Instant::now(), why)));
     }
 
     /// The pods of which that is so, with for how long.
     pub(crate) fn unreadable(&self) -> Vec<(PodId, PodDir, Duration)> {
         let since = |entry: &Entry| entry.unreadable.as_ref().map(|(since, _)| since.elapsed());
-        self.pods.iter().filter_map(|(id, entry)| Some((id.clone(), entry.dir.clone(), since(entry)?))).collect()
+        let those = self.index.unreadable.iter().filter_map(|id| Some((id, self.get(id)?)));
+        those.filter_map(|(id, entry)| Some((id.clone(), entry.dir.clone(), since(entry)?))).collect()
     }
 
     /// Whether there is anything that cannot be read.
     pub(crate) fn has_unreadable(&self) -> bool {
-        !self.lost.is_empty() || self.pods.values().any(|entry| entry.unreadable.is_some())
+        !self.lost.is_empty() || !self.index.unreadable.is_empty()
     }
 
     /// Adds a pod whose records cannot be read.
@@ -273,7 +281,8 @@ impl Table {
 
     /// The pods that need a shim now.
     pub(crate) fn without_shim(&self) -> Vec<PodId> {
-        self.pods.iter().filter(|(_, entry)| entry.lacks_shim()).map(|(id, _)| id.clone()).collect()
+        let lacks_shim = |id: &&PodId| self.get(id).is_some_and(Entry::lacks_shim);
+        self.index.unwatched.iter().filter(lacks_shim).cloned().collect()
     }
 
     /// The pods of a namespace, sorted by name.
@@ -314,8 +323,13 @@ impl Table {
 
     /// The run-once pods of a namespace that another life of the store has left and that still run.
     pub(crate) fn strange_runs(&self, namespace: &Namespace) -> Vec<PodId> {
-        let strange = self.of(namespace).filter(|(_, entry)| entry.is_strange_run() && !entry.ended());
-        strange.map(|(id, _)| id.clone()).collect()
+        let runs_once = |id: &&PodId| self.get(id).is_some_and(|entry| matches!(entry.owner, PodOwner::Run { .. }));
+        self.index.strange_in(namespace).filter(runs_once).cloned().collect()
+    }
+
+    /// Whether a namespace has pods that another life of the store has left and that nobody has told to end.
+    pub(crate) fn has_strangers(&self, namespace: &Namespace) -> bool {
+        self.index.strange_in(namespace).any(|id| self.get(id).is_some_and(|entry| entry.observed(id).lives()))
     }
 
     /// The namespaces that have pods.
@@ -361,3 +375,6 @@ fn give_ports_back(ports: &mut BTreeMap<u16, usize>, entry: &Entry) {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

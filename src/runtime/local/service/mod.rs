@@ -11,7 +11,10 @@
 
 mod address;
 mod backoff;
+mod by_label;
 mod kept;
+mod known;
+mod pods;
 mod ports;
 mod proxy;
 mod record;
@@ -21,7 +24,6 @@ mod sockets;
 mod spec;
 pub mod table;
 
-use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
@@ -35,6 +37,8 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 
+use self::known::Known;
+use self::pods::Pods;
 use self::record::{Endpoint, ServiceDir, ServiceRecord, ShimStatus};
 use self::sockets::Sockets;
 use crate::error::{Context, Failure, Result};
@@ -49,7 +53,7 @@ use crate::runtime::{ServiceAddress, ServiceSpec};
 const FOLLOW: Duration = Duration::from_secs(5);
 /// How long a shim may take to be there once it was started.
 const START: Duration = Duration::from_secs(1);
-/// How often a shim's answer is looked for.
+/// How often to check for a shim's answer.
 const LOOK_AGAIN: Duration = Duration::from_millis(2);
 
 /// Runs the program as a service's shim or proxy, if the arguments ask for it.
@@ -88,10 +92,10 @@ pub struct Services {
 
 #[derive(Debug, Default)]
 struct State {
-    /// The pods of each namespace by name, as they were told last; a namespace that was not told about is not in it.
-    pods: BTreeMap<Namespace, BTreeMap<PodName, PodEndpoint>>,
-    /// What the records of each namespace's services say, by name; read when it is first asked for, and kept true since.
-    records: BTreeMap<Namespace, BTreeMap<String, ServiceRecord>>,
+    /// The pods of each namespace, as last reported; a namespace without a report is not in it.
+    pods: BTreeMap<Namespace, Pods>,
+    /// What the records of services say.
+    known: Known,
     /// Shims that this process started, to be reaped when they end.
     shims: Vec<Child>,
 }
@@ -118,10 +122,8 @@ impl Services {
         let record = {
             let mut state = self.state();
             state.reap();
-            let (record, claimed) = self.write_record(&dir, spec)?;
-            if let Some(known) = state.records.get_mut(&spec.namespace) {
-                known.insert(spec.name.clone(), record.clone());
-            }
+            let (record, claimed) = self.write_record(&mut state.known, &dir, spec)?;
+            state.known.note(&record);
             state.write_endpoints(&dir, spec)?;
             match claimed {
                 Some(sockets) => self.start_shim(&mut state, &dir, Some(&sockets))?,
@@ -156,10 +158,8 @@ impl Services {
         spec::check_name(namespace.as_str()).and(spec::check_name(name))?;
         let dir = self.dir(namespace, name);
         let mut state = self.state();
-        if let Some(known) = state.records.get_mut(namespace) {
-            known.remove(name);
-        }
         if !dir.path().exists() {
+            state.known.forget(namespace, name);
             return Ok(());
         }
         let failed = || format!("cannot end service `{namespace}/{name}`");
@@ -170,15 +170,16 @@ impl Services {
         }
         match fs::remove_dir_all(dir.path()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error).or_transient(failed),
-            _ => Ok(()),
+            _ => {
+                state.known.forget(namespace, name);
+                Ok(())
+            }
         }
     }
 
     /// The namespaces that have services.
     pub fn namespaces(&self) -> Result<Vec<Namespace>> {
-        let folders = folders(&self.root).or_transient(|| "cannot list the namespaces of services".to_owned())?;
-        let name = |folder: PathBuf| Some(Namespace::from(folder.file_name()?.to_str()?));
-        Ok(folders.into_iter().filter_map(name).collect())
+        namespaces(&self.root)
     }
 
     /// The services of a namespace, by name.
@@ -192,8 +193,8 @@ impl Services {
     /// Where the services of a namespace answer, by name, whether they do or not.
     pub fn addresses(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         let mut state = self.state();
-        let records = state.records(&self.root, namespace)?.values();
-        Ok(records.map(|record| record.address(0, None)).collect())
+        let records = state.known.of(&self.root, namespace)?;
+        Ok(records.all().map(|record| record.address(0, None)).collect())
     }
 
     /// Tells which pods a namespace has now. Its services find out by themselves which of them are ready. Services
@@ -201,8 +202,9 @@ impl Services {
     pub fn pods_changed(&self, namespace: &Namespace, pods: Vec<PodEndpoint>) -> Result<()> {
         let mut state = self.state();
         state.reap();
-        state.pods.insert(namespace.clone(), pods.into_iter().map(|pod| (pod.name.clone(), pod)).collect());
-        let specs = state.specs(&self.root, namespace, |_| true)?;
+        state.pods.insert(namespace.clone(), pods.into_iter().collect());
+        let records = state.known.of(&self.root, namespace)?;
+        let specs: Vec<ServiceSpec> = records.all().map(|record| record.spec.clone()).collect();
         tell_each(&specs, |spec| {
             let dir = self.dir(namespace, &spec.name);
             state.write_endpoints(&dir, spec)?;
@@ -210,19 +212,18 @@ impl Services {
         })
     }
 
-    /// Tells what has become of one pod: what `now` says. Only services that select it, or did, are told.
+    /// Tells what has become of one pod, as `now` says, to the services that select it or did.
     pub fn pod_changed(&self, pod: &PodId, now: &dyn Fn() -> Option<PodEndpoint>) -> Result<()> {
         let mut state = self.state();
         state.reap();
         let now = now();
         let pods = state.pods.entry(pod.namespace.clone()).or_default();
         let before = match &now {
-            Some(now) => pods.insert(now.name.clone(), now.clone()),
+            Some(now) => pods.insert(now.clone()),
             None => pods.remove(&pod.name),
         };
         let before_and_now: Vec<&PodEndpoint> = before.iter().chain(&now).collect();
-        let concerned = |spec: &ServiceSpec| before_and_now.iter().any(|pod| spec::selects(spec, pod));
-        let specs = state.specs(&self.root, &pod.namespace, concerned)?;
+        let specs = state.known.of(&self.root, &pod.namespace)?.selecting(&before_and_now);
         tell_each(&specs, |spec| {
             let dir = self.dir(&pod.namespace, &spec.name);
             if !exchange_endpoint(&dir, spec, &before_and_now, now.as_ref())? {
@@ -247,7 +248,12 @@ impl Services {
 
     /// Writes down what is wanted, if it is not written yet. A service keeps the address that it once got; a new one
     /// comes with the sockets that claim it.
-    fn write_record(&self, dir: &ServiceDir, spec: &ServiceSpec) -> Result<(ServiceRecord, Option<Sockets>)> {
+    fn write_record(
+        &self,
+        known: &mut Known,
+        dir: &ServiceDir,
+        spec: &ServiceSpec,
+    ) -> Result<(ServiceRecord, Option<Sockets>)> {
         let failed = || format!("cannot write down service `{}/{}`", spec.namespace, spec.name);
         fs::create_dir_all(dir.path()).or_transient(failed)?;
         files::remove_if_there(&dir.stop()).or_transient(failed)?;
@@ -263,7 +269,7 @@ impl Services {
         let (generation, address, claimed) = match before {
             Some((generation, address)) => (generation + 1, address, None),
             None => {
-                let (address, sockets) = self.claim_address(spec)?;
+                let (address, sockets) = self.claim_address(known, spec)?;
                 (1, address, Some(sockets))
             }
         };
@@ -274,21 +280,11 @@ impl Services {
 
     /// A new address with the sockets that listen there. They are never let go of until the shim has them: another
     /// launchway on this machine, which has the same names, would take the address in between.
-    fn claim_address(&self, spec: &ServiceSpec) -> Result<(Ipv4Addr, Sockets)> {
-        let taken = self.taken_addresses().or_transient(|| "cannot list the addresses of services".into())?;
+    fn claim_address(&self, known: &mut Known, spec: &ServiceSpec) -> Result<(Ipv4Addr, Sockets)> {
+        let taken = known.taken_for(&self.root, spec)?;
         let claim = |address| ports::claim(address, spec);
-        address::choose(spec.namespace.as_str(), &spec.name, &taken, claim)
+        address::choose(spec.namespace.as_str(), &spec.name, taken, claim)
             .ok_or_else(|| Failure::stalled("no free address for a service").hint("remove services that are not used"))
-    }
-
-    fn taken_addresses(&self) -> io::Result<BTreeSet<Ipv4Addr>> {
-        let mut taken = BTreeSet::new();
-        for namespace in folders(&self.root)? {
-            for dir in service_dirs(&namespace)? {
-                taken.extend(read_record(&dir)?.map(|record| record.address));
-            }
-        }
-        Ok(taken)
     }
 
     /// Makes the shim read its record again, or starts one if none lives.
@@ -316,7 +312,7 @@ impl State {
         let failed = || format!("cannot write down the pods of service `{}/{}`", spec.namespace, spec.name);
         let before = record::read_whole::<Vec<Endpoint>>(&dir.endpoints()).or_transient(failed)?;
         let now = match self.pods.get(&spec.namespace) {
-            Some(pods) => spec::select(spec, pods.values()),
+            Some(pods) => spec::select(spec, pods.candidates(spec)),
             None => before.clone().unwrap_or_default(),
         };
         if before.as_ref() == Some(&now) {
@@ -325,49 +321,8 @@ impl State {
         dir.write(&dir.endpoints(), &now, Durability::Plain).or_transient(failed)
     }
 
-    /// What the records of a namespace's services say.
-    fn records(&mut self, root: &Path, namespace: &Namespace) -> Result<&mut BTreeMap<String, ServiceRecord>> {
-        match self.records.entry(namespace.clone()) {
-            Entry::Occupied(known) => Ok(known.into_mut()),
-            Entry::Vacant(unknown) => Ok(unknown.insert(read_records(root, namespace)?)),
-        }
-    }
-
-    /// The services of a namespace that are `wanted`.
-    fn specs(
-        &mut self,
-        root: &Path,
-        namespace: &Namespace,
-        wanted: impl Fn(&ServiceSpec) -> bool,
-    ) -> Result<Vec<ServiceSpec>> {
-        let specs = self.records(root, namespace)?.values().map(|record| &record.spec);
-        Ok(specs.filter(|spec| wanted(spec)).cloned().collect())
-    }
-
     fn reap(&mut self) {
         self.shims.retain_mut(|shim| matches!(shim.try_wait(), Ok(None)));
-    }
-}
-
-fn read_records(root: &Path, namespace: &Namespace) -> Result<BTreeMap<String, ServiceRecord>> {
-    spec::check_name(namespace.as_str())?;
-    let failed = || format!("cannot read the services of `{namespace}`");
-    let mut records = BTreeMap::new();
-    for dir in service_dirs(&root.join(namespace.as_str())).or_transient(failed)? {
-        let record = read_record(&dir).or_transient(failed)?;
-        records.extend(record.map(|record| (record.spec.name.clone(), record)));
-    }
-    Ok(records)
-}
-
-/// A record, if it is there and is not damaged: one that nobody will ever read must not stand in the way of the others.
-fn read_record(dir: &ServiceDir) -> io::Result<Option<ServiceRecord>> {
-    match record::read(&dir.record()) {
-        Err(error) if error.kind() == io::ErrorKind::InvalidData => {
-            tracing::warn!(service = %dir.path().display(), %error, "service left alone");
-            Ok(None)
-        }
-        read => read,
     }
 }
 
@@ -458,6 +413,12 @@ fn signal_shim(dir: &ServiceDir, signal: Signal) -> bool {
     let Ok(process) = pidfd_open(pid, PidfdFlags::empty()) else { return false };
     // Still alive now: so the descriptor is of the shim, and not of a later process with its number.
     is_alive(dir) && pidfd_send_signal(process, signal).is_ok()
+}
+
+fn namespaces(root: &Path) -> Result<Vec<Namespace>> {
+    let folders = folders(root).or_transient(|| "cannot list the namespaces of services".to_owned())?;
+    let name = |folder: PathBuf| Some(Namespace::from(folder.file_name()?.to_str()?));
+    Ok(folders.into_iter().filter_map(name).collect())
 }
 
 fn service_dirs(namespace: &Path) -> io::Result<Vec<ServiceDir>> {

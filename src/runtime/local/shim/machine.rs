@@ -75,7 +75,7 @@ pub(crate) enum Stage {
     Running,
     /// It takes no new connections; those in flight end.
     Draining,
-    /// Its containers were told to end.
+    /// Its containers are to end.
     Stopping,
     /// Its containers are gone; whatever they left behind is being killed.
     Sweeping(PodOutcome),

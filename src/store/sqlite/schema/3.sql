@@ -6,3 +6,7 @@ CREATE INDEX outbox_by_turn ON outbox (lane, priority, due, id);
 
 -- Whether the deployment of the last delivery began.
 ALTER TABLE slots ADD COLUMN deployed INTEGER NOT NULL DEFAULT 1;
+
+-- What has happened to each service of a revision is read from the index alone, without the records.
+DROP INDEX runs_by_revision;
+CREATE INDEX runs_by_revision ON runs (commit_id, repository, service, version);

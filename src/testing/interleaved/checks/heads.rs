@@ -8,8 +8,9 @@ use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::ids::{ConfigKey, Digest, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::state::{Attempt, RevisionResult, RevisionState, spec_of};
+use crate::model::state::{Attempt, ConfigState, RevisionResult, RevisionState, spec_of};
 use crate::plan::build::content_of;
+use crate::store::RunFilter;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
 use crate::testing::interleaved::hosting::Commit;
@@ -69,8 +70,9 @@ impl Heads<'_> {
     }
 
     fn plan_is_empty(&self, name: &RepositoryName, head: &Commit) -> Held {
+        let holds = now(self.driver.store.holds())?.whole()?;
         for run in now(sync::would_start(self.driver, name, head))? {
-            if !self.is_held(&run.service)? {
+            if !holds.iter().any(|hold| run.is_held_by(hold)) {
                 let changes = run.changes().iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
                 let what = format!("{} would start: {}", run.service, changes.collect::<Vec<_>>().join(", "));
                 return Ok(Err(Violation::new(Invariant::PlanIsEmpty, what)));
@@ -79,9 +81,17 @@ impl Heads<'_> {
         Ok(Ok(()))
     }
 
+    /// Whether a delivery of a service waits because of what it takes from another one that is held.
+    fn waits(&self, service: &ServiceKey) -> Result<bool> {
+        let holds = now(self.driver.store.holds())?.whole()?;
+        let open = now(self.driver.store.runs(&RunFilter { open: Some(true), ..RunFilter::default() }))?.whole()?;
+        let is_held = |run: &SequenceRun| &run.service == service && holds.iter().any(|hold| run.is_held_by(hold));
+        Ok(open.iter().filter_map(|run| run.value.sequence()).any(is_held))
+    }
+
     fn is_held(&self, service: &ServiceKey) -> Result<bool> {
         let ServiceKey { project, stage, service } = service;
-        Ok(now(self.driver.store.holds())?.iter().any(|hold| hold.scope.covers(project, stage, service)))
+        Ok(now(self.driver.store.holds())?.whole()?.iter().any(|hold| hold.scope.covers(project, stage, service)))
     }
 
     /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, was
@@ -100,10 +110,12 @@ impl Heads<'_> {
                 service: declared.service.clone(),
             };
             let starts_by_itself = |spec: DeploymentConfigSpec| !spec.paused && spec.has_config_change_trigger();
-            if !spec_of(declared).is_ok_and(starts_by_itself) || self.is_held(&service)? {
+            let state = now(self.driver.store.config(&key))?.map(|state| state.value);
+            let had_by = state.as_ref().map_or_else(|| service.clone(), ConfigState::service_key);
+            let is_held = self.is_held(&service)? || self.is_held(&had_by)? || self.waits(&service)?;
+            if !spec_of(declared).is_ok_and(starts_by_itself) || is_held {
                 continue;
             }
-            let state = now(self.driver.store.config(&key))?.map(|state| state.value);
             let is_right = state.is_some_and(|state| {
                 let failed =
                     |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();

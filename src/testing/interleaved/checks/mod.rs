@@ -85,7 +85,7 @@ impl Violation {
 /// More runs than any story has: what a check would start is none of them.
 const APART: i64 = 10_000_000;
 
-/// When it is looked whether everything has come to where it should.
+/// When to check whether everything has come to where it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
     /// What people held or took down is still so.
@@ -125,10 +125,11 @@ impl Checks {
     }
 
     /// The store was lost or replaced by an earlier copy of it.
-    pub(super) fn store_changed_hands(&mut self) {
+    pub(super) fn store_changed_hands(&mut self) -> Result<()> {
         self.another_store = true;
         self.commits = u64::MAX; // a copy may have as many commits as what it replaces
-        self.slots = Slots::default();
+        self.slots = Slots::found_in(&*self.driver.store)?;
+        Ok(())
     }
 
     /// Runs that nothing needs may be gone from now on.
@@ -165,9 +166,13 @@ impl Checks {
         self.pods.finishing(runtime);
     }
 
-    /// Nothing can happen now without time passing.
-    pub(super) fn rested(&mut self) {
+    /// What must hold whenever nothing can happen without time passing, also while pods hang and hosts refuse statuses.
+    pub(super) fn rested(&mut self, around: &Surroundings) -> Held {
         self.pods.rested();
+        let store = &*self.driver.store;
+        let rest = rest::At { store, around, moment: Moment::Untouched };
+        let heads = heads::Heads { driver: &self.driver, around };
+        self.hold(&[&|| rest.own_pods(), &|| rest.credit(), &|| heads.one_owner()])
     }
 
     fn matters(&self, violation: &Violation) -> bool {
@@ -179,7 +184,7 @@ impl Checks {
         let store = &*self.driver.store;
         let rest = rest::At { store, around, moment };
         let heads = heads::Heads { driver: &self.driver, around };
-        let checks: [&dyn Fn() -> Held; 9] = [
+        self.hold(&[
             &|| rest.runs_ended(),
             &|| rest.down_is_down(),
             &|| rest.record_serves(),
@@ -189,7 +194,10 @@ impl Checks {
             &|| rest.credit(),
             &|| statuses::fresh(store, around, self.another_store, self.pruned),
             &|| statuses::ended(store, around),
-        ];
+        ])
+    }
+
+    fn hold(&self, checks: &[&dyn Fn() -> Held]) -> Held {
         for check in checks {
             if let Err(violation) = check()?
                 && self.matters(&violation)

@@ -6,7 +6,8 @@ use crate::error::Result;
 use crate::model::deployment_config::StrategyKind;
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
-use crate::model::state::{ConfigState, Pace};
+use crate::model::state::{ConfigState, RepositoryState};
+use crate::model::wanted::Pace;
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::hosting::Hosting;
@@ -34,12 +35,15 @@ pub(super) struct Pods {
 
 impl Pods {
     /// Notes what is promised now. What a store does not know yet that took the place of another stays promised: it goes
-    /// on serving until it is replaced, or if no file declares it any more.
+    /// on serving until it is replaced, no file declares it any more, or a person takes it down.
     pub(super) fn promises(&mut self, store: &dyn Store, hosting: &Hosting) -> Result<()> {
-        let configs: Vec<ConfigState> = now(store.configs(None, None))?.into_iter().map(|it| it.value).collect();
+        let configs: Vec<ConfigState> =
+            now(store.configs(None, None))?.whole()?.into_iter().map(|it| it.value).collect();
         self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
+        let repositories: Vec<RepositoryState> =
+            now(store.repositories())?.whole()?.into_iter().map(|it| it.value).collect();
         for (key, promised) in &mut self.promised {
-            if !self.taken_up.contains(key) && !hosting.declares(key) {
+            if !self.taken_up.contains(key) && !hosting.declares(key, &repositories) {
                 *promised = [0; PROMISES];
             }
         }
@@ -87,8 +91,7 @@ impl Pods {
             let left = self.ready.values().filter(|ready| *ready == config).count();
             let promised = self.promised.get(config).and_then(|promised| promised.iter().min().copied()).unwrap_or(0);
             if left < promised as usize {
-                let what =
-                    format!("{pod} was told to end: {left} ready ones of {config} are left, {promised} promised");
+                let what = format!("{pod} is to end: {left} ready ones of {config} are left, {promised} promised");
                 return Ok(Err(Violation::new(Invariant::PodsAsPromised, what)));
             }
         }

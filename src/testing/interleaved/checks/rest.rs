@@ -2,13 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use crate::model::ids::{ConfigKey, PodName, RepositoryName, ServiceKey};
-use crate::model::object::{Kind, Object};
+use crate::model::hold::Hold;
+use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
+use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::{ObservedPod, Origin, Pod, PodPhase};
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, Version, spec_of};
+use crate::model::state::{ConfigState, RepositoryState, Version, spec_of};
 use crate::model::time::Timestamp;
+use crate::plan::prune::Prune;
 use crate::store::{RunFilter, Store};
 use crate::testing::interleaved::checks::{Held, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
@@ -25,11 +27,12 @@ pub(super) struct At<'a> {
 impl At<'_> {
     /// Every run has ended, unless a person holds it.
     pub(super) fn runs_ended(&self) -> Held {
-        let holds = now(self.store.holds())?;
+        let holds = now(self.store.holds())?.whole()?;
         let open = RunFilter { open: Some(true), ..RunFilter::default() };
-        for run in now(self.store.runs(&open))? {
+        for run in now(self.store.runs(&open))?.whole()? {
             let ServiceKey { project, stage, service } = run.value.service();
-            if holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service)) {
+            let takes = |hold: &Hold| run.value.sequence().is_some_and(|run| run.is_held_by(hold));
+            if holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service) || takes(hold)) {
                 continue;
             }
             let state = match &run.value {
@@ -57,28 +60,42 @@ impl At<'_> {
     }
 
     fn down(&self) -> crate::error::Result<BTreeSet<RepositoryName>> {
-        let repositories = now(self.store.repositories())?.into_iter().map(|state| state.value);
-        Ok(repositories.filter(|state| state.down).map(|state| state.name).collect())
+        Ok(self.repositories()?.into_iter().filter(|state| state.down).map(|state| state.name).collect())
+    }
+
+    fn repositories(&self) -> crate::error::Result<Vec<RepositoryState>> {
+        Ok(now(self.store.repositories())?.whole()?.into_iter().map(|state| state.value).collect())
     }
 
     /// What is there is what the records name: no other version, no other content, no other number.
     pub(super) fn record_serves(&self) -> Held {
         let down = self.down()?;
+        let repositories = self.repositories()?;
         let pods = self.around.runtime.templates();
         let alive: Vec<(Pod, ObservedPod)> = pods.into_iter().filter(|(_, seen)| is_alive(seen)).collect();
-        let configs = now(self.store.configs(None, None))?;
+        let configs = now(self.store.configs(None, None))?.whole()?;
         let known: BTreeSet<&ConfigKey> = configs.iter().map(|config| &config.value.key).collect();
-        let orphan = |seen: &ObservedPod| seen.version().is_some_and(|(config, _)| !known.contains(config));
-        for (pod, seen) in alive.iter().filter(|(_, seen)| orphan(seen)) {
+        let orphans: Vec<(&ConfigKey, &ObservedPod)> = alive
+            .iter()
+            .filter_map(|(_, seen)| seen.version().map(|(config, _)| (config, seen)))
+            .filter(|(config, _)| !known.contains(config))
+            .collect();
+        let open = RunFilter { open: Some(true), ..RunFilter::default() };
+        let mut busy: BTreeSet<ProjectName> =
+            now(self.store.runs(&open))?.whole()?.into_iter().map(|run| run.value.service().project).collect();
+        let refused = repositories.iter().filter(|repository| !repository.down && !repository.has_applied_its_head());
+        busy.extend(refused.filter_map(|repository| repository.project.clone()));
+        for (config, seen) in orphans.iter().filter(|(config, _)| !busy.contains(&config.project)) {
             // What a lost store has left of what is declared serves on until that has reached its stage.
             let hosting = &self.around.hosting;
-            let stays = |config: &ConfigKey| hosting.declares(config) || hosting.declares_nothing(&config.project);
-            let is_declared = seen.version().is_some_and(|(config, _)| stays(config));
-            if !seen.is_stranger() || !is_declared {
-                return Ok(Err(serves(format!("{} is there, and no record names its config", pod.id))));
+            let is_declared = hosting.declares(config, &repositories) || hosting.declares_nothing(&config.project);
+            if !seen.is_stranger() || !is_declared && !are_many(&orphans, &known, config) {
+                return Ok(Err(serves(format!("{} is there, and no record names its config", seen.id))));
             }
         }
-        for config in configs.iter().filter(|config| !self.serves_on(&config.value, &alive)) {
+        let is_busy = |config: &ConfigState| busy.contains(&config.key.project);
+        let serves_on = |config: &ConfigState| self.serves_on(config, &alive, &repositories, is_busy(config));
+        for config in configs.iter().filter(|config| !serves_on(&config.value)) {
             let is_down = down.contains(&config.value.repository);
             if let Err(what) = is_served(&config.value, &alive, is_down) {
                 return Ok(Err(serves(format!("{}: {what}", config.value.key))));
@@ -88,24 +105,34 @@ impl At<'_> {
     }
 
     /// Whether what a restored store knows nothing of serves on: an older record says nothing against what serves. In the
-    /// first stage that is so only while the head does not declare what is recorded to serve.
-    fn serves_on(&self, config: &ConfigState, alive: &[(Pod, ObservedPod)]) -> bool {
+    /// first stage that is so only while the head does not declare what is recorded to serve; while something is held, also
+    /// beside what was taken over.
+    fn serves_on(
+        &self,
+        config: &ConfigState,
+        alive: &[(Pod, ObservedPod)],
+        repositories: &[RepositoryState],
+        is_busy: bool,
+    ) -> bool {
         let mine = |seen: &&ObservedPod| seen.version().is_some_and(|(of, _)| of == &config.key);
         let mut origins = alive.iter().map(|(_, seen)| seen).filter(mine).map(|seen| seen.origin);
-        let is_inherited = origins.clone().all(|it| it != Origin::Own) && origins.any(|it| it == Origin::Stranger);
+        let has_own = origins.clone().any(|it| it == Origin::Own);
+        let is_inherited = (is_busy || !has_own) && origins.any(|it| it == Origin::Stranger);
         let serving = config.serving.as_ref().and_then(|serving| serving.object.template());
+        let applies = |head: &Commit| repositories.iter().any(|known| known.applied.as_ref() == Some(&head.id));
         let confirms = |head: Commit| {
             let stage = head.project.stages.first().filter(|stage| stage.name == config.key.stage)?;
             Some(stage.objects.get(&config.object.key)?.template() == serving)
         };
-        let is_confirmed = self.around.hosting.head(&config.repository).and_then(confirms) == Some(true);
-        config.inherited.is_some() && is_inherited && !is_confirmed
+        let head = self.around.hosting.head(&config.repository).filter(applies);
+        let is_confirmed = head.and_then(confirms) == Some(true);
+        config.inherited.is_some() && is_inherited && (is_busy || !is_confirmed)
     }
 
     /// A hook's or task's outcome is that of a pod which was started when it was, not of one from another life.
     pub(super) fn own_pods(&self) -> Held {
         let pods = self.around.runtime.pods();
-        for run in now(self.store.runs(&RunFilter::default()))? {
+        for run in now(self.store.runs(&RunFilter::default()))?.whole()? {
             let namespace = match &run.value {
                 Run::Sequence(run) => &run.destination.namespace,
                 Run::Deployment(run) => &run.destination.namespace,
@@ -125,7 +152,7 @@ impl At<'_> {
 
     /// The commit that a serving version is credited to declares it.
     pub(super) fn credit(&self) -> Held {
-        for config in now(self.store.configs(None, None))? {
+        for config in now(self.store.configs(None, None))?.whole()? {
             let Some(serving) = &config.value.serving else { continue };
             if !self.declares(&config.value, serving) {
                 let what =
@@ -149,6 +176,17 @@ impl At<'_> {
         objects.any(|object| is_config(object) && object.template() == serving.object.template())
             || self.moment == Moment::Untouched && config.removed
     }
+}
+
+/// Whether a person has to allow that what no record names ends in a stage: it is much at once.
+fn are_many(orphans: &[(&ConfigKey, &ObservedPod)], known: &BTreeSet<&ConfigKey>, config: &ConfigKey) -> bool {
+    let in_stage =
+        orphans.iter().filter(|(orphan, _)| (&orphan.project, &orphan.stage) == (&config.project, &config.stage));
+    let gone: BTreeSet<&ConfigKey> = in_stage.map(|(orphan, _)| *orphan).collect();
+    let known = known.iter().filter(|known| known.project == config.project).count();
+    let key = |config: &ConfigKey| ObjectKey { kind: Kind::DeploymentConfig, name: config.name.clone() };
+    let owned = known + gone.len();
+    !Prune { gone: gone.into_iter().map(key).collect(), owned, declares_nothing: false }.is_allowed()
 }
 
 fn serves(what: String) -> Violation {

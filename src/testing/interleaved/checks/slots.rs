@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use crate::error::Result;
 use crate::model::ids::{RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::store::{RunFilter, Store};
@@ -16,10 +17,17 @@ pub(super) struct Slots {
 }
 
 impl Slots {
+    /// What began before anybody looked.
+    pub(super) fn found_in(store: &dyn Store) -> Result<Self> {
+        let has_begun =
+            |run: Run| run.sequence().filter(|run| run.state != SequenceState::Queued).map(|run| run.id.clone());
+        let runs = now(store.runs(&open()))?.whole()?.into_iter();
+        Ok(Self { begun: runs.filter_map(|run| has_begun(run.value)).collect() })
+    }
+
     pub(super) fn check(&mut self, store: &dyn Store) -> Held {
-        let open = RunFilter { sequences: Some(true), open: Some(true), ..RunFilter::default() };
         let mut under_way: BTreeMap<ServiceKey, RunId> = BTreeMap::new();
-        for run in now(store.runs(&open))? {
+        for run in now(store.runs(&open()))?.whole()? {
             let Run::Sequence(run) = run.value else { continue };
             if run.state == SequenceState::Queued {
                 continue;
@@ -38,10 +46,13 @@ impl Slots {
     }
 }
 
+fn open() -> RunFilter {
+    RunFilter { sequences: Some(true), open: Some(true), ..RunFilter::default() }
+}
+
 fn held(store: &dyn Store, run: &SequenceRun) -> Held {
-    let ServiceKey { project, stage, service } = &run.service;
-    let holds = now(store.holds())?;
-    let hold = holds.iter().find(|hold| hold.scope.covers(project, stage, service) && !run.is_rollback);
+    let holds = now(store.holds())?.whole()?;
+    let hold = holds.iter().find(|hold| run.is_held_by(hold));
     Ok(match hold {
         Some(hold) => {
             let what = format!("{} ({}) begins although {} is held", run.id, run.cause, hold.scope);

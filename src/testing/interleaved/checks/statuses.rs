@@ -48,7 +48,7 @@ pub(super) fn ended(store: &dyn Store, around: &Surroundings) -> Held {
         let state = now(store.repository(repository))?.map(|state| state.value);
         let stands = state.as_ref().is_some_and(|state| state.applied.as_ref() == Some(commit));
         let is_head = around.hosting.head(repository).is_some_and(|head| &head.id == commit);
-        if state.is_some_and(|state| state.down) || !now(store.holds())?.is_empty() {
+        if state.is_some_and(|state| state.down) || !now(store.holds())?.whole()?.is_empty() {
             continue;
         }
         let written = now(store.posted(repository, &"notes".into(), commit))?;

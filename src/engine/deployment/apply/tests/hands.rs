@@ -6,7 +6,7 @@ use super::*;
 use crate::engine::fixtures::{NOW, down, repository};
 use crate::model::deployment_config::HookPoint;
 use crate::model::run::HookRecord;
-use crate::model::state::Fallback;
+use crate::model::wanted::Fallback;
 
 /// Version 2 is attempted while version 1 serves, and the run of version 2 has it in its hands.
 fn taking_over() -> Memory {

@@ -21,7 +21,7 @@ use super::pod::{Lease, Pod};
 const MAX_IDLE: usize = 64;
 /// How long one is kept without a request; shorter than most servers keep it.
 const MAX_AGE: Duration = Duration::from_secs(4);
-/// How often the idle ones are looked through, so that a pod that leaves does not wait for them.
+/// How often to go through the idle ones, so that a pod that leaves does not wait for them.
 const SWEEP: Duration = Duration::from_millis(100);
 
 /// The body of a request to a pod.

@@ -1,0 +1,217 @@
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::engine::fixtures::{NOW, change, delivery, object, web};
+use crate::manifest::digest;
+use crate::model::object::Location;
+use crate::model::outcome::FailureReason;
+use crate::model::project::{Procedure, TaskDefinition};
+use crate::model::shipyard::Task;
+
+/// A delivery of one version of `web` by a sequence of tasks, each of which is tried once more.
+fn run_of(tasks: &[&str]) -> SequenceRun {
+    let named = |name: &&str| Task { name: (*name).into(), triggered_after_ms: 0, properties: serde_json::Value::Null };
+    let sequence =
+        Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: tasks.iter().map(named).collect() };
+    let definition = TaskDefinition {
+        command: vec!["true".into()],
+        image: "git:tests@1".into(),
+        env: Vec::new(),
+        timeout_seconds: None,
+        retries: 1,
+        stages: Vec::new(),
+        services: Vec::new(),
+        location: Location::default(),
+    };
+    let defined = tasks.iter().filter(|name| ![DEPLOYMENT_TASK, "unknown"].contains(name));
+    let tasks: BTreeMap<String, TaskDefinition> =
+        defined.map(|name| ((*name).to_owned(), definition.clone())).collect();
+    let records = task_records(&sequence);
+    let procedure = digest::stored(Procedure { sequence, tasks });
+    SequenceRun { procedure, tasks: records, ..delivery("r1", "a") }
+}
+
+/// What a run becomes by events, one after the other, and all that it asks for.
+fn after(run: SequenceRun, events: &[Event]) -> (SequenceRun, Decided) {
+    let mut all = Decided::default();
+    let mut run = run;
+    for event in events {
+        let (next, decided) = step(&run, event, NOW);
+        run = next;
+        all.effects.extend(decided.effects);
+        all.actions.extend(decided.actions);
+    }
+    (run, all)
+}
+
+fn started() -> Event {
+    Event::DeploymentStarted { config: "web".into(), deployment: web().deployment(1) }
+}
+
+fn deployed(outcome: Outcome) -> Event {
+    Event::DeploymentEnded { deployment: web().deployment(1), outcome, message: "version 1 serves".into() }
+}
+
+fn ended(run: &SequenceRun, outcome: PodOutcome) -> Event {
+    let last = run.task().and_then(|task| task.tries.last()).expect("a try");
+    Event::PodEnded { pod: last.pod.clone(), outcome }
+}
+
+fn failed() -> PodOutcome {
+    PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: String::new() }
+}
+
+fn cancel() -> Event {
+    Event::Cancel { outcome: Outcome::ABORTED, reason: "cancelled by ann".into() }
+}
+
+fn late_start() -> Event {
+    Event::Timer { timer: Timer::Start }
+}
+
+fn pods(decided: &Decided) -> usize {
+    decided.actions.iter().filter(|action| matches!(action, Action::RunPod { .. })).count()
+}
+
+fn stops(decided: &Decided) -> usize {
+    decided.actions.iter().filter(|action| matches!(action, Action::StopPod { .. })).count()
+}
+
+/// What the end of a run says of what it brings; nothing, if something newer does that.
+fn passes(decided: &Decided) -> Option<bool> {
+    decided.effects.iter().find_map(|effect| match effect {
+        Effect::Passed { .. } => Some(true),
+        Effect::NotPassed { .. } => Some(false),
+        _ => None,
+    })
+}
+
+fn finished(decided: &Decided) -> usize {
+    decided.effects.iter().filter(|effect| matches!(effect, Effect::Finished { .. })).count()
+}
+
+#[test]
+fn a_task_that_comes_again_has_a_step_of_its_own() {
+    let steps: Vec<String> =
+        run_of(&["test", "deployment", "test", "test"]).tasks.into_iter().map(|it| it.step).collect();
+    assert_eq!(steps, ["test", "deployment", "test-2", "test-3"]);
+}
+
+#[test]
+fn tasks_run_one_after_another_and_the_last_one_passes_the_content() {
+    let (run, decided) = after(run_of(&["check", "deployment", "test"]), &[Event::Admitted]);
+    assert_eq!((run.state, pods(&decided)), (SequenceState::Running { task: 0 }, 1));
+    let (run, decided) = after(run.clone(), &[ended(&run, PodOutcome::Succeeded)]);
+    assert!(matches!(&decided.effects[..], [Effect::StartDeployment { .. }]), "{decided:?}");
+    let (run, decided) = after(run, &[started(), deployed(Outcome::PASS)]);
+    assert_eq!(
+        (run.state, run.tasks[1].outcome, pods(&decided)),
+        (SequenceState::Running { task: 2 }, Some(Outcome::PASS), 1)
+    );
+    let (run, decided) = after(run.clone(), &[ended(&run, PodOutcome::Succeeded)]);
+    assert_eq!((run.outcome, passes(&decided), finished(&decided)), (Some(Outcome::PASS), Some(true), 1));
+}
+
+#[test]
+fn a_task_is_tried_again_as_often_as_it_says_and_then_fails_the_sequence() {
+    let (first, _) = after(run_of(&["test", "deployment"]), &[Event::Admitted]);
+    let again = Event::Timer { timer: Timer::Retry };
+    let (second, decided) = after(first.clone(), &[ended(&first, failed()), again.clone()]);
+    assert_eq!((second.tasks[0].tries.len(), pods(&decided)), (2, 1));
+    let (same, decided) = after(second.clone(), &[again]);
+    assert_eq!((same, decided), (second.clone(), Decided::default()), "while it runs no timer starts another");
+    let (last, decided) = after(second.clone(), &[ended(&second, failed())]);
+    assert_eq!((last.outcome, passes(&decided)), (Some(Outcome::FAIL), Some(false)));
+    assert!(last.message.starts_with("test: "), "{}", last.message);
+    assert_eq!(last.tasks[1].started_at, None, "what comes after it never starts");
+}
+
+#[test]
+fn a_pod_that_does_not_start_in_time_is_stopped_before_its_task_ends() {
+    let (run, _) = after(run_of(&["test"]), &[Event::Admitted]);
+    let (waiting, decided) = after(run.clone(), &[Event::Delayed { message: "no image".into() }, late_start()]);
+    assert_eq!((waiting.state, stops(&decided)), (SequenceState::Running { task: 0 }, 1));
+    let (over, _) = after(waiting.clone(), &[ended(&waiting, failed())]);
+    assert_eq!(over.outcome, Some(Outcome::TIMED_OUT), "it is not tried again");
+    assert!(over.message.contains("did not start within 10m00s: no image"), "{}", over.message);
+    let pod = run.tasks[0].tries[0].pod.clone();
+    let (runs, decided) = after(run, &[Event::PodStarted { pod }, late_start()]);
+    assert_eq!((runs.tasks[0].tries[0].timed_out, stops(&decided)), (false, 0), "it did");
+}
+
+#[test]
+fn a_pause_before_a_task_is_waited_for() {
+    let mut run = run_of(&["test"]);
+    let mut procedure = (*run.procedure.value).clone();
+    procedure.sequence.tasks[0].triggered_after_ms = 5000;
+    run.procedure = digest::stored(procedure);
+    let (paused, decided) = after(run, &[Event::Admitted]);
+    let due = NOW + Duration::from_secs(5);
+    assert_eq!(decided.actions, [Action::SetTimer { timer: Timer::Delay, due }]);
+    let delay = Event::Timer { timer: Timer::Delay };
+    let (begun, decided) = after(paused, &[delay.clone(), delay]);
+    assert_eq!((begun.tasks[0].tries.len(), pods(&decided)), (1, 1), "once, however often its timer comes");
+}
+
+#[test]
+fn a_sequence_that_is_cancelled_ends_once_what_it_started_has() {
+    let running = after(run_of(&["test"]), &[Event::Admitted]).0;
+    let pod_ended = ended(&running, failed());
+    let deploying = after(run_of(&["deployment", "test"]), &[Event::Admitted, started()]).0;
+    for (case, run, end) in [("a pod", running, pod_ended), ("a deployment", deploying, deployed(Outcome::PASS))] {
+        let (ending, decided) = after(run, &[cancel()]);
+        let told =
+            decided.effects.iter().any(|effect| matches!(effect, Effect::Tell { event: Event::Cancel { .. }, .. }));
+        assert!(told || stops(&decided) == 1, "{case}: {decided:?}");
+        assert_eq!((ending.ended_at, finished(&decided)), (None, 0), "{case}");
+        let (over, decided) = after(ending, &[end]);
+        assert_eq!((over.outcome, passes(&decided)), (Some(Outcome::ABORTED), Some(false)), "{case}");
+        assert_eq!(pods(&decided), 0, "{case}: nothing comes after it");
+    }
+    let (over, decided) = after(run_of(&["test"]), &[cancel()]);
+    assert_eq!((over.outcome, finished(&decided)), (Some(Outcome::ABORTED), 1), "it had not begun");
+    let newer = Event::Cancel { outcome: Outcome::SUPERSEDED, reason: "superseded".into() };
+    assert_eq!(passes(&after(run_of(&["test"]), &[newer]).1), None, "what takes its place decides");
+}
+
+#[test]
+fn a_service_that_is_not_all_that_its_revision_declares_does_not_pass() {
+    let because =
+        |decision, cause: &str| Change { cause: cause.into(), reasons: Vec::new(), ..change(decision, &object("a")) };
+    let undeployed = change(Decision::None, &object("a"));
+    for (case, change, expected) in [
+        ("nothing differs", because(Decision::None, ""), Outcome::PASS),
+        ("only replicas", because(Decision::Scale, "only replicas differ"), Outcome::PASS),
+        ("it is gone", because(Decision::Delete, "no longer declared"), Outcome::PASS),
+        ("it is paused", because(Decision::Wait, "paused"), Outcome::ABORTED),
+        ("it failed before", because(Decision::None, "version 2 of the same content failed"), Outcome::FAIL),
+        ("its new template is not deployed", change(Decision::Update, &object("a")), Outcome::ABORTED),
+        ("its template was never deployed", undeployed, Outcome::ABORTED),
+    ] {
+        let mut run = run_of(&["deployment", "test"]);
+        run.delivery.as_mut().expect("a delivery").changes = vec![change];
+        let (run, _) = after(run, &[Event::Admitted]);
+        assert_eq!(run.tasks[0].outcome, Some(expected), "{case}: {}", run.tasks[0].message);
+        assert_eq!(run.state == SequenceState::Running { task: 1 }, expected.passes(), "{case}");
+    }
+}
+
+#[test]
+fn a_task_that_nothing_defines_says_what_is_missing() {
+    let (run, _) = after(run_of(&["unknown"]), &[Event::Admitted]);
+    assert_eq!(run.outcome, Some(Outcome::ERRORED));
+    assert_eq!(run.message, "unknown: nothing says how to run `unknown`: add a Task object of that name");
+}
+
+#[test]
+fn the_worst_of_several_deployments_counts() {
+    for (outcomes, expected) in [
+        (vec![Outcome::PASS, Outcome::PASS], Outcome::PASS),
+        (vec![Outcome::FAIL, Outcome::PASS], Outcome::FAIL),
+        (vec![Outcome::FAIL, Outcome::ERRORED], Outcome::ERRORED),
+        (vec![Outcome::SUPERSEDED, Outcome::ABORTED], Outcome::ABORTED),
+        (vec![], Outcome::PASS),
+    ] {
+        assert_eq!(worst(outcomes.iter().copied()), expected, "{outcomes:?}");
+    }
+}

@@ -1,0 +1,198 @@
+use proptest::prelude::*;
+
+use super::*;
+use crate::engine::fixtures::{change, delivery, deploying, ended, holds, object, slot};
+use crate::model::hold::HoldKind;
+use crate::model::ids::ServiceKey;
+use crate::model::plan::Decision;
+use crate::model::run::TaskRecord;
+use crate::model::time::Timestamp;
+
+/// A run whose deployment serves, and whose test is under way.
+fn testing(run: SequenceRun) -> SequenceRun {
+    let mut run = deploying(run, 1);
+    run.tasks.push(TaskRecord { name: "test".into(), step: "test".into(), ..run.tasks[0].clone() });
+    SequenceRun { state: SequenceState::Running { task: 1 }, ..run }
+}
+
+fn ending(run: SequenceRun) -> SequenceRun {
+    SequenceRun { state: SequenceState::Ending { task: 0, outcome: Outcome::ABORTED }, ..run }
+}
+
+/// What a person asks for: `web` alone, whatever its revision declares.
+fn by_hand(id: &str, image: &str) -> SequenceRun {
+    SequenceRun { plan: None, by: Some("ann".into()), cause: "rollout latest by ann".into(), ..delivery(id, image) }
+}
+
+fn rollback(id: &str) -> SequenceRun {
+    SequenceRun { is_rollback: true, cause: "rollout undo by ann".into(), ..by_hand(id, "a") }
+}
+
+/// The same as it tests in another way.
+fn otherwise(run: SequenceRun) -> SequenceRun {
+    let mut procedure = (*run.procedure.value).clone();
+    procedure.sequence.name = "thorough".into();
+    SequenceRun { procedure: crate::manifest::digest::stored(procedure), ..run }
+}
+
+/// What is told to whom, in one word.
+fn told(runs: &[SequenceRun], holds: &[Hold]) -> Vec<String> {
+    let runs: Vec<&SequenceRun> = runs.iter().collect();
+    let word = |event: Event| match event {
+        Event::Admitted => "admitted".to_owned(),
+        Event::Waiting { reason } | Event::Cancel { reason, .. } => reason,
+        other => unreachable!("{other:?}"),
+    };
+    decide(&runs, holds).into_iter().map(|(id, event)| format!("{id} {}", word(event))).collect()
+}
+
+#[test]
+fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
+    let (one, two) = (|| delivery("r1", "a"), || delivery("r2", "b"));
+    for (case, runs, expected) in [
+        ("the first", vec![one()], vec!["r1 admitted"]),
+        ("a newer revision replaces it", vec![one(), two()], vec!["r1 superseded by bbbbbbb", "r2 admitted"]),
+        (
+            "what is being deployed gives way",
+            vec![deploying(one(), 1), two()],
+            vec!["r1 superseded by bbbbbbb", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+        ("what is tested does not", vec![testing(one()), two()], vec!["r2 waits for delivery of aaaaaaa to end"]),
+        (
+            "unless the same is tested in another way",
+            vec![testing(one()), otherwise(delivery("r2", "a"))],
+            vec!["r1 superseded by aaaaaaa", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+        ("what ends was told", vec![ending(one()), two()], vec!["r2 waits for delivery of aaaaaaa to end"]),
+        (
+            "one config of several replaces no delivery",
+            vec![one(), by_hand("r2", "b")],
+            vec!["r2 waits for delivery of aaaaaaa", "r1 admitted"],
+        ),
+        (
+            "a rollback comes first",
+            vec![one(), rollback("r2")],
+            vec!["r1 waits for the rollout undo by ann", "r2 admitted"],
+        ),
+        (
+            "and waits for no test",
+            vec![testing(one()), rollback("r2")],
+            vec!["r1 superseded by rollout undo by ann", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+    ] {
+        assert_eq!(told(&runs, &[]), expected, "{case}");
+    }
+}
+
+#[test]
+fn a_hold_keeps_everything_but_a_rollback() {
+    let holds = holds(HoldKind::Person).holds;
+    for (run, expected) in [
+        (delivery("r1", "a"), "r1 held by bob: sale"),
+        (by_hand("r1", "a"), "r1 held by bob: sale"),
+        (rollback("r1"), "r1 admitted"),
+    ] {
+        assert_eq!(told(&[run], &holds), [expected]);
+    }
+    let of_web = |mut hold: Hold| {
+        hold.scope.service = Some("web".into());
+        [hold]
+    };
+    let moves = |takes_from: &[&str]| {
+        let front = ServiceKey { service: "front".into(), ..delivery("r1", "a").service };
+        let takes_from = takes_from.iter().map(|of| (*of).into()).collect();
+        SequenceRun { service: front, takes_from, ..delivery("r1", "a") }
+    };
+    let web = of_web(holds[0].clone());
+    assert_eq!(told(&[moves(&["web"])], &web), ["r1 held by bob: sale"], "what it takes is held where it is");
+    assert_eq!(told(&[moves(&["other"])], &web), ["r1 admitted"]);
+    let active = deploying(delivery("r1", "a"), 1);
+    assert_eq!(told(&[active, delivery("r2", "b")], &holds), ["r2 held by bob: sale"], "what is under way goes on");
+}
+
+#[test]
+fn what_was_delivered_last_is_what_ended_last_of_what_revisions_declare() {
+    let at = |run: SequenceRun, at| SequenceRun { ended_at: Some(Timestamp(at)), ..run };
+    let passed = |id: &str, time| at(ended(deploying(delivery(id, "a"), 1), Outcome::PASS), time);
+    let superseded = at(ended(delivery("r9", "b"), Outcome::SUPERSEDED), 9);
+    let asked_for = SequenceRun { plan: None, ..passed("r8", 8) };
+    for (case, runs, expected) in [
+        ("nothing has ended", vec![delivery("r1", "a")], None),
+        ("the later end", vec![passed("r2", 1), passed("r1", 2)], Some("r1")),
+        ("what gave way brought nothing", vec![passed("r1", 1), superseded], Some("r1")),
+        ("what a person wants is not what is declared", vec![passed("r1", 1), asked_for], Some("r1")),
+    ] {
+        let last = seated(&slot(None, &[]), &runs).last_delivery;
+        assert_eq!(last.map(|last| last.run), expected.map(RunId::new), "{case}");
+    }
+    let known = seated(&slot(None, &[]), &[passed("r1", 1)]);
+    assert_eq!(seated(&known, &[delivery("r2", "b")]).last_delivery, known.last_delivery, "it is remembered");
+    let stopped = seated(&slot(None, &[]), &[ended(delivery("r1", "a"), Outcome::FAIL)]).last_delivery;
+    assert!(!stopped.expect("it has ended").deployed);
+}
+
+#[test]
+fn what_does_not_end_already_is_told_that_its_repository_is_down() {
+    let (queued, active) = (delivery("r1", "a"), deploying(delivery("r2", "a"), 1));
+    let runs = [queued, active, ending(delivery("r3", "a")), ended(delivery("r4", "a"), Outcome::PASS)];
+    let runs: Vec<&SequenceRun> = runs.iter().collect();
+    let told: Vec<RunId> = clear(&runs, "ann").into_iter().map(|(id, _)| id).collect();
+    assert_eq!(told, ["r1", "r2"].map(RunId::new));
+}
+
+/// What becomes of runs that hear what they are told.
+fn heard(runs: Vec<SequenceRun>, told: &[(RunId, Event)]) -> Vec<SequenceRun> {
+    let mut runs = runs;
+    for (id, event) in told {
+        let run = runs.iter_mut().find(|run| &run.id == id).expect("it is one of them");
+        *run = crate::engine::sequence::machine::step(run, event, Timestamp(9)).0;
+    }
+    runs.retain(|run| run.ended_at.is_none());
+    runs
+}
+
+/// Up to one run that is under way, and some that wait, oldest first.
+fn some_runs() -> impl Strategy<Value = Vec<SequenceRun>> {
+    let waiting = proptest::collection::vec((0..4usize, 0..3usize), 0..6);
+    (0..4usize, waiting).prop_map(|(active, waiting)| {
+        let image = |number: usize| ["a", "b", "c"][number];
+        let first = || delivery("r0", "a");
+        let active = [None, Some(deploying(first(), 1)), Some(testing(first())), Some(ending(first()))][active].clone();
+        let waiting = waiting.into_iter().enumerate().map(|(place, (kind, number))| {
+            let id = format!("r{}", place + 1);
+            match kind {
+                0 => delivery(&id, image(number)),
+                1 => by_hand(&id, image(number)),
+                2 => rollback(&id),
+                _ => {
+                    let map = change(Decision::Update, &object(image(number)));
+                    let mut run = delivery(&id, image(number));
+                    run.delivery.iter_mut().for_each(|delivery| delivery.changes = vec![map.clone()]);
+                    otherwise(run)
+                }
+            }
+        });
+        active.into_iter().chain(waiting).collect()
+    })
+}
+
+proptest! {
+    #[test]
+    fn nobody_is_told_twice_and_never_two_have_the_slot(runs in some_runs(), held in any::<bool>()) {
+        let holds = if held { holds(HoldKind::Person).holds } else { Vec::new() };
+        let mut runs = runs;
+        // Everybody who waits may be the next, once for each.
+        for _ in 0..=runs.len() {
+            let told = decide(&runs.iter().collect::<Vec<_>>(), &holds);
+            runs = heard(runs, &told);
+            prop_assert!(runs.iter().filter(|run| run.state != SequenceState::Queued).count() <= 1, "{:?}", runs);
+            if told.is_empty() {
+                break;
+            }
+        }
+        prop_assert_eq!(decide(&runs.iter().collect::<Vec<_>>(), &holds), Vec::new());
+        let moves = runs.iter().any(|run| run.state != SequenceState::Queued);
+        prop_assert!(runs.is_empty() || moves || held, "something has its turn: {:?}", runs);
+        prop_assert!(runs.iter().all(|run| run.state != SequenceState::Queued || !run.message.is_empty()));
+    }
+}

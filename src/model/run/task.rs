@@ -1,0 +1,77 @@
+//! The tasks of a sequence run: how long they may take, and what becomes of them.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::model::ids::{PodName, RunId};
+use crate::model::outcome::{Outcome, PodOutcome};
+use crate::model::time::Timestamp;
+
+/// How long the tasks of a sequence may take, as the daemon was configured when the run was started.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskLimits {
+    /// From when a task is asked for until its pod was started.
+    pub start: Duration,
+    /// From then on to the end of one try, unless the task says otherwise.
+    pub run: Duration,
+}
+
+impl Default for TaskLimits {
+    fn default() -> Self {
+        Self { start: Duration::from_secs(600), run: Duration::from_secs(3600) }
+    }
+}
+
+/// What became of one task of a sequence run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskRecord {
+    /// The task's name.
+    pub name: String,
+    /// Its word in status contexts: the name, with `-2` for its second time in a sequence.
+    pub step: String,
+    /// When it began.
+    pub started_at: Option<Timestamp>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// What happened, for people.
+    pub message: String,
+    /// For the deployment task: what it started.
+    pub deployments: Vec<DeploymentRef>,
+    /// For other tasks: the pods of its tries.
+    pub tries: Vec<TaskTry>,
+}
+
+/// A deployment that a task waits for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeploymentRef {
+    /// The deployment config's name.
+    pub config: String,
+    /// Its run, once it has a version.
+    pub run: Option<RunId>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+    /// What happened, for people.
+    pub message: String,
+}
+
+/// One try of a task.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TaskTry {
+    /// Its pod.
+    pub pod: PodName,
+    /// When it was asked for.
+    pub started_at: Timestamp,
+    /// When its pod was started.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub running_since: Option<Timestamp>,
+    /// Whether it was given up because its pod was not started in time.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub timed_out: bool,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// How it ended.
+    pub outcome: Option<PodOutcome>,
+}
