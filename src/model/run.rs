@@ -257,7 +257,7 @@ pub struct SequenceRun {
     pub procedure: ByDigest<Procedure>,
     /// What it brings; nothing, if it only runs tasks.
     pub delivery: Option<Delivery>,
-    /// The other services that have what it changes until then: what holds one of them holds that too.
+    /// The other services that have what it makes until then: what holds one of them holds that too.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub takes_from: BTreeSet<ServiceName>,
     /// How long tasks may take.

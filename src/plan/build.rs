@@ -298,7 +298,7 @@ fn plan_stage<'a>(
             PassedContent { stage, content, sequence: gate.sequence.clone(), alone: gate.alone }
         });
         let has = |held: &ServiceName, change: &Change| applied_service(&change.key, applied).as_ref() == Some(held);
-        let takes_from = |held: &ServiceName| changes.iter().any(|change| has(held, change));
+        let takes_from = |held: &ServiceName| changes.iter().any(|change| change.object.is_some() && has(held, change));
         let covers = |hold: &&Hold| hold.scope.service.as_ref().is_none_or(|held| held == &service || takes_from(held));
         if let Some(hold) = applied.holds.iter().find(covers) {
             changes = changes.into_iter().map(|change| gate::held(change, hold)).collect();

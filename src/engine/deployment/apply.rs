@@ -110,9 +110,14 @@ pub(in crate::engine) fn confirm(
     Ok(())
 }
 
-/// Applies a change that needs no deployment.
+/// Applies a change that needs no deployment. What another service has, that service's deliveries delete.
 pub(in crate::engine) fn change(transition: &mut Transition<'_>, by: &RunId, change: &Change) -> Result<(), Undecided> {
     let Some(run) = sequence(transition.records, by)? else { return Ok(()) };
+    if change.decision == Decision::Delete
+        && recorded(transition.records, &run.service, change)?.is_some_and(|it| it.service != run.service.service)
+    {
+        return Ok(());
+    }
     let records = &mut *transition.records;
     match (&change.key.kind, change.decision, &change.object) {
         (Kind::DeploymentConfig, Decision::Delete, _) => remove_config(records, &run.service.config(&change.key.name)),

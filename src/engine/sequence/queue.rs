@@ -49,6 +49,9 @@ pub fn delivery(
     let (mut changes, mut takes_from, mut needs) = (Vec::new(), BTreeSet::new(), Needs::default());
     for change in &part.changes {
         changes.extend(needs.of(apply::decide_again(records, &service, change))?);
+        if change.object.is_none() {
+            continue; // what another service has is not its to delete
+        }
         let recorded = needs.of(apply::recorded(records, &service, change))?.flatten();
         takes_from.extend(recorded.map(|recorded| recorded.service).filter(|of| *of != service.service));
     }
@@ -88,7 +91,7 @@ pub fn due_delivery(
 /// Whether all that a part brings is there, without this sequence, which does more than deploy: that was so when it was
 /// planned, or another delivery has brought it since.
 fn is_untested(part: &ServicePlan, run: &SequenceRun) -> bool {
-    let was_to_act = part.changes.iter().any(|change| change.decision.does_something());
+    let was_to_act = part.changes.iter().any(|change| change.is_held() || change.decision.does_something());
     let is_there = |change: &Change| change.decision == Decision::None && change.cause.is_empty();
     let is_brought = was_to_act && run.changes().iter().all(is_there) && deploys(&run.procedure.sequence).is_none();
     part.runs_again.is_some() || is_brought

@@ -2024,4 +2024,44 @@ pub(crate) const CURED: &[Cured] = &[
             push
             settle",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a stage was held for is brought by an earlier delivery, without the tests that the stage has now",
+        story: "
+            order 2
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web image=d
+            push
+            pass 1s
+            latest dev/web
+            hold production web x
+            declare web image=b stage=production
+            push
+            settle
+            undo dev/web
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare web image=b
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what deletes is held because of what another service has, which it is to leave alone",
+        story: "
+            order 619704
+            shipyard dev:deployment,test
+            declare web mid=Abort
+            pass 1s
+            hold dev web x
+            declare back image=b service=front
+            push
+            settle
+            declare web service=front
+            push
+            settle
+            shipyard production
+            declare web image=c
+            push",
+    },
 ];
