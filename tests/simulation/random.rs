@@ -56,9 +56,8 @@ fn line() -> impl Strategy<Value = String> {
     ]
 }
 
-/// How every story ends: all is well again, and what Git says is brought up.
-const END: &str =
-    "finish\nheal shop-\nrelease\nup\nsync\npass 11m\nfinish\npass 11m\nfinish\npass 11m\nsync\npass 11m\ncheck\n";
+/// How every story ends: all is well again, the head is brought up, and then what the files say.
+const END: &str = "finish\nheal shop-\nrelease\nup\nsync\npass 11m\nfinish\npass 11m\npush\npass 11m\nfinish\npass 11m\nsync\npass 11m\ncheck\n";
 
 #[test]
 fn the_head_is_what_runs_in_the_end() {

@@ -10,7 +10,7 @@
 //!                                              an empty value takes one away
 //! object ConfigMap colors red=1 service=web    any other object
 //! remove web [stage=…]                         takes every object of that name away
-//! push, sync, allow-prune                      a new revision; the last one again, perhaps with more rights
+//! push, sync, allow-prune                      a new revision; the last one as it was pushed, perhaps with more rights
 //! fail|unknown|hang|refuse|linger|die|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
 //! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
 //! finish                                       all that hang end well or become ready, all that linger are gone
@@ -42,6 +42,7 @@ use crate::model::ids::{
 use crate::model::object::Kind;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{PodId, PodPhase};
+use crate::model::project::Project;
 use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::testing::runtime::Behaviour;
 use crate::testing::script::declared::Declared;
@@ -54,7 +55,10 @@ const WHO: &str = "ann";
 struct Play<'a> {
     folder: &'a Path,
     world: World,
+    /// What the files say now.
     declared: Declared,
+    /// What they said at the last push: a revision stays what it is.
+    pushed: Project,
     /// How many of the runtime's deeds are written.
     told: usize,
     out: String,
@@ -67,7 +71,9 @@ struct Play<'a> {
 /// If a line cannot be understood, the store fails, or one of the two does not hold.
 pub async fn play(story: &str, folder: &Path) -> Result<String> {
     let world = World::open(folder)?;
-    let mut play = Play { folder, world, declared: Declared::default(), told: 0, out: String::new() };
+    let (declared, told, out) = Default::default();
+    let pushed = Declared::default().project()?;
+    let mut play = Play { folder, world, declared, pushed, told, out };
     for (number, line) in story.lines().enumerate() {
         let line = line.split_once('#').map_or(line, |(command, _)| command).trim();
         if line.is_empty() {
@@ -190,10 +196,12 @@ impl Play<'_> {
     }
 
     async fn push(&mut self, verb: &str) -> Result<()> {
-        let project = self.declared.project()?;
         let result = match verb {
-            "push" => self.world.push(&project).await?,
-            verb => self.world.sync_again(&project, verb == "allow-prune").await?,
+            "push" => {
+                self.pushed = self.declared.project()?;
+                self.world.push(&self.pushed).await?
+            }
+            verb => self.world.sync_again(&self.pushed, verb == "allow-prune").await?,
         };
         match result {
             RevisionResult::Planned(plan) => self.tell_all(show::plan(&plan)),
@@ -221,14 +229,14 @@ impl Play<'_> {
                 let released = holds.len();
                 let release = Release { holds, ..Release::default() };
                 by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
-                self.world.sync_again(&self.declared.project()?, false).await?;
+                self.world.sync_again(&self.pushed, false).await?;
                 format!("released {released}")
             }
             ["release", dc] => {
                 let lifted = Lifted { config: key(dc)?, by: WHO.to_owned(), since: driver.clock.now() };
                 let release = Release { paused: vec![lifted], ..Release::default() };
                 by_hand::release(&driver, &ProjectName::new("shop"), &release).await?;
-                self.world.sync_again(&self.declared.project()?, false).await?;
+                self.world.sync_again(&self.pushed, false).await?;
                 "lets it go on".to_owned()
             }
             ["cancel", dc] => match by_hand::cancel(&driver, &key(dc)?, WHO).await? {
@@ -252,7 +260,7 @@ impl Play<'_> {
                 let force = Some(reason.as_str()).filter(|reason| !reason.is_empty());
                 let (stage, service) = (StageName::new(stage), ServiceName::new(service));
                 let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO };
-                format!("starts {}", self.world.trigger(&self.declared.project()?, asked).await?.len())
+                format!("starts {}", self.world.trigger(&self.pushed, asked).await?.len())
             }
             ["down"] => format!("takes {} down", by_hand::down(&driver, &repository, WHO).await?),
             ["up"] => {
@@ -322,12 +330,11 @@ impl Play<'_> {
     async fn plans_nothing_again(&mut self) -> Result<()> {
         self.world.settle().await?;
         self.deeds();
-        let project = self.declared.project()?;
-        let Ok(plan) = self.world.plan_again(&project).await else {
+        let Ok(plan) = self.world.plan_again(&self.pushed).await else {
             return Ok(()); // refused: then nothing is to be done either
         };
         let holds = self.world.driver.store.holds().await?.whole()?;
-        for ServiceKey { project, stage, service } in self.world.would_start(&project).await? {
+        for ServiceKey { project, stage, service } in self.world.would_start(&self.pushed).await? {
             let held = holds.iter().any(|hold| hold.scope.covers(&project, &stage, &service));
             if !held {
                 let plan = show::plan(&plan).join("\n  ");
