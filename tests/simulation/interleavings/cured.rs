@@ -2064,4 +2064,39 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=c
             push",
     },
+    Cured {
+        invariant: Invariant::HeadRuns,
+        because: "a config that is new waits with one that moves from a service that a rollback holds",
+        story: "
+            order 2
+            shipyard dev:deployment,test production
+            declare web
+            push
+            settle
+            declare web image=e
+            push
+            undo dev/web
+            turns 55
+            declare web service=front
+            declare back image=b service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a service asks for nothing in the stage that comes first now, and the stage behind it waits for that",
+        story: "
+            order 3
+            shipyard dev:deployment,test production
+            declare web trigger=none
+            hang shop-dev/back-
+            declare back service=web image=b
+            push
+            settle
+            shipyard production dev
+            push
+            turns 16
+            declare web service=front
+            push
+            pass 1s",
+    },
 ];
