@@ -79,6 +79,11 @@ pub(super) fn existing<T>(result: std::result::Result<T, git2::Error>) -> std::r
     }
 }
 
+/// Whether an object is a commit.
+pub(super) fn is_commit(repository: &git2::Repository, id: Oid) -> std::result::Result<bool, git2::Error> {
+    Ok(repository.odb()?.read_header(id)?.1 == git2::ObjectType::Commit)
+}
+
 /// Opens a person's repository: bare, or the one of a work tree.
 pub(super) fn open_local(path: &Path) -> Result<git2::Repository> {
     process::configure()?;

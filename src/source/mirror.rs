@@ -222,10 +222,19 @@ fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<F
     let head = head.ok_or_else(|| vanished(branch, &path.display().to_string()))?;
     local::import(&source, mirror, branch, head)?;
     let notes = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
+    let notes = only_commit(&source, notes)?;
     if let Some(notes) = notes {
         local::import(&source, mirror, NOTES_REF, notes)?;
     }
     Ok(Fetched { head, notes })
+}
+
+/// What the reference of the notes points at, unless that is no commit: no push is held up by it, but whoever writes a
+/// note hears of it.
+fn only_commit(repository: &git2::Repository, notes: Option<Oid>) -> Result<Option<Oid>> {
+    let describe = || format!("cannot read what `{NOTES_REF}` points at");
+    let is_commit = notes.map(|id| git::is_commit(repository, id)).transpose().map_err(failed(describe))?;
+    Ok(notes.filter(|_| is_commit == Some(true)))
 }
 
 fn vanished(branch: &str, repository: &str) -> Failure {
@@ -237,7 +246,7 @@ fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Res
     let heads = download(mirror, remote, &[branch, NOTES_REF])?;
     let find = |name: &str| heads.iter().find(|(found, _)| found == name).map(|(_, id)| *id);
     let head = find(branch).ok_or_else(|| vanished(branch, &remote.url.to_string()))?;
-    Ok(Fetched { head, notes: find(NOTES_REF) })
+    Ok(Fetched { head, notes: only_commit(mirror, find(NOTES_REF))? })
 }
 
 /// Fetches what references lead to over a network, and gives all references that the remote has. None is moved here.

@@ -89,6 +89,7 @@ impl Mirror {
         let source = git::open_local(path)?;
         let describe = || format!("cannot write notes to `{}`", path.display());
         let old = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
+        refuse_others(&source, old)?;
         let new = apply(&source, old, lines, author)?;
         if new != old && !advance(&source, old, new).map_err(failed(describe))? {
             remove_abandoned_lock(source.commondir());
@@ -108,6 +109,7 @@ impl Mirror {
         if attempt > 0 {
             let heads = mirror::download(mirror, remote, &[NOTES_REF])?;
             let notes = heads.iter().find(|(name, _)| name == NOTES_REF).map(|(_, id)| *id);
+            refuse_others(mirror, notes)?;
             self.record_notes(mirror, notes)?;
         }
         let describe = || "cannot read the notes in the mirror".to_owned();
@@ -129,6 +131,16 @@ impl Mirror {
         let outcome = push_ref(mirror, remote, &outgoing);
         self.point(mirror, &outgoing, None).map_err(failed(describe))?;
         outcome
+    }
+}
+
+/// Notes are commits: somebody has made a reference of that name for something else.
+fn refuse_others(repository: &git2::Repository, notes: Option<Oid>) -> Result<()> {
+    let describe = || format!("cannot read what `{NOTES_REF}` points at");
+    match notes.map(|id| git::is_commit(repository, id)).transpose().map_err(failed(describe))? {
+        Some(false) => Err(Failure::stalled(format!("`{NOTES_REF}` points at no commit, so no note can be written"))
+            .hint(format!("delete it: `git push --delete REMOTE {NOTES_REF}`"))),
+        Some(true) | None => Ok(()),
     }
 }
 
@@ -173,6 +185,8 @@ fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Resul
     drop(options);
     match (pushed, rejection) {
         (Err(error), _) if error.code() == ErrorCode::NotFastForward => Ok(Attempt::Moved),
+        // It did not follow on something that is no note; the next attempt finds that out.
+        (Err(error), _) if error.message() == "object is no commit object" => Ok(Attempt::Moved),
         (Err(error), _) => Err(lent.explain("pushing to", error)),
         (Ok(()), None) => Ok(Attempt::Written),
         (Ok(()), Some(reason)) if means_moved(&reason) => Ok(Attempt::Moved),

@@ -262,3 +262,24 @@ fn notes_are_read_from_a_persons_repository_too() {
     assert_eq!(repository.read_notes(&commits[0]).expect("notes"), ["success a/b told"]);
     assert_eq!(repository.read_notes(&commits[1]).expect("notes"), [""; 0]);
 }
+
+#[test]
+fn what_is_no_note_holds_up_no_push_and_whoever_writes_one_hears_of_it() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let commit = commits(&fixture, 1).remove(0);
+    let file = fixture.git_in(&fixture.bare(), &["rev-parse", "main:a"]);
+    let lines = [line(&commit, "launchway/plan", "success")];
+    for (name, url) in [("local", fixture.bare().display().to_string()), ("http", server.url("origin.git"))] {
+        fixture.git_in(&fixture.bare(), &["update-ref", NOTES_REF, file.trim()]);
+        let (remote, mirror) = (remote(&url), mirror(&fixture, name));
+        assert_eq!(mirror.fetch(&remote, &commit).expect("a fetch"), commit, "{name}");
+        let failure = mirror.write_notes(&remote, &lines, &author()).expect_err("somebody else's");
+        assert_eq!(failure.class(), Class::Stalled, "{name}: {}", failure.one_line());
+        assert!(failure.one_line().contains("points at no commit"), "{name}: {}", failure.one_line());
+
+        fixture.git_in(&fixture.bare(), &["update-ref", "-d", NOTES_REF]);
+        mirror.write_notes(&remote, &lines, &author()).expect("written");
+        assert_eq!(shown(&fixture, &commit), ["success launchway/plan told"], "{name}");
+    }
+}
