@@ -18,9 +18,10 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use launchway::clock::{SystemClock, Ulids};
-use launchway::control::sync::{Synced, Watched};
+use launchway::control::watched::Watched;
 use launchway::engine::transition::Input;
 use launchway::executor::drive::Driver;
+use launchway::executor::sync::Synced;
 use launchway::manifest::Options;
 use launchway::model::ids::{ConfigKey, RepositoryName};
 use launchway::model::plan::Plan;

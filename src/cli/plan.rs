@@ -12,7 +12,7 @@ use super::here;
 use super::output::{Exit, Outcome, Output, heading};
 use super::target;
 use crate::clock::{Clock, SystemClock};
-use crate::control::sync::TreeFiles;
+use crate::control::watched::TreeFiles;
 use crate::error::{Failure, Result};
 use crate::executor::applied::shown;
 use crate::manifest::{self, Snapshot};

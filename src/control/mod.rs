@@ -8,6 +8,6 @@ pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;
 pub mod state_folder;
-pub mod sync;
+pub mod watched;
 pub mod watcher;
 pub mod wiring;

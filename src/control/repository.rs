@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::config::{ForgeKind, History, RepositorySettings, Settings};
 use crate::control::app::Parts;
-use crate::control::sync::Watched;
+use crate::control::watched::Watched;
 use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};

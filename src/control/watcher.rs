@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::control::sync::{Synced, Watched};
+use crate::control::watched::Watched;
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::sync::Synced;
 use crate::model::time::Timestamp;
 use crate::secret::SecretSource;
 use crate::telemetry::Metrics;
@@ -77,7 +78,9 @@ impl Watcher {
         self.metrics.sync(&self.watched.name);
         let synced = self.watched.sync(driver).await;
         match &synced {
-            Ok(Synced::Revision(commit)) => tracing::info!(repository = %self.watched.name, %commit, "a new revision"),
+            Ok(Synced::Revision(commit, _)) => {
+                tracing::info!(repository = %self.watched.name, %commit, "a new revision");
+            }
             Ok(Synced::Unchanged) => {}
             Err(failure) => {
                 tracing::warn!(repository = %self.watched.name, problem = failure.one_line(), "cannot sync the repository");

@@ -2,7 +2,8 @@
 //!
 //! [`drive::Driver`] reads what a decision of the engine asks for and commits what it decided, [`outbox`] takes actions
 //! from the outbox and performs them, [`writer_lanes`] knows who writes statuses, and [`reconciler`] brings what is there
-//! to what is wanted. [`admission`] keeps what is under way bounded, however much a push starts.
+//! to what is wanted. [`sync()`](sync::sync) plans a new head and starts what is due, [`admission`] keeps what is under way
+//! bounded, however much a push starts.
 
 pub mod admission;
 pub mod applied;
@@ -16,5 +17,6 @@ pub mod perform;
 pub mod reconciler;
 pub mod services;
 pub mod set_aside;
+pub mod sync;
 pub(crate) mod work_queue;
 pub mod writer_lanes;

@@ -13,17 +13,16 @@ use tokio::sync::broadcast::error::TryRecvError;
 
 use crate::clock::{Clock, CountingIds, ManualClock};
 use crate::control::reporter::{self, StatusReporter};
-use crate::engine::records::Records;
-use crate::engine::sync::{self, Head, Trigger, Watched};
-use crate::engine::transition::{Touched, Transition};
+use crate::engine::sync::{Allowance, Head, Trigger, Watched};
+use crate::engine::transition::Touched;
 use crate::error::{Failure, Result};
 use crate::executor::admission::Admission;
-use crate::executor::applied::{Stages, surroundings};
 use crate::executor::declarations::Declarations;
-use crate::executor::drive::{Driver, TRIES, keeps_changing};
+use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::sync::{self, Read, Revisions, Synced};
 use crate::executor::work_queue::WorkQueue;
 use crate::forge::{self, StatusWriter};
 use crate::manifest::digest;
@@ -197,25 +196,20 @@ impl World {
     }
 
     async fn sync(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
-        let (watched, head) = (watched(), head(project, number));
-        if let Ok(declared) = &head.declared {
+        let head = Push { project: Arc::new(project.clone()), number };
+        let commit = commit(number);
+        {
             let mut pushed = self.surroundings.pushed.0.lock().unwrap_or_else(PoisonError::into_inner);
-            pushed.insert(head.commit.clone(), declared.clone());
+            pushed.insert(commit.clone(), head.project.clone());
         }
         if prune_allowed {
-            self.allow_prune(&head.commit).await?;
+            let allowed = Allowance { prune: Some(commit), ..Allowance::default() };
+            sync::allow(&self.driver, &head, &allowed).await?;
         }
-        for _ in 0..TRIES {
-            let mut records = Records::default();
-            let (head, applied) = self.surrounded(project, &head, &mut records).await?;
-            let known = self.driver.store.revision(&watched.name, head.commit.as_str()).await?;
-            let decide =
-                |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
-            if let Some(result) = self.driver.try_decide(&mut records, decide).await? {
-                return Ok(result);
-            }
+        match sync::sync(&self.driver, &head, false).await? {
+            Synced::Revision(_, result) => Ok(*result),
+            Synced::Unchanged => Err(Failure::stalled("nothing was pushed")),
         }
-        Err(keeps_changing())
     }
 
     /// A person starts a stage's delivery of the newest revision; says which runs.
@@ -223,35 +217,8 @@ impl World {
     /// # Errors
     /// If that does not fit what is there.
     pub async fn trigger(&self, project: &Project, asked: Trigger<'_>) -> Result<Vec<RunId>> {
-        let (watched, head) = (watched(), head(project, self.pushed()));
-        for _ in 0..TRIES {
-            let mut records = Records::default();
-            let (head, applied) = self.surrounded(project, &head, &mut records).await?;
-            let decide =
-                |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
-            if let Some(runs) = self.driver.try_decide(&mut records, decide).await? {
-                return Ok(runs);
-            }
-        }
-        Err(keeps_changing())
-    }
-
-    /// A head with what it is decided on.
-    async fn surrounded(&self, project: &Project, head: &Head, records: &mut Records) -> Result<(Head, Stages)> {
-        let project = Arc::new(project.clone());
-        let seen = surroundings(&*self.driver.store, &project, &Release::default(), records).await?;
-        Ok((Head { declared: Ok(seen.project), lifted: seen.lifted, ..head.clone() }, seen.stages))
-    }
-
-    async fn allow_prune(&self, commit: &CommitId) -> Result<()> {
-        let name = RepositoryName::new(REPOSITORY);
-        let allow = |transition: &mut Transition<'_>| {
-            if let Some(state) = transition.records.repositories.get_mut(&name)? {
-                state.allowed_prune = Some(commit.clone());
-            }
-            Ok(())
-        };
-        self.driver.decide(allow).await
+        let head = Push { project: Arc::new(project.clone()), number: self.pushed() };
+        sync::trigger(&self.driver, &head, asked).await
     }
 
     /// What pushing `project` once more would come to, without doing it.
@@ -259,11 +226,9 @@ impl World {
     /// # Errors
     /// If the store fails.
     pub async fn pushed_again(&self, project: &Project) -> Result<(RevisionResult, Transaction)> {
-        let (watched, head) = (watched(), head(project, u32::MAX));
-        let mut records = Records::default();
-        let (head, applied) = self.surrounded(project, &head, &mut records).await?;
-        let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, None);
-        let (result, transaction, _) = self.driver.work_out(&mut records, decide).await?;
+        let head = Push { project: Arc::new(project.clone()), number: u32::MAX };
+        let foreseen = sync::foresee(&self.driver, &head, head.read(), &Release::default(), |_| Ok(())).await?;
+        let (result, transaction, _) = foreseen;
         Ok((result, transaction))
     }
 
@@ -444,14 +409,34 @@ fn commit(push: u32) -> CommitId {
     CommitId::new(format!("{push:07x}{:033x}", 0))
 }
 
-fn watched() -> Watched {
-    let (name, url, branch) = (RepositoryName::new(REPOSITORY), "file:///repo".to_owned(), "main".to_owned());
-    Watched { name, url, branch, rewrite_allowed: false }
+/// A push, in place of a Git repository. It is planned however often it was seen.
+struct Push {
+    project: Arc<Project>,
+    number: u32,
 }
 
-fn head(project: &Project, push: u32) -> Head {
-    let (subject, declared) = (format!("push {push}"), Ok(Arc::new(project.clone())));
-    Head { commit: commit(push), subject, descends: true, declared, lifted: Vec::new() }
+impl Push {
+    fn read(&self) -> Read {
+        let (commit, subject) = (commit(self.number), format!("push {}", self.number));
+        let declared = Ok(self.project.clone());
+        Read { head: Head { commit, subject, descends: true, declared, lifted: Vec::new() }, problems: Vec::new() }
+    }
+}
+
+#[async_trait]
+impl Revisions for Push {
+    fn watched(&self) -> Watched {
+        let (name, url, branch) = (RepositoryName::new(REPOSITORY), "file:///repo".to_owned(), "main".to_owned());
+        Watched { name, url, branch, rewrite_allowed: false }
+    }
+
+    async fn head(&self, _seen: Option<&CommitId>, _applied: Option<&CommitId>) -> Result<Option<Read>> {
+        Ok(Some(self.read()))
+    }
+
+    async fn at(&self, _commit: &CommitId) -> Result<Read> {
+        Ok(self.read())
+    }
 }
 
 /// The key of a deployment config of the simulated project.

@@ -14,6 +14,7 @@ use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::sync;
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
@@ -114,7 +115,7 @@ impl Operator {
     async fn judge_anew(&self, repository: &RepositoryName) -> Result<(), Refusal> {
         let watched = &self.watcher(repository)?.watched;
         if watched.is_refused(&self.driver).await? {
-            watched.allow(&self.driver, &Allowance::default()).await.map_err(conflict)?;
+            sync::allow(&self.driver, watched, &Allowance::default()).await.map_err(conflict)?;
         }
         Ok(())
     }
@@ -128,7 +129,7 @@ impl Operator {
         if let Some(word) = words.into_iter().find(|word| !is_head(word)) {
             return Err(Refusal::Conflict(not_the_head(repository, word, head.as_ref())));
         }
-        self.watcher(repository)?.watched.allow(&self.driver, allow).await.map_err(conflict)?;
+        sync::allow(&self.driver, &self.watcher(repository)?.watched, allow).await.map_err(conflict)?;
         self.sync(repository, None).await
     }
 
@@ -205,7 +206,7 @@ impl Operator {
 
     async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
         asked.force.map_or(Ok(()), refuse_bad)?;
-        let runs = watcher.watched.trigger(&self.driver, asked).await.map_err(conflict)?;
+        let runs = sync::trigger(&self.driver, &watcher.watched, asked).await.map_err(conflict)?;
         let message = match runs.len() {
             0 => "nothing differs in this stage that is not under way already".to_owned(),
             started => format!("started {started}"),

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use crate::control::commands::operator::{Operator, said};
 use crate::control::commands::{Done, Refusal, by_hand};
 use crate::error::{Failure, Result};
+use crate::executor::sync;
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName};
 use crate::model::run::SequenceRun;
@@ -59,7 +60,7 @@ async fn by_project(
 async fn starts(operator: &Operator, project: &ProjectName, release: &Release) -> Result<Vec<String>> {
     let repository = by_hand::declaring(&operator.driver, project).await?;
     let Some(watcher) = repository.and_then(|name| operator.watchers.get(&name)) else { return Ok(Vec::new()) };
-    Ok(match watcher.watched.starts_after(&operator.driver, project, release).await? {
+    Ok(match sync::starts_after(&operator.driver, &watcher.watched, project, release).await? {
         Ok(runs) => runs.iter().flat_map(lines).collect(),
         Err(unreadable) => vec![format!("{project}: nobody can tell what: {}", unreadable.one_line())],
     })

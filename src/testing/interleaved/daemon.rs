@@ -16,16 +16,17 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
 use crate::model::ids::RepositoryName;
 use crate::runtime::Runtime;
 use crate::store::Store;
 use crate::testing::guarded_store::GuardedStore;
 use crate::testing::interleaved::alarm::Alarms;
+use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
 use crate::testing::interleaved::runtime::SharedRuntime;
 use crate::testing::interleaved::scheduler::{Spawner, Turns};
-use crate::testing::interleaved::sync;
 use crate::testing::memory_store::MemoryDisk;
 use crate::testing::runtime::PretendedRuntime;
 
@@ -111,8 +112,9 @@ impl Daemon {
 
     async fn syncs(self, repository: RepositoryName) {
         let mut requests = self.hosting.requests(&repository);
+        let (hosted, mut first) = (Hosted { hosting: self.hosting.clone(), name: repository }, true);
         loop {
-            let synced = sync::sync(&self.driver, &self.hosting, &repository).await;
+            let synced = sync::sync(&self.driver, &hosted, std::mem::take(&mut first)).await;
             let again = synced.is_err().then(|| self.driver.clock.now() + PAUSE);
             tokio::select! { biased;
                 _ = requests.changed() => {}

@@ -4,12 +4,12 @@
 pub mod alarm;
 pub mod checks;
 pub mod daemon;
+mod hosted;
 pub mod hosting;
 mod people;
 pub mod random;
 mod runtime;
 pub mod scheduler;
 pub mod story;
-mod sync;
 mod trace;
 mod world;

@@ -7,13 +7,14 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
-use crate::engine::sync::Allowance;
+use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::sync;
 use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
-use crate::testing::interleaved::sync;
+use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::world::config_key;
 use crate::testing::script::number;
 
@@ -74,8 +75,9 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             roll_out(driver, verb, &key(dc)?, rest).await
         }
         ["trigger", stage, service, force @ ..] => {
-            let (stage, service, force) = (StageName::new(*stage), ServiceName::new(*service), force.first().copied());
-            sync::trigger(driver, hosting, repository, &stage, &service, (force, WHO)).await
+            let (stage, service) = (StageName::new(*stage), ServiceName::new(*service));
+            let asked = Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO };
+            sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
         ["down"] => by_hand::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
@@ -127,9 +129,13 @@ async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Re
 
 /// Has a head judged anew with what is allowed for it.
 async fn allow(daemon: &Daemon, repository: &RepositoryName, allowed: Allowance) -> Result<()> {
-    sync::allow(&daemon.driver, repository, allowed).await?;
+    sync::allow(&daemon.driver, &hosted(daemon, repository), &allowed).await?;
     daemon.hosting.request_sync(repository);
     Ok(())
+}
+
+fn hosted(daemon: &Daemon, repository: &RepositoryName) -> Hosted {
+    Hosted { hosting: daemon.hosting.clone(), name: repository.clone() }
 }
 
 /// The answer of something that never waits.

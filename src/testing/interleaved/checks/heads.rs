@@ -13,9 +13,9 @@ use crate::plan::build::content_of;
 use crate::store::RunFilter;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::daemon::Surroundings;
+use crate::testing::interleaved::hosted::{Hosted, would_start};
 use crate::testing::interleaved::hosting::Commit;
 use crate::testing::interleaved::people::now;
-use crate::testing::interleaved::sync;
 
 /// What is checked of all heads.
 pub(super) struct Heads<'a> {
@@ -71,7 +71,8 @@ impl Heads<'_> {
 
     fn plan_is_empty(&self, name: &RepositoryName, head: &Commit) -> Held {
         let holds = now(self.driver.store.holds())?.whole()?;
-        for run in now(sync::would_start(self.driver, name, head))? {
+        let hosted = Hosted { hosting: self.around.hosting.clone(), name: name.clone() };
+        for run in now(would_start(self.driver, &hosted, head))? {
             if !holds.iter().any(|hold| run.is_held_by(hold)) {
                 let changes = run.changes().iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
                 let what = format!("{} would start: {}", run.service, changes.collect::<Vec<_>>().join(", "));

@@ -1,24 +1,18 @@
-//! One sync of a repository: what its branch says now, and what follows from it.
-//!
-//! Whatever asked for it, a sync is the same: the remote's head is compared with the one that was seen, and
-//! a new head is applied, or refused with a status that says why. Nothing is taken from who asked.
+//! A repository that is watched: what its configuration says of it, and what its branch says now, read from a mirror.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use crate::engine::records::Records;
-use crate::engine::sync::{self, Allowance, Head, Trigger};
-use crate::engine::transition::Transition;
-use crate::engine::{holds, unreadable};
-use crate::error::{Class, Context, Failure, Result};
-use crate::executor::applied::{Stages, surroundings};
-use crate::executor::drive::{Driver, TRIES, keeps_changing};
-use crate::manifest::{self, FileEntry, FileKind, Files, Problem};
-use crate::model::hold::Release;
-use crate::model::ids::{CommitId, ProjectName, RepositoryName, RunId};
+use async_trait::async_trait;
+
+use crate::engine::sync::{self as decision, Head};
+use crate::error::{Class, Context, Result};
+use crate::executor::drive::Driver;
+use crate::executor::sync::{self, Read, Revisions, Synced};
+use crate::manifest::{self, FileEntry, FileKind, Files};
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
-use crate::model::run::SequenceRun;
-use crate::model::state::{RepositoryState, RevisionResult, Versioned};
+use crate::model::state::{RepositoryState, RevisionResult};
 use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 
 /// A repository that is watched.
@@ -47,22 +41,6 @@ impl std::fmt::Debug for Watched {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Watched").field("name", &self.name).finish_non_exhaustive()
     }
-}
-
-/// What a sync found.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Synced {
-    /// The head that was seen before.
-    Unchanged,
-    /// A new head, now planned or refused.
-    Revision(CommitId),
-}
-
-/// A new head, read.
-struct Read {
-    head: Head,
-    /// Problems that do not keep the head from being read.
-    problems: Vec<Problem>,
 }
 
 impl Watched {
@@ -94,67 +72,17 @@ impl Watched {
     /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
     pub async fn sync(self: &Arc<Self>, driver: &Driver) -> Result<Synced> {
         let first = !self.synced.swap(true, Ordering::SeqCst);
-        for _ in 0..TRIES {
-            if let Some(found) = self.try_sync(driver, first).await? {
-                return Ok(found);
-            }
-        }
-        Err(keeps_changing())
-    }
-
-    /// Nothing, if what was decided on has moved meanwhile.
-    async fn try_sync(self: &Arc<Self>, driver: &Driver, first: bool) -> Result<Option<Synced>> {
-        let stored = self.state(driver).await?;
-        let watched = self.clone();
-        let mut seen = stored.value.seen.clone();
-        if first && self.was_broken(driver, seen.as_ref()).await? {
-            seen = None;
-        }
-        let applied = stored.value.applied.clone();
-        let read = tokio::task::spawn_blocking(move || watched.read(seen.as_ref(), applied.as_ref()));
-        let Some(read) = read.await.or_transient(|| "reading the repository broke off".into())?? else {
-            if !stored.value.status_problems.is_empty() {
-                driver.writers.retry(&self.name); // the token may have been replaced meanwhile
-            }
-            return Ok(Some(Synced::Unchanged));
-        };
-        let mut records = Records::default();
-        records.repositories.read(self.name.clone(), Some(stored).filter(|stored| stored.version > 0));
-        let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
-        let known = driver.store.revision(&self.name, head.commit.as_str()).await?;
-        let watched = self.as_declared();
-        let decide = |transition: &mut Transition<'_>| {
-            sync::decide(transition, &watched, &head, &applied, known.as_ref()).map(|_| ())
-        };
-        let committed = driver.try_decide(&mut records, decide).await?;
-        Ok(committed.map(|()| Synced::Revision(head.commit.clone())))
-    }
-
-    /// Whether a head could not be read: this daemon may be allowed to read more than the one before.
-    async fn was_broken(&self, driver: &Driver, head: Option<&CommitId>) -> Result<bool> {
-        let Some(head) = head else { return Ok(false) };
-        let known = driver.store.revision(&self.name, head.as_str()).await?;
-        Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Broken { .. })))
+        sync::sync(driver, self, first).await
     }
 
     /// Whether a rule refuses the head that was seen: what it broke may be put right elsewhere.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn is_refused(&self, driver: &Driver) -> Result<bool> {
-        let Some(head) = self.state(driver).await?.value.seen else { return Ok(false) };
+    pub async fn is_refused(self: &Arc<Self>, driver: &Driver) -> Result<bool> {
+        let Some(head) = sync::state(driver, self).await?.value.seen else { return Ok(false) };
         let known = driver.store.revision(&self.name, head.as_str()).await?;
         Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Refused { .. })))
-    }
-
-    /// What its configuration says of it.
-    fn as_declared(&self) -> sync::Watched {
-        sync::Watched {
-            name: self.name.clone(),
-            url: self.remote.url.to_string(),
-            branch: self.branch_or(""),
-            rewrite_allowed: self.rewrite_allowed,
-        }
     }
 
     /// The branch that is watched, as far as it is known.
@@ -170,106 +98,22 @@ impl Watched {
         self.branch().unwrap_or_else(|| before.to_owned())
     }
 
-    /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
-    async fn surroundings(
-        &self,
-        driver: &Driver,
-        read: Read,
-        release: &Release,
-        records: &mut Records,
-    ) -> Result<(Head, Stages)> {
-        let Read { mut head, problems } = read;
-        let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
-        let unreadable = self.unreadable_but_applied(driver, &project, &problems).await?;
-        if !unreadable.is_empty() {
-            head.declared = Err(unreadable);
-            return Ok((head, Stages::default()));
-        }
-        let seen = surroundings(&*driver.store, &project, release, records).await?;
-        let head = Head { declared: Ok(seen.project), lifted: seen.lifted, ..head };
-        Ok((head, seen.stages))
-    }
-
-    /// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
-    ///
-    /// # Errors
-    /// If nothing was applied yet or it cannot be read, and as [`sync::trigger`].
-    pub async fn trigger(self: &Arc<Self>, driver: &Driver, asked: Trigger<'_>) -> Result<Vec<RunId>> {
-        for _ in 0..TRIES {
-            let stored = self.state(driver).await?;
-            let nothing = || Failure::stalled(format!("nothing of `{}` was applied yet", self.name));
-            let commit = stored.value.applied.clone().ok_or_else(nothing)?;
-            let read = self.read_aside(commit).await?;
-            let mut records = Records::default();
-            // Another revision that is applied meanwhile is met by deciding again.
-            records.repositories.read(self.name.clone(), Some(stored).filter(|stored| stored.version > 0));
-            let (head, applied) = self.surroundings(driver, read, &Release::default(), &mut records).await?;
-            let watched = self.as_declared();
-            let decide =
-                |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
-            if let Some(runs) = driver.try_decide(&mut records, decide).await? {
-                return Ok(runs);
-            }
-        }
-        Err(keeps_changing())
-    }
-
     /// What a revision declares; nothing, if its files are broken.
     ///
     /// # Errors
     /// If the repository cannot be read.
     pub async fn project_at(self: &Arc<Self>, commit: &CommitId) -> Result<Option<Arc<Project>>> {
-        Ok(self.read_aside(commit.clone()).await?.head.declared.ok())
-    }
-
-    /// Reads a revision that was fetched, while other tasks go on.
-    async fn read_aside(self: &Arc<Self>, commit: CommitId) -> Result<Read> {
-        let watched = self.clone();
-        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None));
-        read.await.or_transient(|| "reading the repository broke off".into())?
-    }
-
-    /// What would start in a project if something were released; nothing is changed. In place of it, why nobody can
-    /// tell: the revision that is applied cannot be read.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn starts_after(
-        self: &Arc<Self>,
-        driver: &Driver,
-        project: &ProjectName,
-        release: &Release,
-    ) -> Result<Result<Vec<SequenceRun>>> {
-        let Some(commit) = self.state(driver).await?.value.applied else { return Ok(Ok(Vec::new())) };
-        let read = match self.read_aside(commit).await {
-            Ok(read) => read,
-            Err(unreadable) => return Ok(Err(unreadable)),
-        };
-        let mut records = Records::default();
-        let (head, applied) = self.surroundings(driver, read, release, &mut records).await?;
-        let slots = driver.store.open_slot_keys(Some(project)).await?;
-        let watched = self.as_declared();
-        let decide = |transition: &mut Transition<'_>| {
-            holds::release(transition, project, release, None)?;
-            slots.iter().for_each(|slot| transition.examine(slot.clone()));
-            sync::decide(transition, &watched, &head, &applied, None).map(drop)
-        };
-        let (_, transaction, _) = driver.work_out(&mut records, decide).await?;
-        let is_held = |run: &SequenceRun| {
-            let seen = applied.get(&run.service.stage);
-            seen.is_some_and(|seen| seen.holds.iter().any(|hold| run.is_held_by(hold)))
-        };
-        Ok(Ok(transaction.writes.into_iter().filter_map(sync::starting).filter(|run| !is_held(run)).collect()))
+        Ok(self.at(commit).await?.head.declared.ok())
     }
 
     /// Makes it known as its configuration says now, before anything is read of it: people ask about what they watch.
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn register(&self, driver: &Driver) -> Result<()> {
+    pub async fn register(self: &Arc<Self>, driver: &Driver) -> Result<()> {
         driver
             .decide(|transition| {
-                let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), self.unknown());
+                let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), sync::unknown(self));
                 let declared = match stored.clone() {
                     Some(stored) => {
                         RepositoryState { url: fresh.url, branch: self.branch_or(&stored.branch), ..stored }
@@ -289,7 +133,7 @@ impl Watched {
     ///
     /// # Errors
     /// If the store fails.
-    pub async fn remember(&self, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
+    pub async fn remember(self: &Arc<Self>, driver: &Driver, problem: Option<String>, first: bool) -> Result<()> {
         let now = driver.clock.now();
         self.change(driver, |state| {
             let (url, branch) = (self.remote.url.to_string(), self.branch_or(&state.branch));
@@ -304,39 +148,18 @@ impl Watched {
         .await
     }
 
-    /// Makes the next sync plan the head anew, although it was seen before, with what a person allows for it.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn allow(&self, driver: &Driver, allow: &Allowance) -> Result<()> {
-        self.change(driver, |state| {
-            allow.give(state);
-            true
-        })
-        .await
-    }
-
     /// Changes what is remembered of the repository; `change` says whether it changed anything.
-    async fn change(&self, driver: &Driver, change: impl Fn(&mut RepositoryState) -> bool) -> Result<()> {
+    async fn change(self: &Arc<Self>, driver: &Driver, change: impl Fn(&mut RepositoryState) -> bool) -> Result<()> {
         driver
             .decide(|transition| {
                 let stored = transition.records.repositories.get(&self.name)?.cloned();
-                let mut state = stored.unwrap_or_else(|| self.unknown());
+                let mut state = stored.unwrap_or_else(|| sync::unknown(self));
                 if change(&mut state) {
                     transition.records.repositories.put(&self.name, Some(state))?;
                 }
                 Ok(())
             })
             .await
-    }
-
-    async fn state(&self, driver: &Driver) -> Result<Versioned<RepositoryState>> {
-        let stored = driver.store.repository(&self.name).await?;
-        Ok(stored.unwrap_or_else(|| Versioned { version: 0, value: self.unknown() }))
-    }
-
-    fn unknown(&self) -> RepositoryState {
-        RepositoryState::new(self.name.clone(), self.remote.url.to_string(), self.branch_or(""))
     }
 
     /// Reads the head, unless it is the one that was seen and the mirror has it.
@@ -421,25 +244,34 @@ impl Watched {
             _ => manifest::Snapshot::read(&files, &self.options),
         }
     }
+}
 
-    /// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
-    /// taken for deleted.
-    async fn unreadable_but_applied(
-        &self,
-        driver: &Driver,
-        project: &Project,
-        problems: &[Problem],
-    ) -> Result<Vec<String>> {
-        let suspects = unreadable::suspects(project, problems);
-        if suspects.is_empty() {
-            return Ok(Vec::new());
+#[async_trait]
+impl Revisions for Arc<Watched> {
+    fn watched(&self) -> decision::Watched {
+        decision::Watched {
+            name: self.name.clone(),
+            url: self.remote.url.to_string(),
+            branch: self.branch_or(""),
+            rewrite_allowed: self.rewrite_allowed,
         }
-        let configs = driver.store.configs(Some(&project.name), None).await?.whole()?;
-        let objects = driver.store.objects(Some(&project.name), None, None).await?.whole()?;
-        let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
-        let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
-        Ok(unreadable::breaking(&suspects, &of_configs.chain(of_objects).collect()))
     }
+
+    async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
+        let (watched, seen, applied) = (self.clone(), seen.cloned(), applied.cloned());
+        aside(move || watched.read(seen.as_ref(), applied.as_ref())).await
+    }
+
+    async fn at(&self, commit: &CommitId) -> Result<Read> {
+        let (watched, commit) = (self.clone(), commit.clone());
+        aside(move || watched.read_at(commit, None)).await
+    }
+}
+
+/// Reads while other tasks go on.
+async fn aside<T: Send + 'static>(read: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    let read = tokio::task::spawn_blocking(read).await;
+    read.or_transient(|| "reading the repository broke off".into())?
 }
 
 /// A commit's tree as the files that `manifest` reads.

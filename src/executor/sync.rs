@@ -1,0 +1,243 @@
+//! One sync of a repository: what its branch says now, and what follows from it. The daemon and the simulated worlds sync
+//! alike; where revisions are read is behind a port.
+//!
+//! Whatever asked for it, a sync is the same: the head is compared with the one that was seen, and a new one is applied, or
+//! refused with a status that says why. Nothing is taken from who asked.
+
+use async_trait::async_trait;
+
+use crate::engine::records::{Records, Undecided};
+use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
+use crate::engine::transition::Transition;
+use crate::engine::{holds, unreadable};
+use crate::error::{Failure, Result};
+use crate::executor::applied::{Stages, surroundings};
+use crate::executor::drive::{Driver, TRIES, keeps_changing};
+use crate::manifest::Problem;
+use crate::model::hold::Release;
+use crate::model::ids::{CommitId, ProjectName, RunId};
+use crate::model::project::Project;
+use crate::model::run::SequenceRun;
+use crate::model::state::{RepositoryState, RevisionResult, Versioned};
+use crate::store::Transaction;
+
+/// The port to the revisions of a repository.
+#[async_trait]
+pub trait Revisions: Send + Sync {
+    /// The repository as its configuration says, as far as that is known by now.
+    fn watched(&self) -> Watched;
+
+    /// The head, unless it is the one that was `seen`.
+    ///
+    /// # Errors
+    /// If the remote cannot be reached or read.
+    async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>>;
+
+    /// A revision that was applied.
+    ///
+    /// # Errors
+    /// If it cannot be read any more.
+    async fn at(&self, commit: &CommitId) -> Result<Read>;
+}
+
+/// A revision, read.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// What it declares.
+    pub head: Head,
+    /// Problems that do not keep it from being read.
+    pub problems: Vec<Problem>,
+}
+
+/// What a sync found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Synced {
+    /// The head that was seen before.
+    Unchanged,
+    /// A new head, with what came of it.
+    Revision(CommitId, Box<RevisionResult>),
+}
+
+/// Syncs once. The `first` time since a daemon started, a head is read again that could not be read: this daemon may be
+/// allowed to read more than the one before.
+///
+/// # Errors
+/// If the remote cannot be reached or read, or the store fails; then nothing was changed.
+pub async fn sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Result<Synced> {
+    for _ in 0..TRIES {
+        if let Some(found) = try_sync(driver, revisions, first).await? {
+            return Ok(found);
+        }
+    }
+    Err(keeps_changing())
+}
+
+/// Nothing, if what was decided on has moved meanwhile.
+async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Result<Option<Synced>> {
+    let stored = state(driver, revisions).await?;
+    let name = stored.value.name.clone();
+    let seen = match &stored.value.seen {
+        Some(seen) if first && was_broken(driver, &stored.value, seen).await? => None,
+        seen => seen.as_ref(),
+    };
+    let Some(read) = revisions.head(seen, stored.value.applied.as_ref()).await? else {
+        if !stored.value.status_problems.is_empty() {
+            driver.writers.retry(&name); // the token may have been replaced meanwhile
+        }
+        return Ok(Some(Synced::Unchanged));
+    };
+    let mut records = Records::default();
+    records.repositories.read(name.clone(), known(stored));
+    let (head, applied) = surrounded(driver, read, &Release::default(), &mut records).await?;
+    let known = driver.store.revision(&name, head.commit.as_str()).await?;
+    let watched = revisions.watched();
+    let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
+    let committed = driver.try_decide(&mut records, decide).await?;
+    Ok(committed.map(|result| Synced::Revision(head.commit.clone(), Box::new(result))))
+}
+
+async fn was_broken(driver: &Driver, state: &RepositoryState, head: &CommitId) -> Result<bool> {
+    let known = driver.store.revision(&state.name, head.as_str()).await?;
+    Ok(known.is_some_and(|known| matches!(known.result, RevisionResult::Broken { .. })))
+}
+
+/// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
+///
+/// # Errors
+/// If nothing was applied yet or it cannot be read, and as [`sync::trigger`].
+pub async fn trigger(driver: &Driver, revisions: &dyn Revisions, asked: Trigger<'_>) -> Result<Vec<RunId>> {
+    for _ in 0..TRIES {
+        let stored = state(driver, revisions).await?;
+        let name = stored.value.name.clone();
+        let nothing = || Failure::stalled(format!("nothing of `{name}` was applied yet"));
+        let commit = stored.value.applied.clone().ok_or_else(nothing)?;
+        let read = revisions.at(&commit).await?;
+        let mut records = Records::default();
+        // Another revision that is applied meanwhile is met by deciding again.
+        records.repositories.read(name.clone(), known(stored));
+        let (head, applied) = surrounded(driver, read, &Release::default(), &mut records).await?;
+        let watched = revisions.watched();
+        let decide =
+            |transition: &mut Transition<'_>| sync::trigger(transition, &watched, &head, applied.clone(), asked);
+        if let Some(runs) = driver.try_decide(&mut records, decide).await? {
+            return Ok(runs);
+        }
+    }
+    Err(keeps_changing())
+}
+
+/// What would start in a project if something were released; nothing is changed. In place of it, why nobody can
+/// tell: the revision that is applied cannot be read.
+///
+/// # Errors
+/// If the store fails.
+pub async fn starts_after(
+    driver: &Driver,
+    revisions: &dyn Revisions,
+    project: &ProjectName,
+    release: &Release,
+) -> Result<Result<Vec<SequenceRun>>> {
+    let Some(commit) = state(driver, revisions).await?.value.applied else { return Ok(Ok(Vec::new())) };
+    let read = match revisions.at(&commit).await {
+        Ok(read) => read,
+        Err(unreadable) => return Ok(Err(unreadable)),
+    };
+    let slots = driver.store.open_slot_keys(Some(project)).await?;
+    let before = |transition: &mut Transition<'_>| {
+        holds::release(transition, project, release, None)?;
+        slots.iter().for_each(|slot| transition.examine(slot.clone()));
+        Ok(())
+    };
+    let (_, transaction, applied) = foresee(driver, revisions, read, release, before).await?;
+    let is_held = |run: &SequenceRun| {
+        let seen = applied.get(&run.service.stage);
+        seen.is_some_and(|seen| seen.holds.iter().any(|hold| run.is_held_by(hold)))
+    };
+    Ok(Ok(transaction.writes.into_iter().filter_map(sync::starting).filter(|run| !is_held(run)).collect()))
+}
+
+/// What a sync of a revision would come to, and what is applied then; nothing is changed. `before` is decided in the same
+/// transaction, once `release` was released.
+///
+/// # Errors
+/// If the store fails, or the decision is refused.
+pub async fn foresee(
+    driver: &Driver,
+    revisions: &dyn Revisions,
+    read: Read,
+    release: &Release,
+    before: impl Fn(&mut Transition<'_>) -> Result<(), Undecided>,
+) -> Result<(RevisionResult, Transaction, Stages)> {
+    let mut records = Records::default();
+    let (head, applied) = surrounded(driver, read, release, &mut records).await?;
+    let watched = revisions.watched();
+    let decide = |transition: &mut Transition<'_>| {
+        before(transition)?;
+        sync::decide(transition, &watched, &head, &applied, None)
+    };
+    let (result, transaction, _) = driver.work_out(&mut records, decide).await?;
+    Ok((result, transaction, applied))
+}
+
+/// Makes the next sync plan the head anew, although it was seen before, with what a person allows for it.
+///
+/// # Errors
+/// If the store fails.
+pub async fn allow(driver: &Driver, revisions: &dyn Revisions, allowed: &Allowance) -> Result<()> {
+    let unknown = unknown(revisions);
+    let give = |transition: &mut Transition<'_>| {
+        let stored = transition.records.repositories.get(&unknown.name)?.cloned();
+        let mut state = stored.unwrap_or_else(|| unknown.clone());
+        allowed.give(&mut state);
+        transition.records.repositories.put(&unknown.name, Some(state))
+    };
+    driver.decide(give).await
+}
+
+/// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.
+async fn surrounded(driver: &Driver, read: Read, release: &Release, records: &mut Records) -> Result<(Head, Stages)> {
+    let Read { mut head, problems } = read;
+    let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
+    let unreadable = unreadable_but_applied(driver, &project, &problems).await?;
+    if !unreadable.is_empty() {
+        head.declared = Err(unreadable);
+        return Ok((head, Stages::default()));
+    }
+    let seen = surroundings(&*driver.store, &project, release, records).await?;
+    let head = Head { declared: Ok(seen.project), lifted: seen.lifted, ..head };
+    Ok((head, seen.stages))
+}
+
+/// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
+/// taken for deleted.
+async fn unreadable_but_applied(driver: &Driver, project: &Project, problems: &[Problem]) -> Result<Vec<String>> {
+    let suspects = unreadable::suspects(project, problems);
+    if suspects.is_empty() {
+        return Ok(Vec::new());
+    }
+    let configs = driver.store.configs(Some(&project.name), None).await?.whole()?;
+    let objects = driver.store.objects(Some(&project.name), None, None).await?.whole()?;
+    let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
+    let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
+    Ok(unreadable::breaking(&suspects, &of_configs.chain(of_objects).collect()))
+}
+
+/// What is remembered of a repository, or what there is to know of one that nothing is remembered of.
+///
+/// # Errors
+/// If the store fails.
+pub async fn state(driver: &Driver, revisions: &dyn Revisions) -> Result<Versioned<RepositoryState>> {
+    let unknown = unknown(revisions);
+    let stored = driver.store.repository(&unknown.name).await?;
+    Ok(stored.unwrap_or(Versioned { version: 0, value: unknown }))
+}
+
+fn known(stored: Versioned<RepositoryState>) -> Option<Versioned<RepositoryState>> {
+    Some(stored).filter(|stored| stored.version > 0)
+}
+
+/// A repository that nothing is remembered of.
+pub fn unknown(revisions: &dyn Revisions) -> RepositoryState {
+    let Watched { name, url, branch, .. } = revisions.watched();
+    RepositoryState::new(name, url, branch)
+}

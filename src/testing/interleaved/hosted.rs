@@ -1,0 +1,66 @@
+//! The simulated hosting as the repositories that a daemon syncs, in place of Git.
+
+use async_trait::async_trait;
+
+use crate::engine::sync::{Head, Watched};
+use crate::error::{Failure, Result};
+use crate::executor::drive::Driver;
+use crate::executor::sync::{self, Read, Revisions};
+use crate::model::hold::Release;
+use crate::model::ids::{CommitId, RepositoryName};
+use crate::model::run::{Run, SequenceRun};
+use crate::model::state::RevisionResult;
+use crate::model::transaction::Write;
+use crate::testing::interleaved::hosting::{Commit, Hosting};
+
+/// A repository that is hosted.
+#[derive(Clone, Debug)]
+pub(super) struct Hosted {
+    pub(super) hosting: Hosting,
+    pub(super) name: RepositoryName,
+}
+
+#[async_trait]
+impl Revisions for Hosted {
+    fn watched(&self) -> Watched {
+        let (name, branch) = (self.name.clone(), "main".to_owned());
+        Watched { url: format!("file:///{name}"), name, branch, rewrite_allowed: false }
+    }
+
+    async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
+        let head = self.hosting.head(&self.name).filter(|head| Some(&head.id) != seen);
+        Ok(head.map(|head| read(&head, self.hosting.descends(&self.name, &head, applied))))
+    }
+
+    async fn at(&self, commit: &CommitId) -> Result<Read> {
+        let found = self.hosting.commits(&self.name).into_iter().find(|known| known.id == *commit);
+        let found = found.ok_or_else(|| Failure::stalled(format!("`{}` has no {commit}", self.name)))?;
+        Ok(read(&found, true))
+    }
+}
+
+fn read(commit: &Commit, descends: bool) -> Read {
+    let declared = match commit.is_broken {
+        true => Err(vec!["web.yaml:1: this is no YAML".to_owned()]),
+        false => Ok(commit.project.clone()),
+    };
+    let (subject, lifted) = (format!("push {}", commit.id.short()), Vec::new());
+    Read { head: Head { commit: commit.id.clone(), subject, descends, declared, lifted }, problems: Vec::new() }
+}
+
+/// The runs that a sync would start now if the head were pushed again; nothing if it would be refused.
+pub(super) async fn would_start(driver: &Driver, hosted: &Hosted, commit: &Commit) -> Result<Vec<SequenceRun>> {
+    let foreseen = sync::foresee(driver, hosted, read(commit, true), &Release::default(), |_| Ok(())).await?;
+    let (result, transaction, _) = foreseen;
+    if !matches!(result, RevisionResult::Planned(_)) {
+        return Ok(Vec::new());
+    }
+    let started = |write: Write| match write {
+        Write::Run(run) if run.version == 0 => match run.value {
+            Run::Sequence(run) => Some(*run),
+            Run::Deployment(_) => None,
+        },
+        _ => None,
+    };
+    Ok(transaction.writes.into_iter().filter_map(started).collect())
+}
