@@ -8,6 +8,7 @@ use crate::config::Settings;
 use crate::control::app::App;
 use crate::control::commands::by_hand;
 use crate::error::{Context, Result};
+use crate::executor::switch;
 use crate::model::ids::RepositoryName;
 
 /// Who asks for something where no daemon is asked.
@@ -35,7 +36,7 @@ pub(super) fn stop_signal() -> Result<impl Future<Output = ()>> {
 pub(super) async fn take_down(state: &Path, repository: &RepositoryName) -> Result<String> {
     let settings = Settings { listen: ([127, 0, 0, 1], 0).into(), ..Settings::of([]) };
     let app = App::start(&settings, state).await?;
-    let stopped = by_hand::down(&app.driver, repository, THIS_MACHINE).await?;
+    let stopped = switch::down(&app.driver, repository, THIS_MACHINE).await?;
     let gone = app.wait_until_gone(repository).await;
     app.stop().await;
     gone?;

@@ -12,8 +12,8 @@ use super::follow;
 use super::output::{Complaint, Exit, Outcome, Output, colored};
 use crate::config::{DEFAULT_POLL, RepositorySettings, Settings};
 use crate::control::app::App;
-use crate::control::commands::by_hand;
 use crate::error::Failure;
+use crate::executor::switch;
 use crate::model::action::Action;
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::state::RevisionState;
@@ -56,7 +56,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = RepositoryName::new(remote.short_name());
     let settings = settings(arguments, &url, name.clone());
     let app = App::start(&settings, &global.state_folder()?).await?;
-    if by_hand::up(&app.driver, &name, THIS_MACHINE).await? {
+    if switch::up(&app.driver, &name, THIS_MACHINE).await? {
         output.line(format!("{name} was down, and is up again"))?;
     }
     output.line(format!("watching {remote}, serving {}", app.url))?;

@@ -361,9 +361,11 @@ fn judge(
     };
     match build::build(project, &revision, applied) {
         // What earlier deliveries bring of what is declared, and how that ends, is theirs, whatever becomes of them meanwhile;
-        // what they bring to a stage that is gone is this revision's to delete.
+        // what they bring to a stage that is gone is this revision's to delete, and what it declares for another service is
+        // its to end.
         Ok(plan) => {
             let mut about = plan.services();
+            about.extend(moved::services(project, applied));
             about.extend(applied.values().flat_map(|seen| &seen.under_way).filter(|it| it.1.leads_out).map(|it| it.0));
             transition.records.count_on(|service| about.contains(service));
             Ok(Ok((project.clone(), plan)))

@@ -135,6 +135,12 @@ impl<'a> Transition<'a> {
         self.told.push_back((run, event));
     }
 
+    /// Whether a run will hear that another one takes its place.
+    pub fn gives_way(&self, run: &RunId) -> bool {
+        let is_superseded = |event: &Event| matches!(event, Event::Cancel { outcome: Outcome::SUPERSEDED, .. });
+        self.told.iter().any(|(told, event)| told == run && is_superseded(event))
+    }
+
     /// A revision has news for whoever reads its statuses.
     pub fn report(&mut self, repository: RepositoryName, commit: CommitId) {
         self.reports.insert((repository, commit));

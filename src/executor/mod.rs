@@ -17,6 +17,7 @@ pub mod perform;
 pub mod reconciler;
 pub mod services;
 pub mod set_aside;
+pub mod switch;
 pub mod sync;
 pub(crate) mod work_queue;
 pub mod writer_lanes;

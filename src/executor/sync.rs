@@ -13,6 +13,7 @@ use crate::engine::{holds, unreadable};
 use crate::error::{Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
+use crate::executor::switch;
 use crate::manifest::Problem;
 use crate::model::hold::Release;
 use crate::model::ids::{CommitId, ProjectName, RunId};
@@ -58,12 +59,16 @@ pub enum Synced {
     Revision(CommitId, Box<RevisionResult>),
 }
 
-/// Syncs once. The `first` time since a daemon started, a head is read again that could not be read: this daemon may be
-/// allowed to read more than the one before.
+/// Syncs once. The `first` time since a daemon started, what one before was killed in is done to its end: a repository that
+/// was being taken down. And a head is read again that could not be read: this daemon may be allowed to read more.
 ///
 /// # Errors
 /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
 pub async fn sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Result<Synced> {
+    let known = state(driver, revisions).await?.value;
+    if first && known.down {
+        switch::finish_down(driver, &known.name).await?;
+    }
     for _ in 0..TRIES {
         if let Some(found) = try_sync(driver, revisions, first).await? {
             return Ok(found);

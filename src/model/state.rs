@@ -318,6 +318,11 @@ impl ConfigState {
         self.attempted.as_mut().filter(|attempt| attempt.outcome.is_none())
     }
 
+    /// Whether anything is to run of it, or is being attempted.
+    pub fn is_at_work(&self) -> bool {
+        !self.wanted.targets.is_empty() || self.wanted.owner.is_some() || self.open_attempt().is_some()
+    }
+
     /// The deployments whose records are needed as long as it is so: what serves, is to have pods, or is fallen back to,
     /// and what is attempted.
     pub fn runs_in_use(&self) -> Vec<RunId> {

@@ -1,19 +1,14 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use std::collections::BTreeSet;
-
 use crate::engine::by_hand::Cancelled;
-use crate::engine::records::Records;
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
-use crate::executor::drive::{Driver, TRIES, keeps_changing};
+use crate::executor::drive::Driver;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::run::{Run, SequenceRun};
-use crate::model::state::ConfigState;
-use crate::model::transaction::RecordKey;
 
 /// Cancels what is under way for a deployment config's service; says what, or nothing if there is no such deployment config.
 ///
@@ -104,58 +99,8 @@ pub async fn declaring(driver: &Driver, project: &ProjectName) -> Result<Option<
     Ok(declaring.map(|state| state.value.name))
 }
 
-/// Stops everything that a repository runs; nothing comes back by itself. Says how many deployment configs stop.
-///
-/// # Errors
-/// If the store fails.
-pub async fn down(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<usize> {
-    let mut configs = configs_of(driver, repository).await?;
-    driver.decide(|transition| by_hand::take_down(transition, repository, &configs, by)).await?;
-    // What was deployed for the first time between the two: from now on nothing is.
-    let mut missed = configs_of(driver, repository).await?;
-    missed.retain(|config| !configs.contains(config));
-    if !missed.is_empty() {
-        driver.decide(|transition| by_hand::stop_missed(transition, repository, &missed)).await?;
-        configs.extend(missed);
-    }
-    let declared = driver.store.repository(repository).await?.and_then(|state| state.value.project);
-    let projects: BTreeSet<ProjectName> = configs.iter().map(|key| key.project.clone()).chain(declared).collect();
-    for project in projects {
-        driver.examine_slots(&project).await?;
-    }
-    Ok(configs.len())
-}
-
 /// The answer to a person who took a repository down, of which so many deployment configs stop.
 pub fn is_down(repository: &RepositoryName, stopped: usize, back: &str) -> String {
     let configs = if stopped == 1 { "deployment config" } else { "deployment configs" };
     format!("{repository} is down with {stopped} {configs}; `{back}` brings it back")
-}
-
-/// Brings back what a repository ran before it was taken down; says whether it was.
-///
-/// # Errors
-/// If the store fails.
-pub async fn up(driver: &Driver, repository: &RepositoryName, by: &str) -> Result<bool> {
-    for _ in 0..TRIES {
-        // Before its deployment configs: nobody who takes it down meanwhile may stop one that is not among them.
-        let mut records = Records::default();
-        records.repositories.read(repository.clone(), driver.store.repository(repository).await?);
-        let configs = configs_of(driver, repository).await?;
-        let bring_up = |transition: &mut Transition<'_>| by_hand::bring_up(transition, repository, &configs, by);
-        if let Some(was_down) = driver.try_decide(&mut records, bring_up).await? {
-            return Ok(was_down);
-        }
-    }
-    Err(keeps_changing())
-}
-
-/// What a repository runs; one that cannot be read may be among it if it is of its project.
-async fn configs_of(driver: &Driver, repository: &RepositoryName) -> Result<BTreeSet<ConfigKey>> {
-    let project = driver.store.repository(repository).await?.and_then(|state| state.value.project);
-    let of_project = |key: &RecordKey| matches!(key, RecordKey::Config(key) if Some(&key.project) == project.as_ref());
-    let mut configs = driver.store.configs(None, None).await?;
-    configs.damaged.retain(|damaged| project.is_none() || of_project(&damaged.key));
-    let mine = |config: ConfigState| (&config.repository == repository).then_some(config.key);
-    Ok(configs.whole()?.into_iter().filter_map(|config| mine(config.value)).collect())
 }

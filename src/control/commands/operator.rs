@@ -14,7 +14,7 @@ use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::sync;
+use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
@@ -137,7 +137,7 @@ impl Operator {
     async fn sync(&self, repository: &RepositoryName, up: Option<&str>) -> Result<Done, Refusal> {
         let watcher = self.watcher(repository)?;
         let came_up = match up {
-            Some(by) => by_hand::up(&self.driver, repository, by).await?,
+            Some(by) => switch::up(&self.driver, repository, by).await?,
             None => false,
         };
         watcher.requests.request_and_wait().await;
@@ -220,7 +220,7 @@ impl Operator {
             let unknown = Failure::stalled(format!("nothing is known of repository `{repository}`"));
             return Err(Refusal::Unknown(unknown.hint("`launchway get repositories` lists what is known")));
         }
-        let stopped = by_hand::down(&self.driver, repository, by).await?;
+        let stopped = switch::down(&self.driver, repository, by).await?;
         let back = match self.watchers.contains_key(repository) {
             true => &format!("launchway sync {repository} --up"),
             false => "launchway up",

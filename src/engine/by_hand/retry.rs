@@ -2,7 +2,10 @@
 
 use std::sync::Arc;
 
-use super::{config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, way_out, with_way_out};
+use super::{
+    config_state, refuse_if_down, refuse_if_let_pass_no_more, refuse_if_queued, refuse_if_waiting, way_out,
+    with_way_out,
+};
 use crate::engine::deployment::apply;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -21,7 +24,7 @@ use crate::plan::{delivery_procedure, same_procedure};
 /// Attempts the failed latest version again, with the rest of its sequence; says which version.
 ///
 /// # Errors
-/// If the latest version did not fail.
+/// If the latest version did not fail, or what is declared now waits for something.
 pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
@@ -41,6 +44,7 @@ pub fn retry(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     };
     holds::refuse(transition.records, &state.service_key())?;
     refuse_if_queued(transition.records, &state)?;
+    refuse_if_waiting(transition.records, &state)?;
     let version = attempt.version.number;
     let missing = || Failure::stalled(format!("the record of version {version} is gone"));
     let delivery = last_delivery(transition.records, &state, attempt)?.ok_or_else(missing)?;

@@ -53,10 +53,12 @@ fn passes(
     if holds.is_some_and(|it| it.holds.iter().any(|hold| hold.scope.covers(&plan.project, &before.stage, service))) {
         return Ok(None);
     }
-    // What is under way there comes first, and how a delivery of it ended stays, until a person has it run again.
+    // What is under way there comes first, unless it gives way to this revision; and how a delivery of it ended stays, until
+    // a person has it run again.
     let slot = records.slots.get(&place)?;
+    let comes_first = |slot: &SlotState| slot.open().any(|run| !transition.gives_way(run));
     let ended = |slot: &SlotState| slot.last_delivery.as_ref().is_some_and(|last| last.content == content);
-    if slot.is_some_and(|slot| !slot.is_free() || ended(slot)) {
+    if slot.is_some_and(|slot| comes_first(slot) || ended(slot)) {
         return Ok(None);
     }
     let key = PassedKey { service: place, content };

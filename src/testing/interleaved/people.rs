@@ -10,7 +10,7 @@ use crate::control::housekeeping::Housekeeping;
 use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
-use crate::executor::sync;
+use crate::executor::{switch, sync};
 use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
@@ -79,9 +79,9 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             let asked = Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO };
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
-        ["down"] => by_hand::down(driver, repository, WHO).await.map(drop),
+        ["down"] => switch::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
-            by_hand::up(driver, repository, WHO).await?;
+            switch::up(driver, repository, WHO).await?;
             hosting.request_sync(repository);
             Ok(())
         }

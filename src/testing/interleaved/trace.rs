@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::model::ids::CommitId;
 use crate::model::run::Run;
 use crate::model::state::{ConfigState, RepositoryState};
-use crate::store::{ReadStore as _, RunFilter};
+use crate::store::{ReadStore, RunFilter};
 use crate::testing::interleaved::daemon::Surroundings;
 use crate::testing::interleaved::people::now;
 
@@ -35,9 +35,13 @@ impl Trace {
         let runs = now(store.runs(&RunFilter::default()))?.whole()?;
         let configs = configs.iter().map(|config| (config.value.key.to_string(), config_line(&config.value)));
         let runs = runs.iter().map(|run| (run.value.id().to_string(), run_line(&run.value)));
-        let repositories = now(store.repositories())?.whole()?;
-        let repositories = repositories.iter().map(|it| (it.value.name.to_string(), repository_line(&it.value)));
-        let after: BTreeMap<String, String> = repositories.chain(configs).chain(runs).collect();
+        let known = now(store.repositories())?.whole()?;
+        let repositories = known.iter().map(|it| (it.value.name.to_string(), repository_line(&it.value)));
+        let mut plans = Vec::new();
+        for repository in &known {
+            plans.extend(plan_line(&store, &repository.value)?);
+        }
+        let after: BTreeMap<String, String> = repositories.chain(plans).chain(configs).chain(runs).collect();
         for (name, line) in after.iter().filter(|(name, line)| self.shown.get(*name) != Some(line)) {
             println!("{turn:>6}  {name}: {line}");
         }
@@ -66,6 +70,23 @@ fn config_line(config: &ConfigState) -> String {
 fn repository_line(repository: &RepositoryState) -> String {
     let short = |commit: &Option<CommitId>| commit.as_ref().map_or("-".to_owned(), |commit| commit.short().to_owned());
     format!("seen {}, applied {}", short(&repository.seen), short(&repository.applied))
+}
+
+/// What the plan of the applied revision says of services, under its name.
+fn plan_line(store: &dyn ReadStore, repository: &RepositoryState) -> Result<Option<(String, String)>> {
+    let Some(applied) = &repository.applied else { return Ok(None) };
+    let revision = now(store.revision(&repository.name, applied.as_str()))?;
+    let Some(plan) = revision.as_ref().and_then(|revision| revision.plan()) else { return Ok(None) };
+    let mut parts = Vec::new();
+    for stage in &plan.stages {
+        let carried = stage.carried.iter().map(|(service, by)| format!("{}/{service} by {}", stage.stage, by.short()));
+        let services = stage.services.iter().map(|part| {
+            let changes = part.changes.iter().map(|it| format!("{} {} {}", it.decision.as_str(), it.key, it.cause));
+            format!("{}/{}: {}", stage.stage, part.service, changes.collect::<Vec<_>>().join(", "))
+        });
+        parts.extend(services.chain(carried));
+    }
+    Ok(Some((format!("plan of {}", applied.short()), parts.join("; "))))
 }
 
 fn run_line(run: &Run) -> String {

@@ -35,6 +35,7 @@ use std::time::Duration;
 use crate::control::commands::by_hand;
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
+use crate::executor::switch;
 use crate::model::hold::{HoldScope, Lifted, Release};
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
@@ -262,9 +263,9 @@ impl Play<'_> {
                 let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO };
                 format!("starts {}", self.world.trigger(&self.pushed, asked).await?.len())
             }
-            ["down"] => format!("takes {} down", by_hand::down(&driver, &repository, WHO).await?),
+            ["down"] => format!("takes {} down", switch::down(&driver, &repository, WHO).await?),
             ["up"] => {
-                by_hand::up(&driver, &repository, WHO).await?;
+                switch::up(&driver, &repository, WHO).await?;
                 "comes up".to_owned()
             }
             _ => return Err(Failure::stalled("this is no command")),

@@ -2099,4 +2099,93 @@ pub(crate) const CURED: &[Cured] = &[
             push
             pass 1s",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what stays of a service whose other config moves while that is being delivered never passes for the next stage",
+        story: "
+            order 3
+            shipyard dev production
+            declare back image=b service=web
+            shipyard production
+            declare web image=d stage=production
+            push
+            pass 1s
+            shipyard production dev
+            declare web image=b
+            push
+            turns 3
+            declare web service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a delivery that waits before its deployment keeps from passing what stays of its service when a config moves",
+        story: "
+            order 84020
+            shipyard dev:deployment+2s production:check,deployment+1s,test
+            declare back image=a service=web pre=Abort
+            declare web mid=Abort
+            push
+            pass 1s
+            pass 1s
+            declare back service=web image=b
+            push
+            pass 1s
+            declare back image=b service=front
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what failed is attempted again although a newer revision has paused it meanwhile",
+        story: "
+            order 2
+            shipyard dev production
+            declare web image=a replicas=2
+            push
+            turns 70
+            declare web paused=true
+            push
+            turns 72
+            retry dev/web",
+    },
+    Cured {
+        invariant: Invariant::DownIsDown,
+        because: "the daemon dies while a repository is taken down, before it stops what has begun meanwhile",
+        story: "
+            order 48761
+            shipyard dev production
+            declare web pre=Abort
+            push
+            up
+            turns 24
+            scale dev/web 2
+            turns 83
+            turns 7
+            crash
+            turns 8
+            declare back service=web image=b stage=dev
+            push
+            turns 7
+            crash
+            turns 44
+            down
+            turns 238
+            crash",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a config has been deployed for another service while the head was planned that declares it for a third",
+        story: "
+            order 36
+            task test retries=1
+            shipyard test:deployment,test production
+            declare back service=web image=e
+            push
+            pass 1s
+            declare back image=b service=front
+            push
+            turns 26
+            declare back service=web image=e stage=production
+            push",
+    },
 ];
