@@ -94,6 +94,7 @@ fn deployments(runs: &List<RunView>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cli::terminal::shown;
 
     #[test]
     fn what_happened_to_an_older_version_later_stands_later() {
@@ -116,7 +117,7 @@ mod tests {
         };
         let rows = List::from_iter([row(1, 0, &[10, 30]), row(2, 20, &[])]);
         let mut printed = Vec::new();
-        std::io::Write::write_all(&mut anstream::StripStream::new(&mut printed), versions(&rows).as_bytes())
+        std::io::Write::write_all(&mut anstream::StripStream::new(&mut printed), shown(&versions(&rows)).as_bytes())
             .expect("written");
         let printed = String::from_utf8(printed).expect("text");
         let order = printed.lines().skip(1).map(|line| line.split_whitespace().take(2).collect::<Vec<_>>().join(" "));

@@ -31,6 +31,7 @@ mod status;
 mod store;
 mod sync;
 mod target;
+mod terminal;
 mod trigger;
 mod up;
 mod validate;

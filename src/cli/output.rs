@@ -9,6 +9,7 @@ use clap::ValueEnum;
 use clap::builder::styling::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::terminal::{shown, shown_json, styled};
 use crate::control::commands::Done;
 use crate::error::Failure;
 
@@ -116,10 +117,10 @@ impl Output {
     /// # Errors
     /// If nobody reads any more.
     pub fn line(&mut self, text: impl std::fmt::Display) -> Outcome<()> {
-        written(writeln!(self.stream, "{text}"))
+        written(writeln!(self.stream, "{}", shown(&text.to_string())))
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes as they are, such as what a program has printed.
     ///
     /// # Errors
     /// If nobody reads any more.
@@ -133,9 +134,9 @@ impl Output {
     /// If nobody reads any more.
     pub fn show<T: Serialize>(&mut self, value: &T, human: impl FnOnce(&T) -> String) -> Outcome<()> {
         let text = match self.format {
-            Format::Human => human(value),
-            Format::Json => serde_json::to_string_pretty(value).map_err(unprintable)? + "\n",
-            Format::Yaml => serde_yaml::to_string(value).map_err(unprintable)?,
+            Format::Human => shown(&human(value)).into_owned(),
+            Format::Json => shown_json(&serde_json::to_string_pretty(value).map_err(unprintable)?) + "\n",
+            Format::Yaml => yaml(value)?,
         };
         self.bytes(text.as_bytes())
     }
@@ -164,20 +165,20 @@ pub fn complain(complaint: &Complaint, color: bool) {
 /// Says on standard error what a reader of the output should know.
 pub fn remark(text: impl std::fmt::Display) {
     // Without a standard error nobody is there to read.
-    drop(writeln!(io::stderr(), "note: {text}"));
+    drop(writeln!(io::stderr(), "note: {}", shown(&text.to_string())));
 }
 
 /// Says how far something is, to whoever watches.
 pub fn progress(text: &str) {
     if io::stderr().is_terminal() {
-        drop(writeln!(io::stderr(), "{text}"));
+        drop(writeln!(io::stderr(), "{}", shown(text)));
     }
 }
 
 fn write_complaint(mut stream: impl Write, failure: &Failure) -> io::Result<()> {
-    writeln!(stream, "{BAD}error:{BAD:#} {failure:#}")?;
+    writeln!(stream, "{}", shown(&format!("{} {failure:#}", styled(BAD, "error:"))))?;
     match failure.hint_text() {
-        Some(hint) => writeln!(stream, "{FAINT}hint:{FAINT:#} {hint}"),
+        Some(hint) => writeln!(stream, "{}", shown(&format!("{} {hint}", styled(FAINT, "hint:")))),
         None => Ok(()),
     }
 }
@@ -188,6 +189,15 @@ fn written(result: io::Result<()>) -> Outcome<()> {
         let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::Good } else { Exit::Environment };
         Complaint { exit, failure: Failure::stalled("cannot write the output").because(error) }
     })
+}
+
+/// What YAML would leave as it is in plain text, JSON escapes, which is YAML as well.
+fn yaml(value: &impl Serialize) -> Outcome<String> {
+    let yaml = serde_yaml::to_string(value).map_err(unprintable)?;
+    match shown(&yaml) == yaml {
+        true => Ok(yaml),
+        false => Ok(shown_json(&serde_json::to_string_pretty(value).map_err(unprintable)?) + "\n"),
+    }
 }
 
 fn unprintable(error: impl std::error::Error + Send + Sync + 'static) -> Complaint {
@@ -202,23 +212,22 @@ const HEADING: Style = Style::new().bold();
 
 /// A heading.
 pub fn heading(text: &str) -> String {
-    format!("{HEADING}{text}{HEADING:#}")
+    styled(HEADING, text)
 }
 
 /// What may be skipped by the reader.
 pub fn faint(text: &str) -> String {
-    format!("{FAINT}{text}{FAINT:#}")
+    styled(FAINT, text)
 }
 
 /// A check mark, or its opposite.
 pub fn mark(good: bool) -> String {
-    if good { format!("{GOOD}✓{GOOD:#}") } else { format!("{BAD}✗{BAD:#}") }
+    if good { styled(GOOD, "✓") } else { styled(BAD, "✗") }
 }
 
 /// A word in the colour of what it means; words that mean neither good nor bad stay as they are.
 pub fn colored(word: &str) -> String {
-    let style = style_of(word);
-    format!("{style}{word}{style:#}")
+    styled(style_of(word), word)
 }
 
 fn style_of(word: &str) -> Style {
@@ -297,7 +306,7 @@ fn push_line<'a>(text: &mut String, cells: impl ExactSizeIterator<Item = (&'a st
     let last = cells.len().saturating_sub(1);
     for (column, ((cell, style), width)) in cells.zip(widths).enumerate() {
         let padding = if column == last { 0 } else { width.saturating_sub(cell.chars().count()) + GAP };
-        text.push_str(&format!("{style}{cell}{style:#}{:padding$}", ""));
+        text.push_str(&format!("{}{:padding$}", styled(style, cell), ""));
     }
     text.push('\n');
 }
@@ -372,7 +381,7 @@ mod tests {
     #[test]
     fn colour_is_left_out_where_nobody_sees_it() {
         assert_eq!(printed(Format::Human, |output| output.line(colored("failure")).expect("written")), "failure\n");
-        assert!(colored("failure").contains('\u{1b}'));
+        assert!(shown(&colored("failure")).contains('\u{1b}'));
     }
 
     #[test]

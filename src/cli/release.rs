@@ -54,7 +54,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         return Ok(Exit::Good);
     }
     if output.format() == Format::Human {
-        output.bytes(foretold(&foreseen).as_bytes())?;
+        output.line(foretold(&foreseen).trim_end())?;
     }
     if !arguments.yes && !chosen.is_empty() && !agreed()? {
         output.line("nothing was released")?;

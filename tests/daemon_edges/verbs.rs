@@ -77,6 +77,41 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     assert_refused(&world, &["hold", "dc/web", "--reason", " "], 2, &["a reason must say something"]);
 }
 
+/// What moves the cursor, colours, sets a title, or turns the text around it, as others may write it.
+const HOSTILE: &str = "\u{1b}[31mred \u{1b}]0;title\u{7} \u{9b}2J \u{202e}drawkcab";
+
+#[test]
+fn what_others_write_is_spelled_out_on_a_terminal() {
+    let world = World::new(&[]);
+    world.start();
+    let failing = sleeper("web", &format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", NOISY)), "1");
+    world.git.write("web.yaml", &failing);
+    let commit = world.git.commit(&format!("Change colours {HOSTILE}"));
+    world.git.push();
+    world.status(&commit, "launchway/default", "failure");
+    let plain = |c: char| !c.is_control() && !('\u{202a}'..='\u{202e}').contains(&c) || matches!(c, '\r' | '\n' | '\t');
+    for verb in
+        ["status", "events", "why web", "describe dc/web", "get revisions", "get runs", "history", "get deployments"]
+    {
+        for format in ["human", "json", "yaml"] {
+            let shown = on_a_terminal(&world, &format!("{verb} --no-color --output {format}"), "");
+            assert!(
+                (shown.contains("web") || shown.contains(&commit[..7])) && shown.chars().all(plain),
+                "{verb} as {format}: {shown:?}"
+            );
+        }
+    }
+    let events = on_a_terminal(&world, "events --no-color", "");
+    assert!(events.contains("\\u{1b}[31mred"), "{events}");
+    let human = on_a_terminal(&world, "get revisions --no-color", "");
+    assert!(human.contains("\\u{202e}drawkcab"), "{human}");
+    let subject = world.json(&["get", "revisions"])["items"][0]["subject"].as_str().unwrap().to_owned();
+    assert!(subject.ends_with("\u{202e}drawkcab"), "for scripts it is what was written: {subject:?}");
+}
+
+/// A hook that prints what [`HOSTILE`] says, and fails.
+const NOISY: &str = r"printf '\033[31mred \033]0;title\007 \342\200\256drawkcab\n' >&2; exit 3";
+
 #[test]
 fn a_stage_that_is_started_by_hand_is_triggered() {
     let world = World::new(&[]);
