@@ -11,9 +11,7 @@ pub fn told(key: &str, problem: &str) -> Option<Event> {
     match kind {
         "prepare" => Some(Event::PrepareFailed { message }),
         // Whether it runs is not known: the policy decides.
-        "run-pod" | "stop-pod" => {
-            Some(Event::PodEnded { pod: subject.into(), outcome: PodOutcome::Unknown { message } })
-        }
+        "run-pod" | "stop-pod" => Some(Event::PodEnded { pod: subject.into(), outcome: PodOutcome::unknown(message) }),
         // It has come due, and that is all there is to it.
         "timer" => Timer::ALL.into_iter().find(|timer| timer.as_str() == subject).map(|timer| Event::Timer { timer }),
         _ => None,
@@ -30,7 +28,7 @@ mod tests {
     #[test]
     fn whoever_waits_for_an_action_is_told_whatever_its_record_says() {
         let pod = PodId { namespace: "shop-dev".into(), name: "web-1-hook-pre".into() };
-        let unknown = PodOutcome::Unknown { message: "damaged".into() };
+        let unknown = PodOutcome::unknown("damaged");
         let ended = Event::PodEnded { pod: pod.name.clone(), outcome: unknown };
         assert_eq!(told(&Action::StopPod { pod: pod.clone() }.key(), "damaged"), Some(ended.clone()));
         assert_eq!(told(&format!("run-pod/{}", pod.name), "damaged"), Some(ended));

@@ -21,7 +21,22 @@ pub enum PodOutcome {
     Unknown {
         /// What is known.
         message: String,
+        /// Whether its owner was told to end, as when the machine shuts down: nothing takes its place right away.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
     },
+}
+
+impl PodOutcome {
+    /// Its owner died.
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::Unknown { message: message.into(), interrupted: false }
+    }
+
+    /// Its owner was told to end.
+    pub fn interrupted(message: impl Into<String>) -> Self {
+        Self::Unknown { message: message.into(), interrupted: true }
+    }
 }
 
 /// Why a run-once pod failed.

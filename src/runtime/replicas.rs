@@ -48,7 +48,7 @@ pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice 
     // What another life of the store has left can only become fewer: nobody knows what it was made of.
     let wanted = if set.version == STRANGER { 0 } else { set.replicas as usize };
     let lacking = wanted.saturating_sub(living.len());
-    let due = next_start(&ended);
+    let due = next_start(&ended).max(after_interruption(pods.iter().filter(of_version)));
     let (how_many, again) = match lacking {
         0 => (0, None),
         _ if due.is_some_and(|due| due > now) => (0, due),
@@ -67,6 +67,15 @@ pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice 
 fn has_failed(pod: &ObservedPod) -> bool {
     let PodPhase::Ended { outcome: PodOutcome::Failed { reason, .. } } = &pod.phase else { return false };
     *reason != FailureReason::Cancelled
+}
+
+/// Not before then does another pod take the place of those that were told to end with their shims: if the machine shuts
+/// down, it is over by then.
+fn after_interruption<'a>(pods: impl Iterator<Item = &'a ObservedPod>) -> Option<Timestamp> {
+    let is_interrupted = |pod: &&ObservedPod| {
+        matches!(pod.phase, PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted: true, .. } })
+    };
+    pods.filter(is_interrupted).map(|pod| ended_at(pod) + FIRST_PAUSE).max()
 }
 
 fn ended_at(pod: &ObservedPod) -> Timestamp {

@@ -146,7 +146,7 @@ impl PretendedRuntime {
     /// A pod dies as when the machine or its supervisor does.
     pub fn lose(&self, pod: &PodId) {
         self.state().deeds.push(Deed::Died(pod.clone()));
-        let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
+        let outcome = PodOutcome::unknown("its supervisor died");
         self.set_phase(pod, PodPhase::Ended { outcome });
     }
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::world::{World, eventually, kill, lives, number_in, once, read, serving};
 
 fn unknown(outcome: &PodOutcome, why: &str) -> bool {
-    matches!(outcome, PodOutcome::Unknown { message } if message.contains(why))
+    matches!(outcome, PodOutcome::Unknown { message, .. } if message.contains(why))
 }
 
 #[tokio::test]

@@ -6,7 +6,7 @@ use launchway::runtime::Runtime;
 use rustix::fs::{FlockOperation, flock};
 use serde_json::json;
 
-use crate::world::{World, eventually, lives, number_in, pod, read, serving, shell, with};
+use crate::world::{World, eventually, lives, number_in, pod, read, serving, shell, terminate, with};
 
 #[tokio::test]
 async fn a_pod_leaves_its_services_and_drains_before_it_is_told_to_end() {
@@ -38,6 +38,23 @@ async fn a_pod_leaves_its_services_and_drains_before_it_is_told_to_end() {
     drop(in_flight);
     assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
     assert_eq!(read(&trace), "left\nterm\n");
+}
+
+#[tokio::test]
+async fn a_machine_that_shuts_down_ends_its_pods_in_order() {
+    let world = World::new();
+    let trace = world.file("trace");
+    let script = format!("trap 'echo term >> {}; exit 0' TERM; while :; do sleep 0.05; done", trace.display());
+    let said = format!("echo left >> {}", trace.display());
+    let lifecycle = json!({"preStop": {"exec": {"command": ["sh", "-c", said]}}});
+    let pod = pod(json!({"containers": [with(shell(&script), json!({"lifecycle": lifecycle}))]}));
+    world.start(&pod).await;
+    world.ready(&pod).await;
+    terminate(world.shim_pid(&pod));
+    let outcome = world.ended(&pod).await;
+    assert!(matches!(outcome, PodOutcome::Unknown { interrupted: true, .. }), "{outcome:?}");
+    assert_eq!(read(&trace), "left\nterm\n");
+    assert!(!world.dir(&pod).join("ready").exists());
 }
 
 #[tokio::test]

@@ -16,6 +16,7 @@ use launchway::runtime::local::service::PodEndpoint;
 use launchway::runtime::local::service::table::ServiceTable;
 use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
 use launchway::runtime::{ImageUse, Runtime, ServiceAddress, ServiceSpec};
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -254,8 +255,17 @@ pub(crate) fn lives(pid: i32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with(['Z', 'X']))
 }
 
+/// What a machine that shuts down sends to everything.
+pub(crate) fn terminate(pid: i32) {
+    send(pid, Signal::TERM);
+}
+
 pub(crate) fn kill(pid: i32) {
-    rustix::process::kill_process(rustix::process::Pid::from_raw(pid).unwrap(), rustix::process::Signal::KILL).unwrap();
+    send(pid, Signal::KILL);
+}
+
+fn send(pid: i32, signal: Signal) {
+    rustix::process::kill_process(Pid::from_raw(pid).unwrap(), signal).unwrap();
 }
 
 pub(crate) fn eventually(what: &str, test: impl Fn() -> bool) {

@@ -52,7 +52,7 @@ pub fn describe(outcome: &PodOutcome, took: Duration) -> String {
             };
             with_last_lines(what, message)
         }
-        PodOutcome::Unknown { message } => with_last_lines("ended in an unknown way".to_owned(), message),
+        PodOutcome::Unknown { message, .. } => with_last_lines("ended in an unknown way".to_owned(), message),
     }
 }
 
@@ -81,7 +81,7 @@ mod tests {
     #[test]
     fn the_policy_decides_also_about_the_unknown() {
         let failed = PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: String::new() };
-        let unknown = PodOutcome::Unknown { message: String::new() };
+        let unknown = PodOutcome::unknown("");
         for outcome in [failed, unknown] {
             assert_eq!(consequence(FailurePolicy::Abort, &outcome, 1), Consequence::Fail);
             assert_eq!(consequence(FailurePolicy::Ignore, &outcome, 1), Consequence::GoOn);

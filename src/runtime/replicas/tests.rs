@@ -104,10 +104,21 @@ fn whoever_ran_well_or_was_asked_to_end_is_replaced_at_once() {
         |number| ObservedPod { ended_at: Some(NOW), ..pod(number, PodPhase::Ended { outcome: outcome.clone() }) };
     assert_eq!(choose(&set(1), &[stopped(0), stopped(1)], NOW).start, [2]);
     let unknown = |number, seconds| {
-        let outcome = PodOutcome::Unknown { message: "the machine was restarted".to_owned() };
+        let outcome = PodOutcome::unknown("the machine was restarted");
         ObservedPod { phase: PodPhase::Ended { outcome }, ..failed(number, seconds, seconds) }
     };
     assert_eq!(choose(&set(1), &[unknown(0, 1), unknown(1, 0)], NOW).start, [2]);
+}
+
+#[test]
+fn what_ended_with_its_shim_is_not_replaced_while_the_machine_may_be_shutting_down() {
+    let interrupted = |number, seconds| {
+        let outcome = PodOutcome::interrupted("its shim was told to end");
+        ObservedPod { phase: PodPhase::Ended { outcome }, ..failed(number, 900, seconds) }
+    };
+    let choice = choose(&set(2), &[interrupted(0, 3), interrupted(1, 1)], NOW);
+    assert_eq!((choice.start, choice.again), (vec![], in_seconds(9)));
+    assert_eq!(choose(&set(2), &[interrupted(0, 13), interrupted(1, 10)], NOW).start, [2, 3]);
 }
 
 #[test]

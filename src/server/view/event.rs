@@ -79,6 +79,6 @@ fn ending(outcome: &PodOutcome) -> String {
     match outcome {
         PodOutcome::Succeeded => "succeeded".to_owned(),
         PodOutcome::Failed { code, message, .. } => format!("failed with exit code {code}: {message}"),
-        PodOutcome::Unknown { message } => format!("ended, and nobody knows how: {message}"),
+        PodOutcome::Unknown { message, .. } => format!("ended, and nobody knows how: {message}"),
     }
 }

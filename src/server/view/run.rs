@@ -279,7 +279,7 @@ impl TryView {
             None => ("running", None, ""),
             Some(PodOutcome::Succeeded) => ("success", Some(0), ""),
             Some(PodOutcome::Failed { code, message, .. }) => ("failure", Some(*code), message.as_str()),
-            Some(PodOutcome::Unknown { message }) => ("unknown", None, message.as_str()),
+            Some(PodOutcome::Unknown { message, .. }) => ("unknown", None, message.as_str()),
         };
         Self {
             pod: pod.to_owned(),

@@ -189,7 +189,7 @@ impl World {
             ["prepared", image] => runtime.hold_image(image, false),
             ["fail", prefix] => runtime.behave(prefix, Behaviour::fails(1)),
             ["unknown", prefix] => {
-                let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
+                let outcome = PodOutcome::unknown("its supervisor died");
                 runtime.behave(prefix, Behaviour::Ends(outcome));
             }
             ["hang", prefix] => runtime.behave(prefix, Behaviour::Hangs),

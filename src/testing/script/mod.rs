@@ -136,7 +136,7 @@ impl Play<'_> {
         match words {
             ["fail", prefix, "exit", code] => runtime.behave(prefix, Behaviour::fails(number(code)?)),
             ["unknown", prefix] => {
-                let outcome = PodOutcome::Unknown { message: "its supervisor died".into() };
+                let outcome = PodOutcome::unknown("its supervisor died");
                 runtime.behave(prefix, Behaviour::Ends(outcome));
             }
             ["hang", prefix] => runtime.behave(prefix, Behaviour::Hangs),

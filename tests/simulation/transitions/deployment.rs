@@ -87,7 +87,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(hook, PodOutcome::Succeeded), "well"),
         (pod_ended(hook, failed()), "badly"),
-        (pod_ended(hook, PodOutcome::Unknown { message: String::new() }), "unknown"),
+        (pod_ended(hook, PodOutcome::unknown("")), "unknown"),
         (pod_ended("web-1-hook-pre", PodOutcome::Succeeded), "another"),
         (served(run.generation, 1, false), "partly"),
         (served(run.generation, 2, true), "wholly"),

@@ -78,7 +78,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (Event::Delayed { message: "no space".into() }, ""),
         (pod_ended(last_pod(run), PodOutcome::Succeeded), "well"),
         (pod_ended(last_pod(run), failed()), "badly"),
-        (pod_ended(last_pod(run), PodOutcome::Unknown { message: String::new() }), "unknown"),
+        (pod_ended(last_pod(run), PodOutcome::unknown("")), "unknown"),
         (pod_ended("other", failed()), "other"),
         (served(1, 2, true), ""),
         (Event::Disowned { reason: "taken down".into() }, ""),

@@ -8,3 +8,4 @@ pub(crate) mod format;
 pub mod open_files;
 pub(crate) mod process;
 pub(crate) mod program;
+pub(crate) mod signals;

@@ -19,7 +19,6 @@ mod ports;
 mod proxy;
 mod record;
 mod shim;
-mod signals;
 mod sockets;
 mod spec;
 pub mod table;

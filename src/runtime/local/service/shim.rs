@@ -18,9 +18,9 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::backoff::Backoff;
 use super::ports::follow_ports;
 use super::record::{self, ServiceDir, ServiceRecord, ShimStatus};
-use super::signals::Signals;
 use super::sockets::{self, Sockets};
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::signals::SignalStream;
 
 /// This very program, also after its file was replaced: a shim and its proxy are of one version.
 const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -78,7 +78,8 @@ pub(super) fn complain(text: &str) {
 struct Shim {
     dir: ServiceDir,
     _lock: File,
-    signals: Signals,
+    terminate: SignalStream,
+    reload: SignalStream,
     /// Who sockets were adopted from; a proxy waits for an answer.
     adopted_from: Option<OwnedFd>,
     sockets: Sockets,
@@ -93,7 +94,7 @@ impl Shim {
     fn start(dir: ServiceDir, adopt: bool) -> io::Result<Option<Self>> {
         // Fails only for the leader of a group, who is out of the daemon's group already.
         rustix::process::setsid().ok();
-        let signals = Signals::listen()?;
+        let (terminate, reload) = (SignalStream::terminate()?, SignalStream::reload()?);
         let Some(lock) = lock(&dir, adopt)? else { return Ok(None) };
         // It names the process before this one.
         files::remove_if_there(&dir.status())?;
@@ -101,12 +102,23 @@ impl Shim {
         let pid = rustix::process::getpid().as_raw_nonzero().get();
         let status = ShimStatus::of(pid);
         let (backoff, restart_at) = (Backoff::default(), Instant::now());
-        Ok(Some(Self { dir, _lock: lock, signals, adopted_from, sockets, status, proxy: None, backoff, restart_at }))
+        Ok(Some(Self {
+            dir,
+            _lock: lock,
+            terminate,
+            reload,
+            adopted_from,
+            sockets,
+            status,
+            proxy: None,
+            backoff,
+            restart_at,
+        }))
     }
 
     fn supervise(mut self) -> ExitCode {
         loop {
-            if self.signals.terminated() || self.dir.is_stopped() {
+            if self.terminate.take() || self.dir.is_stopped() {
                 return self.end();
             }
             if let Err(error) = self.follow_record() {
@@ -177,13 +189,13 @@ impl Shim {
         let now = Instant::now();
         let pause = if self.proxy.is_none() { self.restart_at.saturating_duration_since(now) } else { LOOK_AGAIN };
         let channel = self.proxy.as_ref().map(|proxy| &proxy.channel);
-        let mut sources = vec![PollFd::new(self.signals.terminate(), PollFlags::IN)];
-        sources.push(PollFd::new(self.signals.reload(), PollFlags::IN));
+        let mut sources = vec![PollFd::new(self.terminate.source(), PollFlags::IN)];
+        sources.push(PollFd::new(self.reload.source(), PollFlags::IN));
         sources.extend(channel.map(|channel| PollFd::new(channel, PollFlags::IN)));
         // An interrupted poll is a reason to examine everything, as any other.
         poll(&mut sources, Timespec::try_from(pause.min(LOOK_AGAIN)).ok().as_ref()).ok();
         let died = sources.get(2).is_some_and(|source| !source.revents().is_empty());
-        self.signals.take_reload();
+        self.reload.take();
         if died {
             self.bury_proxy();
         }

@@ -16,6 +16,9 @@ const POST_START_LIMIT: Duration = Duration::from_secs(600);
 /// The exit code of a process that SIGTERM ended.
 const TERMINATED: i32 = 128 + 15;
 
+/// What is known of a pod that ended because its shim was told to.
+const INTERRUPTED: &str = "its shim was told to end, as when the machine shuts down";
+
 /// A handler of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct HandlerKey {
@@ -36,6 +39,8 @@ pub(crate) enum Event {
     Handled(HandlerKey, Result<(), String>),
     /// The pod was asked to end.
     StopRequested,
+    /// The shim was told to end, as everything is when the machine shuts down.
+    Interrupted,
     /// No proxy has a request to the pod in flight.
     Drained,
     /// No process of the pod is left.
@@ -66,6 +71,7 @@ pub(crate) enum Effect {
 enum Cause {
     Asked,
     Deadline,
+    Interrupted,
 }
 
 /// Where a pod is in its life.
@@ -149,6 +155,7 @@ impl Machine {
             Event::Gone(unit, exit) => self.gone(now, unit, exit, &mut effects),
             Event::Handled(key, result) => self.handled(now, key, result, &mut effects),
             Event::StopRequested => self.begin_stop(now, Cause::Asked, &mut effects),
+            Event::Interrupted => self.begin_stop(now, Cause::Interrupted, &mut effects),
             Event::Drained if self.stage == Stage::Draining => self.stop_units(now, &mut effects),
             Event::Swept => self.swept(),
             Event::Drained | Event::Tick => {}
@@ -392,6 +399,7 @@ impl Machine {
                     message: message.trim_end().to_owned(),
                 }
             }
+            Some((Cause::Interrupted, _)) => PodOutcome::interrupted(INTERRUPTED),
             _ if self.runs_once => {
                 PodOutcome::Failed { code, reason: FailureReason::Cancelled, message: "was asked to end".to_owned() }
             }

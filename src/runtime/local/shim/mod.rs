@@ -110,7 +110,7 @@ fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStat
     }
     files::remove_if_there(&dir.ready()).ok();
     let what = if rebooted { "the machine was restarted" } else { "its shim was killed" };
-    let outcome = PodOutcome::Unknown { message: format!("{what} while it ran") };
+    let outcome = PodOutcome::unknown(format!("{what} while it ran"));
     ended(&before, outcome)
 }
 

@@ -21,6 +21,7 @@ use crate::model::time::Timestamp;
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
+use crate::runtime::local::host::signals::SignalStream;
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
 use crate::runtime::local::pod::logs::LogWriter;
 use crate::runtime::local::pod::paths::PodDir;
@@ -47,6 +48,7 @@ pub(super) struct Supervisor<'a> {
     handlers: Handlers,
     report: Report,
     wake: Wake,
+    terminate: SignalStream,
     stop_seen: bool,
     unreported: bool,
     ready_since: Option<Timestamp>,
@@ -81,6 +83,7 @@ impl<'a> Supervisor<'a> {
             handlers: Handlers::default(),
             report,
             wake,
+            terminate: SignalStream::terminate()?,
             stop_seen: false,
             unreported: false,
             ready_since: None,
@@ -113,6 +116,7 @@ impl<'a> Supervisor<'a> {
         let pause = due.map_or(most, |due| due.saturating_sub(self.now()).min(most));
         let timeout = Timespec::try_from(pause).ok();
         let mut fds = vec![PollFd::new(self.wake.source(), PollFlags::IN)];
+        fds.push(PollFd::new(self.terminate.source(), PollFlags::IN));
         let children = self.slots.iter().filter_map(|slot| slot.child.as_ref());
         fds.extend(children.flat_map(Child::sources).map(|fd| PollFd::new(fd, PollFlags::IN)));
         self.handlers.sources(&mut fds);
@@ -126,6 +130,7 @@ impl<'a> Supervisor<'a> {
             self.restore_files();
         }
         let mut events: Vec<Event> = self.stop_requested().into_iter().collect();
+        events.extend(self.terminate.take().then_some(Event::Interrupted));
         for (index, slot) in self.slots.iter_mut().enumerate() {
             let Some(child) = &mut slot.child else { continue };
             if child.news() == News::Started {
@@ -317,7 +322,7 @@ impl<'a> Supervisor<'a> {
 pub(super) fn outcome_message(outcome: &PodOutcome) -> String {
     match outcome {
         PodOutcome::Succeeded => String::new(),
-        PodOutcome::Unknown { message } => message.clone(),
+        PodOutcome::Unknown { message, .. } => message.clone(),
         PodOutcome::Failed { reason: FailureReason::Error, code, message } if message.is_empty() => {
             format!("exit code {code}")
         }

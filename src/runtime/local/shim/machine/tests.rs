@@ -145,6 +145,19 @@ fn connections_that_never_end_leave_a_third_of_the_grace_period_to_the_processes
 }
 
 #[test]
+fn a_shim_that_is_told_to_end_ends_its_pod_in_order_and_nobody_knows_what_it_would_have_come_to() {
+    let spec = json!({"containers": [{"name": "a"}]});
+    for pod in [pod(spec.clone()), once(spec)] {
+        let mut machine = running(&pod);
+        machine.step(seconds(1), Event::Interrupted);
+        assert_eq!(machine.stage(), &Stage::Draining);
+        assert_eq!(machine.step(seconds(1), Event::Drained), [Effect::Terminate(0)]);
+        machine.step(seconds(2), Event::Gone(0, exit(0)));
+        assert!(matches!(machine.stage(), Stage::Sweeping(PodOutcome::Unknown { interrupted: true, .. })));
+    }
+}
+
+#[test]
 fn a_deadline_and_a_request_are_told_apart() {
     let spec = json!({"terminationGracePeriodSeconds": 3, "containers": [{"name": "a"}]});
     let cases = [
@@ -221,6 +234,7 @@ fn event() -> impl Strategy<Value = Event> {
         3 => (0..3_usize, 0..2).prop_map(|(unit, code)| Event::Gone(unit, exit(code))),
         6 => handled,
         1 => Just(Event::StopRequested),
+        1 => Just(Event::Interrupted),
         1 => Just(Event::Drained),
         1 => Just(Event::Swept),
     ]
