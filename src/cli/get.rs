@@ -1,5 +1,6 @@
 //! `launchway get KIND`.
 
+use clap::builder::PossibleValue;
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 
@@ -14,16 +15,19 @@ use crate::server::view::{
 /// List what runs, what is watched, and what happened
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway get dc\n  launchway get pods web -s production\n  launchway get holds -o json"
+    after_help = "Examples:\n  launchway get dc\n  launchway get pods web -s production --all\n  launchway get holds -o json"
 )]
 pub(super) struct Arguments {
-    /// What to list
-    kind: Kind,
+    /// What to list; without it, the kinds are listed
+    kind: Option<Kind>,
     /// Only of this name
     name: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 20)]
     limit: u32,
+    /// Ended pods too
+    #[arg(long)]
+    all: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -52,6 +56,10 @@ enum Kind {
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let Some(kind) = arguments.kind else {
+        output.show(&KindView::all(), |kinds| kinds_table(kinds))?;
+        return Ok(Exit::Good);
+    };
     let client = Client::to_read(global).await?;
     let limit = arguments.limit.to_string();
     let parameters = [
@@ -60,15 +68,50 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ("name", arguments.name.as_deref()),
         ("limit", Some(limit.as_str())),
     ];
-    list(arguments.kind, &client, &parameters, output).await?;
+    list((kind, arguments.all), &client, &parameters, output).await?;
     Ok(Exit::Good)
 }
 
-async fn list(kind: Kind, client: &Client, parameters: Parameters<'_>, output: &mut Output) -> Outcome<()> {
+/// A kind that can be listed.
+#[derive(Debug, Serialize)]
+struct KindView {
+    kind: String,
+    short: String,
+    what: String,
+}
+
+impl KindView {
+    fn all() -> Vec<Self> {
+        let values = Kind::value_variants().iter().filter_map(Kind::to_possible_value);
+        let kind = |value: PossibleValue| Self {
+            kind: value.get_name().to_owned(),
+            short: value.get_name_and_aliases().min_by_key(|name| name.len()).unwrap_or_default().to_owned(),
+            what: value.get_help().map(ToString::to_string).unwrap_or_default(),
+        };
+        values.map(kind).collect()
+    }
+}
+
+fn kinds_table(kinds: &[KindView]) -> String {
+    let mut table = Table::new(["KIND", "SHORT", "WHAT"]);
+    kinds.iter().for_each(|it| table.row([it.kind.clone(), it.short.clone(), it.what.clone()]));
+    table.render("")
+}
+
+async fn list(
+    (kind, all): (Kind, bool),
+    client: &Client,
+    parameters: Parameters<'_>,
+    output: &mut Output,
+) -> Outcome<()> {
     match kind {
         Kind::Deployments => show(&client.get("deployments", parameters).await?, output, deployments),
         Kind::Services => show(&client.get("services", parameters).await?, output, services),
-        Kind::Pods => show(&client.get("pods", parameters).await?, output, pods),
+        Kind::Pods => {
+            let mut list: List<PodView> = client.get("pods", parameters).await?;
+            list.items.retain(|pod| all || !pod.has_ended());
+            show(&list, output, pods)
+        }
         Kind::Runs => show(&client.get("runs", parameters).await?, output, runs),
         Kind::Revisions => show(&client.get("revisions", parameters).await?, output, revisions),
         Kind::Repositories => show(&client.get("repositories", parameters).await?, output, repositories),

@@ -20,7 +20,7 @@ pub(super) struct Hold {
     #[arg(value_name = "dc/NAME")]
     config: Option<ConfigName>,
     /// Why, for those who wonder
-    #[arg(long, value_name = "TEXT")]
+    #[arg(long, value_name = "TEXT", default_value = "no reason given")]
     reason: String,
 }
 

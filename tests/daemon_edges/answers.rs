@@ -93,7 +93,7 @@ fn whoever_has_read_enough_may_close_the_pipe() {
 #[test]
 fn the_usage_names_what_is_required_and_nothing_else() {
     let world = World::new(&[]);
-    assert_refused(&world, &["get"], 2, &["Usage: launchway get <KIND> [NAME]"]);
+    assert_refused(&world, &["describe"], 2, &["Usage: launchway describe <TARGET>"]);
 }
 
 #[test]

@@ -75,6 +75,8 @@ fn under_a_hold_a_push_waits_until_it_is_released() {
     let no_stage = ["project `shop` has no stage `prodution`", "its stages: default"];
     assert_refused(&world, &["hold", "-s", "prodution", "--reason", "audit"], 1, &no_stage);
     assert_refused(&world, &["hold", "dc/web", "--reason", " "], 2, &["a reason must say something"]);
+    world.tell(&["hold", "dc/web"]);
+    assert_eq!(only_hold(&world)["reason"], "no reason given");
 }
 
 /// What moves the cursor, colours, sets a title, or turns the text around it, as others may write it.
@@ -133,6 +135,22 @@ fn a_stage_that_is_started_by_hand_is_triggered() {
         &["200 characters, not 201"],
     );
     assert_refused(&world, &["trigger", "delivery"], 2, &["--stage"]);
+}
+
+#[test]
+fn ended_pods_are_listed_where_they_are_asked_for() {
+    let world = World::new(&[]);
+    world.start();
+    let hooked = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "true"));
+    world.deploy(&[("web.yaml", &sleeper("web", &hooked, "1"))], "success");
+    let names = |arguments: &[&str]| {
+        let pods = world.json(arguments)["items"].as_array().unwrap().clone();
+        pods.iter().map(|pod| pod["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    assert_eq!(names(&["get", "pods"]), ["web-1-0"]);
+    assert_eq!(names(&["get", "pods", "--all"]), ["web-1-0", "web-1-hook-pre"]);
+    let kinds = world.tell(&["get"]);
+    assert!(kinds.contains("deployments    dc        Deployment configs"), "{kinds}");
 }
 
 #[test]

@@ -97,16 +97,16 @@ pub(in crate::server) async fn logs(
 
 fn no_pod(selection: &Selection, which: &LogParameters) -> Problem {
     let (detail, hint) = match (&which.pod, &selection.name, &selection.run) {
-        (Some(pod), ..) => (format!("there is no pod `{pod}`"), "`launchway get pods` lists them".to_owned()),
+        (Some(pod), ..) => (format!("there is no pod `{pod}`"), "`launchway get pods --all` lists them".to_owned()),
         (None, Some(name), _) => (
             format!("no pod of a deployment config `{name}` is there"),
             format!(
-                "`launchway logs pod/{name}` shows the output of a pod of that name; `launchway get pods` lists them"
+                "`launchway logs pod/{name}` shows the output of a pod of that name; `launchway get pods --all` lists them"
             ),
         ),
         (None, None, Some(run)) => (
             format!("no pod of a run `{run}` is there"),
-            "`launchway get runs` lists runs, `launchway get pods` the pods that are kept".to_owned(),
+            "`launchway get runs` lists runs, `launchway get pods --all` the pods that are kept".to_owned(),
         ),
         (None, None, None) => ("there is no pod".to_owned(), "`launchway why dc/NAME` says why".to_owned()),
     };

@@ -34,6 +34,13 @@ pub struct PodView {
     pub created_at: String,
 }
 
+impl PodView {
+    /// Whether nothing of it runs any more.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.status.as_str(), "Succeeded" | "Failed" | "Unknown")
+    }
+}
+
 impl From<&ObservedPod> for PodView {
     fn from(pod: &ObservedPod) -> Self {
         let (config, version, run) = match &pod.owner {
