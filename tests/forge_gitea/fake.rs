@@ -7,10 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use axum::body::{Body, Bytes};
 use axum::extract::{Path, Request, State};
 use axum::http::header::{AUTHORIZATION, LOCATION, RETRY_AFTER};
-use axum::http::{HeaderMap, StatusCode};
+use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use futures::stream;
 use launchway::server::listener::{Timeouts, serve};
@@ -78,6 +78,7 @@ fn routes(world: &Arc<Mutex<World>>) -> Router {
         .route("/api/v1/version", get(async || Json(json!({"version": "1.26.4"}))))
         .route("/api/v1/repos/acme/shop/statuses/{sha}", post(create))
         .route("/api/v1/repos/acme/shop/commits/{sha}/status", get(combined))
+        .route("/api/v1/repos/acme/renamed/{*rest}", any(renamed))
         .fallback(async || StatusCode::NOT_FOUND)
         .layer(from_fn_with_state(Arc::clone(world), record_token))
         .with_state(Arc::clone(world))
@@ -92,6 +93,12 @@ async fn record_token(
     let token = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok()).unwrap_or_default();
     world.lock().unwrap().tokens.push(token.to_owned());
     next.run(request).await
+}
+
+/// A repository that was renamed leads to what it is called now.
+async fn renamed(uri: Uri) -> Response {
+    let target = uri.to_string().replace("/acme/renamed/", "/acme/shop/");
+    (StatusCode::TEMPORARY_REDIRECT, [(LOCATION, target)]).into_response()
 }
 
 async fn create(State(world): State<Arc<Mutex<World>>>, Path(sha): Path<String>, Json(body): Json<Value>) -> Response {

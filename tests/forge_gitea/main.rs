@@ -170,6 +170,28 @@ async fn a_redirect_does_not_take_the_token_elsewhere() {
 }
 
 #[tokio::test]
+async fn a_renamed_repository_keeps_its_statuses() {
+    let mut fixture = Fixture::start().await;
+    let before = settings(&format!("http://{}/acme/renamed.git", fixture.gitea.address), fixture.folder.path());
+    fixture.writer = GiteaStatusWriter::new(before, Arc::clone(&fixture.clock) as _).await.unwrap();
+    for _ in 0..2 {
+        fixture.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap();
+    }
+    assert_eq!(fixture.gitea.rows(COMMIT), ["success launchway/dev success it is"], "read and written where it is now");
+    assert!(fixture.gitea.world().tokens.iter().all(|token| *token == format!("token {TOKEN}")));
+}
+
+#[tokio::test]
+async fn redirects_without_end_need_a_person() {
+    let fixture = Fixture::start().await;
+    let again = || Fault::Redirect(format!("/api/v1/repos/acme/shop/statuses/{COMMIT}"));
+    fixture.fail_next(std::iter::repeat_with(again).take(20));
+    let (class, text) = fixture.failure().await;
+    assert_eq!(class, Class::Stalled);
+    assert!(text.contains("redirects more than 5 times"), "{text}");
+}
+
+#[tokio::test]
 async fn a_new_token_is_taken_without_a_restart() {
     let fixture = Fixture::start().await;
     fixture.writer.write(&[status(COMMIT, "dev", StatusState::Pending)]).await.unwrap();

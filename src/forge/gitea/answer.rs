@@ -25,7 +25,7 @@ pub(super) fn refusal(status: StatusCode, text: &str, commit: &CommitId) -> Refu
                 .hint("check the repository's address and the token's user"),
         ),
         300..=399 => Refusal::All(
-            stalled(format!("Gitea answers with a redirect ({status}), which is not followed with a token"))
+            stalled(format!("Gitea redirects to another host ({status}), which does not get the token"))
                 .hint("set the repository's and the forge's addresses to where they are now"),
         ),
         408 | 425 | 429 | 500..=599 => Refusal::Busy(Failure::transient(format!("Gitea answers {status}"))),

@@ -1,6 +1,7 @@
 //! Gitea, and Forgejo, which speaks the same API: commit statuses, and calls about pushes.
 
 mod answer;
+mod redirect;
 mod status;
 mod webhook;
 mod writer;

@@ -5,13 +5,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::header::{AUTHORIZATION, RETRY_AFTER};
+use http::header::{AUTHORIZATION, LOCATION, RETRY_AFTER};
 use http::{HeaderValue, Method, StatusCode};
 use reqwest::{Certificate, Client, Response, Url};
 use serde::Deserialize;
 use tokio::sync::OnceCell;
 
 use super::answer::refusal;
+use super::redirect;
 use super::status::{GiteaStatus, Rendering, knows_skipped};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Context, Failure, Result};
@@ -133,14 +134,26 @@ impl GiteaStatusWriter {
         self.knows_skipped.get_or_try_init(ask).await.is_ok_and(|known| *known)
     }
 
+    /// Sends a request, and again to where it leads on the same host: there Gitea has what was renamed.
     async fn send(&self, method: Method, url: Url, token: &Secret, body: Option<Vec<u8>>) -> Result<Response, Refusal> {
         let authorization = authorization(token).map_err(Refusal::All)?;
-        let mut request = self.client.request(method, url).header(AUTHORIZATION, authorization);
-        if let Some(body) = body {
-            request = request.header(http::header::CONTENT_TYPE, "application/json").body(body);
+        let mut url = url;
+        for _redirect in 0..=redirect::LIMIT {
+            let mut request = self.client.request(method.clone(), url.clone());
+            request = request.header(AUTHORIZATION, authorization.clone());
+            if let Some(body) = &body {
+                request = request.header(http::header::CONTENT_TYPE, "application/json").body(body.clone());
+            }
+            let answer = request.send().await.map_err(reqwest::Error::without_url);
+            let unreachable = || format!("cannot reach `{}`", self.settings.repository.base);
+            let answer = answer.or_transient(unreachable).map_err(Refusal::Busy)?;
+            match redirect::on_the_same_host(&url, answer.status(), answer.headers().get(LOCATION)) {
+                Some(target) => url = target,
+                None => return Ok(answer),
+            }
         }
-        let answer = request.send().await.map_err(reqwest::Error::without_url);
-        answer.or_transient(|| format!("cannot reach `{}`", self.settings.repository.base)).map_err(Refusal::Busy)
+        let endless = format!("`{}` redirects more than {} times", self.settings.repository.base, redirect::LIMIT);
+        Err(Refusal::All(Failure::stalled(endless).hint("set the repository's address to where it is now")))
     }
 
     /// The body of an answer that is 2xx; remembers for how long a busy server wants no more requests.
@@ -223,7 +236,7 @@ struct Version {
 }
 
 async fn client(ca_file: Option<&Path>) -> Result<Client> {
-    // A redirect would carry the token to wherever it leads, and turn a POST into a GET.
+    // Followed blindly, a redirect would carry the token to wherever it leads, and turn a POST into a GET.
     let client = Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .connect_timeout(CONNECT_TIMEOUT)
