@@ -2,6 +2,7 @@
 
 mod support {
     pub(crate) mod git;
+    #[expect(dead_code, reason = "other tests need more of it")]
     pub(crate) mod git_http;
 }
 

@@ -52,17 +52,17 @@ impl Watcher {
         self.requests.request();
         loop {
             let pause = self.pause(driver.clock.now(), failures);
-            tokio::select! {
+            let sync = tokio::select! {
                 () = stop.cancelled() => return,
-                () = tokio::time::sleep(pause) => self.requests.request(),
-                sync = self.requests.next() => {
-                    failures = match self.sync(&driver).await {
-                        Ok(_) => 0,
-                        Err(_) => failures.saturating_add(1),
-                    };
-                    drop(sync);
-                }
-            }
+                () = tokio::time::sleep(pause) => self.requests.begin(),
+                sync = self.requests.next() => sync,
+            };
+            // Whoever asks has reason to believe that it works now.
+            let before = if sync.was_requested { 0 } else { failures };
+            failures = match self.sync(&driver).await {
+                Ok(_) => 0,
+                Err(_) => before.saturating_add(1),
+            };
         }
     }
 

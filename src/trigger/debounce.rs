@@ -26,6 +26,8 @@ struct Count {
 pub struct Sync<'a> {
     requests: &'a Debounce,
     begun: u64,
+    /// Whether anybody asked for it.
+    pub was_requested: bool,
 }
 
 impl Default for Debounce {
@@ -59,18 +61,23 @@ impl Debounce {
     pub async fn next(&self) -> Sync<'_> {
         loop {
             self.reach(|count| count.requested > count.begun).await;
-            let mut begun = None;
-            self.count.send_if_modified(|count| {
-                if count.requested > count.begun {
-                    count.begun = count.requested;
-                    begun = Some(count.requested);
-                }
-                begun.is_some()
-            });
-            if let Some(begun) = begun {
-                return Sync { requests: self, begun };
+            let sync = self.begin();
+            if sync.was_requested {
+                return sync;
             }
         }
+    }
+
+    /// Begins a sync, whether or not one was requested.
+    pub fn begin(&self) -> Sync<'_> {
+        let (mut begun, mut was_requested) = (0, false);
+        self.count.send_if_modified(|count| {
+            was_requested = count.requested > count.begun;
+            count.begun = count.requested;
+            begun = count.begun;
+            was_requested
+        });
+        Sync { requests: self, begun, was_requested }
     }
 
     async fn reach(&self, condition: impl FnMut(&Count) -> bool) {
@@ -131,6 +138,19 @@ mod tests {
         assert!((&mut waiting).now_or_never().is_none());
         drop(later);
         assert!((&mut waiting).now_or_never().is_some());
+    }
+
+    #[tokio::test]
+    async fn one_that_nobody_asked_for_serves_whoever_asks_before_it_begins() {
+        let requests = Debounce::new();
+        assert!(!requests.begin().was_requested);
+        let mut waiting = Box::pin(requests.request_and_wait());
+        assert!((&mut waiting).now_or_never().is_none());
+        let sync = requests.begin();
+        assert!(sync.was_requested);
+        drop(sync);
+        assert!(waiting.now_or_never().is_some());
+        assert!(requests.next().now_or_never().is_none());
     }
 
     #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use crate::model::time::Timestamp;
 
-/// The pause before the first retry; also of a repository that is not polled, so that a webhook whose sync failed is
-/// not lost.
+/// The pause before the first retry, however seldom a repository is polled, or if it is not: a webhook whose sync failed
+/// would be lost until then.
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 /// Retries are never further apart than this (or than the interval, if that is longer).
 const LONGEST_PAUSE: Duration = Duration::from_secs(600);
 
 /// When to sync next after a sync that ended at `now`; `None` if only a trigger may cause one.
 ///
-/// `interval` is the configured one, zero for "off". `failures` counts the syncs that failed in a row: each doubles the
-/// pause. `random` is any random number: it shifts the time by up to a tenth of the pause, so that a thousand
+/// `interval` is the configured one, zero for "off". `failures` counts the syncs that failed since somebody asked for
+/// one: each doubles the pause. `random` is any random number: it shifts the time by up to a tenth of the pause, so that a thousand
 /// repositories on one host are not synced all at once.
 pub fn next_sync(now: Timestamp, interval: Duration, failures: u32, random: u64) -> Option<Timestamp> {
     let pause = match failures {
@@ -25,7 +25,7 @@ pub fn next_sync(now: Timestamp, interval: Duration, failures: u32, random: u64)
 }
 
 fn back_off(interval: Duration, failures: u32) -> Duration {
-    let first = if interval.is_zero() { FIRST_RETRY } else { interval };
+    let first = if interval.is_zero() { FIRST_RETRY } else { FIRST_RETRY.min(interval) };
     let factor = 1_u32.checked_shl(failures - 1).unwrap_or(u32::MAX);
     first.saturating_mul(factor).min(LONGEST_PAUSE.max(interval))
 }
@@ -51,13 +51,15 @@ mod tests {
         let table = [
             // interval, failures, pause in seconds
             (30, 0, Some(30)),
-            (30, 1, Some(30)),
-            (30, 2, Some(60)),
-            (30, 5, Some(480)),
-            (30, 6, Some(600)),
+            (30, 1, Some(5)),
+            (30, 2, Some(10)),
+            (30, 5, Some(80)),
+            (30, 8, Some(600)),
             (30, u32::MAX, Some(600)),
+            (2, 1, Some(2)),
             (3_600, 0, Some(3_600)),
-            (3_600, 9, Some(3_600)),
+            (3_600, 1, Some(5)),
+            (3_600, 20, Some(3_600)),
             (0, 0, None),
             (0, 1, Some(5)),
             (0, 3, Some(20)),

@@ -7,6 +7,7 @@ use aws_lc_rs::hmac;
 use rustix::process::Signal;
 
 use crate::support::daemon::{World, complaint, eventually, hook, http, repository, sleeper};
+use crate::support::git_http::GitHttp;
 
 const SECRET: &str = "a secret of at least some length";
 
@@ -90,6 +91,26 @@ fn a_thousand_calls_during_a_look_are_one_more_and_each_is_answered() {
     // A look that a person waits for comes after all that was queued.
     assert!(!world.run(&["sync"]).status.success());
     assert!(world.syncs() <= 3.0, "{} syncs", world.syncs());
+}
+
+#[test]
+fn a_webhook_whose_sync_failed_is_not_lost_for_as_long_as_a_poll_takes() {
+    let world = World::new(&[]);
+    let server = GitHttp::start(world.git.root());
+    let url = server.url("moody/origin.git");
+    world.configure(&repository("shop", &url, &["webhook: {secretFiles: [secret]}", "poll: 1h"]));
+    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    world.start();
+    let first = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
+    assert_eq!(call(&world.address(), &first, "0", None), 200);
+    world.status(&first, "launchway/default", "success");
+    let (since, syncs) = (Instant::now(), world.syncs());
+    server.fail_next(503);
+    let commit = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "2"))]);
+    assert_eq!(call(&world.address(), &commit, "1", None), 200);
+    world.status(&commit, "launchway/default", "success");
+    assert!(since.elapsed() < Duration::from_secs(60), "tried again after {:?}", since.elapsed());
+    assert!((world.syncs() - syncs - 2.0).abs() < 0.5, "one failed, one did not");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A Git server over HTTP: `git http-backend` behind axum, with the failures of real hosts chosen by the path.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -11,6 +12,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, Response, StatusCode};
 use base64::Engine as _;
 use tokio::io::AsyncWriteExt as _;
+use tokio::sync::watch;
 
 /// What the server saw of one request.
 #[derive(Clone, Debug)]
@@ -32,19 +34,27 @@ struct Shared {
     config: PathBuf,
     seen: Mutex<Vec<Seen>>,
     redirect: Mutex<String>,
+    failing: Mutex<VecDeque<u16>>,
+    silent: watch::Sender<bool>,
 }
 
 impl GitHttp {
     /// Serves the repositories in `root`:
     /// `/<repository>` as they are, `/auth/<repository>` for `bot` with the password `secret`,
     /// `/v0/<repository>` without newer protocols, `/redirect/<repository>` elsewhere, `/status/<code>/…` with that
-    /// status, `/hang/…` never, `/page/…` with a web page.
+    /// status, `/hang/…` never, `/page/…` with a web page, `/moody/<repository>` as it was told last.
     pub(crate) fn start(root: &Path) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("runtime");
         let config = root.join("gitconfig");
-        let shared =
-            Arc::new(Shared { root: root.to_owned(), config, seen: Mutex::default(), redirect: Mutex::default() });
+        let shared = Arc::new(Shared {
+            root: root.to_owned(),
+            config,
+            seen: Mutex::default(),
+            redirect: Mutex::default(),
+            failing: Mutex::default(),
+            silent: watch::Sender::new(false),
+        });
         let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).expect("a port");
         let address = listener.local_addr().expect("an address");
         let app = Router::new().fallback(answer).with_state(Arc::clone(&shared));
@@ -60,6 +70,16 @@ impl GitHttp {
     /// Where `/redirect/<rest>` leads: to `<base><rest>`.
     pub(crate) fn redirect_to(&self, base: &str) {
         *self.shared.redirect.lock().expect("lock") = base.to_owned();
+    }
+
+    /// The next request for `/moody/…` is answered with this status alone.
+    pub(crate) fn fail_next(&self, status: u16) {
+        self.shared.failing.lock().expect("lock").push_back(status);
+    }
+
+    /// Whether requests for `/moody/…` wait until that changes.
+    pub(crate) fn set_silent(&self, silent: bool) {
+        self.shared.silent.send_replace(silent);
     }
 
     /// The requests since the last call.
@@ -79,6 +99,13 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     });
     let (first, rest) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
     let query = parts.uri.query().unwrap_or_default();
+    if first == "moody" {
+        drop(shared.silent.subscribe().wait_for(|silent| !silent).await);
+        let failing = shared.failing.lock().expect("lock").pop_front();
+        if let Some(status) = failing {
+            return simple(status, "not now");
+        }
+    }
     match first {
         "hang" => std::future::pending().await,
         "status" => simple(rest.split('/').next().and_then(|code| code.parse().ok()).expect("a status"), "no"),
@@ -96,7 +123,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 .expect("a response")
         }
         _ => {
-            let inner = if matches!(first, "auth" | "v0") { format!("/{rest}") } else { path.clone() };
+            let inner = if matches!(first, "auth" | "v0" | "moody") { format!("/{rest}") } else { path.clone() };
             let protocol = header(&parts.headers, "git-protocol").filter(|_| first != "v0");
             let body = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
             let kind = header(&parts.headers, "content-type").unwrap_or_default();
