@@ -125,11 +125,13 @@ pub struct Limits {
     pub entries: u64,
     /// Folders inside folders.
     pub depth: u64,
+    /// Bytes that the remote sends at once.
+    pub fetch: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128 }
+        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128, fetch: 8 << 30 }
     }
 }
 

@@ -11,6 +11,7 @@ mod source_edges {
     mod damage;
     mod mirror;
     mod notes;
+    mod owner;
     mod sshd;
     mod tls;
     mod transport;

@@ -257,13 +257,14 @@ fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
 }
 
 fn limits(field: &Field<'_>) -> Limits {
-    field.known(&["manifest", "launchable", "entries", "depth"]);
+    field.known(&["manifest", "launchable", "entries", "depth", "fetch"]);
     let default = Limits::default();
     Limits {
         manifest: field.field("manifest").size().unwrap_or(default.manifest),
         launchable: field.field("launchable").size().unwrap_or(default.launchable),
         entries: field.field("entries").count().unwrap_or(default.entries),
         depth: field.field("depth").count().unwrap_or(default.depth),
+        fetch: field.field("fetch").size().unwrap_or(default.fetch),
     }
 }
 

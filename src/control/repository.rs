@@ -71,6 +71,7 @@ fn limits(settings: &RepositorySettings) -> Limits {
         launchable: limits.launchable,
         entries: count(limits.entries),
         depth: count(limits.depth),
+        fetch: limits.fetch,
     }
 }
 

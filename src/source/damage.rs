@@ -11,6 +11,7 @@ use flate2::read::ZlibDecoder;
 use git2::{Error, ErrorClass, ObjectType, Oid};
 
 use super::git::existing;
+use super::notes::{MAX_NOTE_BYTES, NOTES_REF};
 
 /// What is wrong with the mirror at `path`, if anything is. What the machine refuses (memory, open files, permissions)
 /// says nothing about the mirror.
@@ -46,10 +47,11 @@ fn is_damage(error: &Error) -> bool {
 /// Reads the whole history, and all files of the commits that references point at.
 fn read_all(mirror: &git2::Repository, largest: u64) -> Result<(), Error> {
     let mut walk = mirror.revwalk()?;
-    let mut files = Files { mirror, database: mirror.odb()?, largest, seen: HashSet::new() };
+    let mut files = Files { mirror, database: mirror.odb()?, largest: 0, seen: HashSet::new() };
     for name in reference_names(mirror.path())? {
         // One of an outgoing note may be gone by now.
         let Some(tip) = existing(mirror.refname_to_id(&name))? else { continue };
+        files.largest = if name == NOTES_REF { MAX_NOTE_BYTES } else { largest };
         files.read(mirror.find_commit(tip)?.tree_id())?;
         walk.push(tip)?;
     }

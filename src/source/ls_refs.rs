@@ -12,8 +12,8 @@ use super::transport::{Connection, Deadline, Protocol, Service};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
 
-/// A server with more references than this is refused rather than read (or, with v2, is never asked for them all).
-const MAX_REFS: usize = 1_000_000;
+/// A list of more bytes is not read: about 800,000 references, of which a server that knows version 2 sends only ours.
+pub(super) const MAX_LIST_BYTES: u64 = 64 << 20;
 
 /// What the remote's branch points at; `None` if it has no such branch.
 ///
@@ -23,7 +23,7 @@ pub fn remote_head(remote: &Remote) -> Result<Option<CommitId>> {
     let branch = remote.branch_ref()?;
     match remote.url.local_path() {
         Some(path) => local_ref(path, &branch),
-        None => Ok(list(remote, &[&branch])?.find(&branch)),
+        None => Ok(list(remote, Asked::Reference(&branch))?.found.map(CommitId::new)),
     }
 }
 
@@ -36,7 +36,7 @@ pub fn without_branch(remote: &Remote, was_there: bool) -> Failure {
             .hint("push it again, or watch another branch; what runs keeps running");
     }
     match is_empty(remote) {
-        Ok(true) => Failure::waiting(format!("`{url}` has no commits yet")).hint("push one"),
+        Ok(true) => empty(remote),
         Ok(false) => Failure::stalled(format!("branch `{branch}` of `{url}` does not exist"))
             .hint("push it, or watch another branch"),
         Err(failure) => failure,
@@ -44,15 +44,28 @@ pub fn without_branch(remote: &Remote, was_there: bool) -> Failure {
 }
 
 /// The branch that the remote's `HEAD` names. `remote.branch` plays no part.
+///
+/// Fails as `Waiting` if it names none because there is none yet.
 pub fn default_branch(remote: &Remote) -> Result<String> {
+    match named_by_head(remote)? {
+        Some(branch) => Ok(branch),
+        None if is_empty(remote)? => Err(empty(remote)),
+        None => Err(Failure::stalled(format!("`{}` does not say which branch is its main one", remote.url))
+            .hint("name the branch")),
+    }
+}
+
+/// The same; nothing, if it names none.
+pub fn named_by_head(remote: &Remote) -> Result<Option<String>> {
     let target = match remote.url.local_path() {
         Some(path) => local_head(path)?,
-        None => list(remote, &["HEAD"])?.head,
+        None => list(remote, Asked::Head)?.head,
     };
-    let branch = target.as_deref().and_then(|target| target.strip_prefix("refs/heads/"));
-    branch.map(str::to_owned).ok_or_else(|| {
-        Failure::stalled(format!("`{}` does not say which branch is its main one", remote.url)).hint("name the branch")
-    })
+    Ok(target.as_deref().and_then(|target| target.strip_prefix("refs/heads/")).map(str::to_owned))
+}
+
+fn empty(remote: &Remote) -> Failure {
+    Failure::waiting(format!("`{}` has no commits yet", remote.url)).hint("push one")
 }
 
 fn is_empty(remote: &Remote) -> Result<bool> {
@@ -62,7 +75,7 @@ fn is_empty(remote: &Remote) -> Result<bool> {
             let mut branches = repository.references_glob("refs/heads/*").map_err(failed(|| unreadable(path)))?;
             Ok(branches.next().is_none())
         }
-        None => Ok(list(remote, &["refs/heads/"])?.references.is_empty()),
+        None => Ok(list(remote, Asked::AnyBranch)?.found.is_none()),
     }
 }
 
@@ -84,24 +97,71 @@ fn local_head(path: &std::path::Path) -> Result<Option<String>> {
     Ok(target.map(str::to_owned))
 }
 
-/// References of a remote.
+/// Which of a remote's references is asked for.
+#[derive(Clone, Copy, Debug)]
+enum Asked<'a> {
+    /// The one of exactly this name.
+    Reference(&'a str),
+    /// What `HEAD` points at.
+    Head,
+    /// Whether there is a branch.
+    AnyBranch,
+}
+
+impl Asked<'_> {
+    /// What its name begins with. A server may send others that begin so, or all it has.
+    fn prefix(&self) -> &str {
+        match self {
+            Asked::Reference(name) => name,
+            Asked::Head => "HEAD",
+            Asked::AnyBranch => "refs/heads/",
+        }
+    }
+
+    fn is_met_by(&self, name: &str) -> bool {
+        match self {
+            Asked::Reference(asked) => name == *asked,
+            Asked::Head => name == "HEAD",
+            Asked::AnyBranch => name.starts_with("refs/heads/"),
+        }
+    }
+}
+
+/// What was asked for, out of all that a remote sends.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Listing {
-    /// Names and ids.
-    references: Vec<(String, String)>,
+    /// The id of the first reference that was asked for.
+    found: Option<String>,
     /// What `HEAD` points at.
     head: Option<String>,
 }
 
 impl Listing {
-    fn find(&self, name: &str) -> Option<CommitId> {
-        self.references.iter().find(|(found, _)| found == name).map(|(_, id)| CommitId::new(id.as_str()))
-    }
-
-    fn add(&mut self, name: &str, id: &str, prefixes: &[&str]) {
-        if prefixes.iter().any(|prefix| name.starts_with(prefix)) {
-            self.references.push((name.to_owned(), id.to_owned()));
+    fn add(&mut self, name: &str, id: &str, asked: Asked<'_>) {
+        if self.found.is_none() && asked.is_met_by(name) {
+            self.found = Some(id.to_owned());
         }
+    }
+}
+
+/// An answer of which no more than so many bytes are read.
+struct Bounded<'a, R> {
+    answer: &'a mut R,
+    left: u64,
+}
+
+impl<'a, R: Read> Bounded<'a, R> {
+    fn new(answer: &'a mut R) -> Self {
+        Self { answer, left: MAX_LIST_BYTES }
+    }
+}
+
+impl<R: Read> Read for Bounded<'_, R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let length = self.answer.read(buffer)?;
+        let left = self.left.checked_sub(u64::try_from(length).unwrap_or(u64::MAX));
+        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        Ok(length)
     }
 }
 
@@ -112,23 +172,29 @@ enum Unreadable {
     /// The server's own words.
     Refused(String),
     Sha256,
+    /// Its list is larger than any that is read.
+    Endless,
 }
 
 impl From<io::Error> for Unreadable {
     fn from(error: io::Error) -> Self {
-        Unreadable::Connection(error)
+        match error.kind() {
+            io::ErrorKind::FileTooLarge => Unreadable::Endless,
+            _ => Unreadable::Connection(error),
+        }
     }
 }
 
-fn list(remote: &Remote, prefixes: &[&str]) -> Result<Listing> {
+fn list(remote: &Remote, asked: Asked<'_>) -> Result<Listing> {
     let deadline = Deadline::after(remote.time.list, remote.time.idle);
     let mut connection = Connection::open(remote, Service::UploadPack, Protocol::V2, deadline)?;
-    let greeting = read_greeting(connection.stream(), prefixes);
+    let greeting = read_greeting(&mut Bounded::new(connection.stream()), asked);
     match greeting.map_err(|problem| explain(remote, &mut connection, problem))? {
         Greeting::References(listing) => Ok(listing),
-        Greeting::Version2 => {
-            connection.send(ls_refs_request(prefixes))?;
-            read_listing(connection.stream(), prefixes).map_err(|problem| explain(remote, &mut connection, problem))
+        Greeting::Version2 { unborn } => {
+            connection.send(ls_refs_request(asked, unborn))?;
+            let listing = read_listing(&mut Bounded::new(connection.stream()), asked);
+            listing.map_err(|problem| explain(remote, &mut connection, problem))
         }
     }
 }
@@ -137,6 +203,7 @@ fn explain(remote: &Remote, connection: &mut Connection, problem: Unreadable) ->
     match problem {
         Unreadable::Connection(error) => connection.stream().explain(error),
         Unreadable::Sha256 => git::sha256(&remote.url.to_string()),
+        Unreadable::Endless => too_many(remote),
         Unreadable::Refused(words) => {
             let words: String = words.chars().filter(|character| !character.is_control()).take(200).collect();
             Failure::stalled(format!("`{}` refuses to be read", remote.url))
@@ -149,13 +216,13 @@ fn explain(remote: &Remote, connection: &mut Connection, problem: Unreadable) ->
 /// The server's first words.
 #[derive(Debug, PartialEq, Eq)]
 enum Greeting {
-    /// It speaks version 2 and waits for a command.
-    Version2,
+    /// It speaks version 2 and waits for a command; of an empty repository it may tell what `HEAD` names all the same.
+    Version2 { unborn: bool },
     /// It does not, and has told all its references.
     References(Listing),
 }
 
-fn read_greeting(input: &mut impl Read, prefixes: &[&str]) -> std::result::Result<Greeting, Unreadable> {
+fn read_greeting(input: &mut impl Read, asked: Asked<'_>) -> std::result::Result<Greeting, Unreadable> {
     let mut first = read_line(input)?;
     // HTTP servers name the service first, and end that with a flush; some leave it out in version 2.
     if first.as_deref().is_some_and(|line| line.starts_with("# service=")) {
@@ -166,9 +233,9 @@ fn read_greeting(input: &mut impl Read, prefixes: &[&str]) -> std::result::Resul
         Some("version 2") => read_capabilities(input),
         Some("version 1") => {
             let first = read_line(input)?;
-            read_advertisement(input, first, prefixes)
+            read_advertisement(input, first, asked)
         }
-        _ => read_advertisement(input, first, prefixes),
+        _ => read_advertisement(input, first, asked),
     }
 }
 
@@ -182,24 +249,26 @@ fn read_line(input: &mut impl Read) -> std::result::Result<Option<String>, Unrea
 }
 
 fn read_capabilities(input: &mut impl Read) -> std::result::Result<Greeting, Unreadable> {
+    let mut unborn = false;
     while let Some(capability) = read_line(input)? {
         if capability == "object-format=sha256" {
             return Err(Unreadable::Sha256);
         }
+        let features = capability.strip_prefix("ls-refs=").unwrap_or_default();
+        unborn |= features.split(' ').any(|feature| feature == "unborn");
     }
-    Ok(Greeting::Version2)
+    Ok(Greeting::Version2 { unborn })
 }
 
 /// Reads what v0 and v1 begin with: every reference, the first with the capabilities behind a NUL.
 fn read_advertisement(
     input: &mut impl Read,
     first: Option<String>,
-    prefixes: &[&str],
+    asked: Asked<'_>,
 ) -> std::result::Result<Greeting, Unreadable> {
     let mut listing = Listing::default();
     let mut line = first;
-    for _reference in 0..MAX_REFS {
-        let Some(text) = line else { return Ok(Greeting::References(listing)) };
+    while let Some(text) = line {
         let (reference, capabilities) = text.split_once('\0').unwrap_or((&text, ""));
         if capabilities.split(' ').any(|capability| capability == "object-format=sha256") {
             return Err(Unreadable::Sha256);
@@ -210,38 +279,43 @@ fn read_advertisement(
         let (id, name) = id_and_name(reference)?;
         // An empty repository shows its capabilities beside this name and an id of zeros.
         if name != "capabilities^{}" {
-            listing.add(name, id, prefixes);
+            listing.add(name, id, asked);
         }
         line = read_line(input)?;
     }
-    Err(too_many())
+    Ok(Greeting::References(listing))
 }
 
-fn ls_refs_request(prefixes: &[&str]) -> Vec<u8> {
+fn ls_refs_request(asked: Asked<'_>, unborn: bool) -> Vec<u8> {
     let mut request = Vec::new();
     push_line(&mut request, b"command=ls-refs\n");
     request.extend_from_slice(DELIMITER);
     push_line(&mut request, b"symrefs\n");
-    for prefix in prefixes {
-        push_line(&mut request, format!("ref-prefix {prefix}\n").as_bytes());
+    if unborn {
+        push_line(&mut request, b"unborn\n");
     }
+    push_line(&mut request, format!("ref-prefix {}\n", asked.prefix()).as_bytes());
     request.extend_from_slice(FLUSH);
     request
 }
 
-fn read_listing(input: &mut impl Read, prefixes: &[&str]) -> std::result::Result<Listing, Unreadable> {
+fn read_listing(input: &mut impl Read, asked: Asked<'_>) -> std::result::Result<Listing, Unreadable> {
     let mut listing = Listing::default();
-    for _reference in 0..MAX_REFS {
-        let Some(line) = read_line(input)? else { return Ok(listing) };
-        let (id, rest) = id_and_name(&line)?;
+    while let Some(line) = read_line(input)? {
+        let (id, rest) = match line.strip_prefix("unborn ") {
+            Some(rest) => (None, rest),
+            None => id_and_name(&line).map(|(id, rest)| (Some(id), rest))?,
+        };
         let (name, attributes) = rest.split_once(' ').unwrap_or((rest, ""));
         if name == "HEAD" {
-            listing.head =
-                attributes.split(' ').find_map(|word| word.strip_prefix("symref-target:")).map(str::to_owned);
+            let mut attributes = attributes.split(' ');
+            listing.head = attributes.find_map(|word| word.strip_prefix("symref-target:")).map(str::to_owned);
         }
-        listing.add(name, id, prefixes);
+        if let Some(id) = id {
+            listing.add(name, id, asked);
+        }
     }
-    Err(too_many())
+    Ok(listing)
 }
 
 fn id_and_name(line: &str) -> std::result::Result<(&str, &str), Unreadable> {
@@ -258,8 +332,11 @@ fn not_git() -> Unreadable {
     Unreadable::Connection(io::Error::new(io::ErrorKind::InvalidData, "the answer is not in Git's protocol"))
 }
 
-fn too_many() -> Unreadable {
-    Unreadable::Refused(format!("it has more than {MAX_REFS} references"))
+/// Of a list that is longer than is read.
+pub(super) fn too_many(remote: &Remote) -> Failure {
+    let mebibytes = MAX_LIST_BYTES >> 20;
+    Failure::stalled(format!("the list of references of `{}` is longer than {mebibytes} MiB", remote.url))
+        .hint("a server that speaks version 2 of Git's protocol sends only the one that is asked for")
 }
 
 #[cfg(test)]
@@ -280,32 +357,34 @@ mod tests {
     }
 
     fn greeting(lines: &[&str]) -> std::result::Result<Greeting, Unreadable> {
-        read_greeting(&mut packets(lines).as_slice(), &["refs/heads/main"])
+        read_greeting(&mut packets(lines).as_slice(), Asked::Reference("refs/heads/main"))
     }
 
     fn references(lines: &[&str]) -> Listing {
         match greeting(lines).expect("readable") {
             Greeting::References(listing) => listing,
-            Greeting::Version2 => unreachable!("no version 2 here"),
+            Greeting::Version2 { .. } => unreachable!("no version 2 here"),
         }
     }
 
     #[test]
     fn version_2_is_recognised_with_and_without_the_service_line() {
         let capabilities = ["version 2\n", "ls-refs=unborn\n", "object-format=sha1\n", "flush"];
-        assert_eq!(greeting(&capabilities).expect("readable"), Greeting::Version2);
+        assert_eq!(greeting(&capabilities).expect("readable"), Greeting::Version2 { unborn: true });
         let with_service = [&["# service=git-upload-pack\n", "flush"], &capabilities[..]].concat();
-        assert_eq!(greeting(&with_service).expect("readable"), Greeting::Version2);
+        assert_eq!(greeting(&with_service).expect("readable"), Greeting::Version2 { unborn: true });
+        let older = greeting(&["version 2\n", "ls-refs\n", "flush"]).expect("readable");
+        assert_eq!(older, Greeting::Version2 { unborn: false });
     }
 
     #[test]
     fn older_servers_tell_all_and_we_keep_ours() {
         let head = format!("{ID} HEAD\0multi_ack symref=HEAD:refs/heads/main agent=git/1\n");
-        let (main, other) = (format!("{ID} refs/heads/main\n"), format!("{ID} refs/heads/other\n"));
+        let other = "f".repeat(40);
+        let (main, longer) = (format!("{ID} refs/heads/main\n"), format!("{other} refs/heads/main-2\n"));
         for version in [&[][..], &["version 1\n"]] {
-            let listing = references(&[version, &[&head, &main, &other, "flush"]].concat());
-            assert_eq!(listing.find("refs/heads/main"), Some(ID.into()));
-            assert_eq!(listing.references.len(), 1);
+            let listing = references(&[version, &[&head, &longer, &main, "flush"]].concat());
+            assert_eq!(listing.found.as_deref(), Some(ID), "and not one that begins so");
             assert_eq!(listing.head.as_deref(), Some("refs/heads/main"));
         }
     }
@@ -336,9 +415,31 @@ mod tests {
     fn a_listing_names_the_head() {
         let lines = [format!("{ID} HEAD symref-target:refs/heads/trunk\n"), format!("{ID} refs/heads/trunk\n")];
         let bytes = packets(&[&lines[0], &lines[1], "flush"]);
-        let listing = read_listing(&mut bytes.as_slice(), &["HEAD"]).expect("readable");
+        let listing = read_listing(&mut bytes.as_slice(), Asked::Head).expect("readable");
         assert_eq!(listing.head.as_deref(), Some("refs/heads/trunk"));
-        assert_eq!(listing.references.len(), 1);
+        assert_eq!(listing.found.as_deref(), Some(ID));
+        let unborn = packets(&["unborn HEAD symref-target:refs/heads/trunk\n", "flush"]);
+        let listing = read_listing(&mut unborn.as_slice(), Asked::Head).expect("readable");
+        assert_eq!((listing.head.as_deref(), listing.found), (Some("refs/heads/trunk"), None));
+    }
+
+    #[test]
+    fn a_list_without_end_is_given_up() {
+        let line = packets(&[&format!("{ID} refs/heads/{}\n", "x".repeat(60_000))]);
+        let mut endless = line.iter().copied().cycle();
+        let read = read_listing(&mut Bounded::new(&mut Endless(&mut endless)), Asked::Head);
+        assert!(matches!(read, Err(Unreadable::Endless)));
+    }
+
+    struct Endless<'a, I>(&'a mut I);
+
+    impl<I: Iterator<Item = u8>> Read for Endless<'_, I> {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            for (place, byte) in buffer.iter_mut().zip(&mut *self.0) {
+                *place = byte;
+            }
+            Ok(buffer.len())
+        }
     }
 
     proptest::proptest! {
@@ -346,13 +447,13 @@ mod tests {
         fn no_answer_makes_it_panic(lines in proptest::collection::vec("\\PC{0,60}", 0..6)) {
             let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
             drop(greeting(&lines));
-            drop(read_listing(&mut packets(&lines).as_slice(), &[]));
+            drop(read_listing(&mut packets(&lines).as_slice(), Asked::AnyBranch));
         }
     }
 
     #[test]
     fn the_request_asks_for_nothing_more() {
-        let request = ls_refs_request(&["refs/heads/main"]);
+        let request = ls_refs_request(Asked::Reference("refs/heads/main"), false);
         let mut input = request.as_slice();
         let texts: Vec<_> = std::iter::from_fn(|| read_packet(&mut input).ok()).map(|packet| packet.text()).collect();
         let expected = [Some("command=ls-refs"), None, Some("symrefs"), Some("ref-prefix refs/heads/main"), None];

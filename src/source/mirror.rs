@@ -1,7 +1,7 @@
 //! Our own copy of a watched branch: a bare repository with its full history.
 //!
-//! Full, because a shallow one cannot say whether a push only added commits. The branch and launchway's notes are all
-//! that is taken over.
+//! Full, because a shallow one cannot say whether a push only added commits. The branch is all that a fetch takes over:
+//! whoever writes notes takes over those that are there, so that no push waits for them.
 
 use std::fs;
 use std::io;
@@ -19,9 +19,6 @@ use super::{Limits, Remote, damage, local, packs};
 use crate::error::{Class, Context as _, Failure, Result};
 use crate::model::ids::CommitId;
 
-/// A repository whose packs are larger than this is not fetched.
-const MAX_FETCH_BYTES: usize = 32 << 30;
-
 /// A mirror. Clones are the same mirror; have one per path, as its packs may only be replaced while nobody reads.
 #[derive(Clone, Debug)]
 pub struct Mirror {
@@ -32,12 +29,6 @@ pub struct Mirror {
     writer: Arc<Mutex<()>>,
     /// Whether damage was found that the next fetch has to put right.
     damaged: Arc<AtomicBool>,
-}
-
-/// What a remote has, now that its objects are here.
-struct Fetched {
-    head: Oid,
-    notes: Option<Oid>,
 }
 
 impl Mirror {
@@ -68,7 +59,7 @@ impl Mirror {
         Ok(!self.is_damaged() && self.open().is_ok_and(|mirror| points_at(&mirror.git, &branch, head)))
     }
 
-    /// Brings the remote's branch and its notes here and gives the branch's head, which may be newer than `expected`.
+    /// Brings the remote's branch here and gives the branch's head, which may be newer than `expected`.
     /// Nothing is transferred if `expected` is here already. A damaged mirror is made anew, once. Fails as
     /// [`super::remote_head`] does.
     pub fn fetch(&self, remote: &Remote, expected: &CommitId) -> Result<CommitId> {
@@ -142,11 +133,11 @@ impl Mirror {
             self.point(mirror, &branch, Some(expected)).map_err(failed(describe))?;
             return Ok(expected);
         }
-        let Fetched { head, notes } = match remote.url.local_path() {
+        let head = match remote.url.local_path() {
             Some(path) => fetch_local(mirror, path, &branch)?,
-            None => fetch_remote(mirror, remote, &branch)?,
+            None => self.download(mirror, remote, &branch)?,
         };
-        self.record_notes(mirror, notes)?;
+        let head = head.ok_or_else(|| vanished(remote))?;
         self.point(mirror, &branch, Some(head)).map_err(failed(describe))?;
         Ok(head)
     }
@@ -154,6 +145,22 @@ impl Mirror {
     /// Keeps what the remote's notes are, as far as was heard: others may write there meanwhile.
     pub(super) fn record_notes(&self, mirror: &git2::Repository, notes: Option<Oid>) -> Result<()> {
         self.point(mirror, NOTES_REF, notes).map_err(failed(|| "cannot record the remote's notes".to_owned()))
+    }
+
+    /// Fetches what a reference leads to over a network, and gives its target; nothing, if the remote does not have it. None
+    /// is moved here.
+    pub(super) fn download(&self, mirror: &git2::Repository, remote: &Remote, name: &str) -> Result<Option<Oid>> {
+        let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
+        let lent = Lent::new(remote, deadline, self.limits.fetch);
+        let explain = |error| lent.explain("fetching from", error);
+        let mut connection = mirror.remote_anonymous(&lent.url()).map_err(explain)?;
+        let mut callbacks = RemoteCallbacks::new();
+        callbacks.transfer_progress(|_| !deadline.has_passed());
+        let mut options = FetchOptions::new();
+        options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
+        connection.download(&[name], Some(&mut options)).map_err(explain)?;
+        let heads = connection.list().map_err(explain)?;
+        Ok(heads.iter().find(|head| head.name() == name).map(git2::RemoteHead::oid))
     }
 
     /// Has a reference of the mirror point at a commit, or removes it.
@@ -215,51 +222,15 @@ fn is_reached(mirror: &git2::Repository, commit: Oid) -> Result<bool, git2::Erro
     Ok(false)
 }
 
-fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Fetched> {
+fn fetch_local(mirror: &git2::Repository, path: &Path, branch: &str) -> Result<Option<Oid>> {
     let source = git::open_local(path)?;
     let describe = || format!("cannot read the references of `{}`", path.display());
     let head = existing(source.refname_to_id(branch)).map_err(failed(describe))?;
-    let head = head.ok_or_else(|| vanished(branch, &path.display().to_string()))?;
-    local::import(&source, mirror, branch, head)?;
-    let notes = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
-    let notes = only_commit(&source, notes)?;
-    if let Some(notes) = notes {
-        local::import(&source, mirror, NOTES_REF, notes)?;
-    }
-    Ok(Fetched { head, notes })
+    head.map(|head| local::import(&source, mirror, branch, head).map(|()| head)).transpose()
 }
 
-/// What the reference of the notes points at, unless that is no commit: no push is held up by it, but whoever writes a
-/// note hears of it.
-fn only_commit(repository: &git2::Repository, notes: Option<Oid>) -> Result<Option<Oid>> {
-    let describe = || format!("cannot read what `{NOTES_REF}` points at");
-    let is_commit = notes.map(|id| git::is_commit(repository, id)).transpose().map_err(failed(describe))?;
-    Ok(notes.filter(|_| is_commit == Some(true)))
-}
-
-fn vanished(branch: &str, repository: &str) -> Failure {
-    let branch = branch.trim_start_matches("refs/heads/");
-    Failure::waiting(format!("`{repository}` has no branch `{branch}` any more"))
-}
-
-fn fetch_remote(mirror: &git2::Repository, remote: &Remote, branch: &str) -> Result<Fetched> {
-    let heads = download(mirror, remote, &[branch, NOTES_REF])?;
-    let find = |name: &str| heads.iter().find(|(found, _)| found == name).map(|(_, id)| *id);
-    let head = find(branch).ok_or_else(|| vanished(branch, &remote.url.to_string()))?;
-    Ok(Fetched { head, notes: only_commit(mirror, find(NOTES_REF))? })
-}
-
-/// Fetches what references lead to over a network, and gives all references that the remote has. None is moved here.
-pub(super) fn download(mirror: &git2::Repository, remote: &Remote, names: &[&str]) -> Result<Vec<(String, Oid)>> {
-    let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
-    let lent = Lent::new(remote, deadline);
-    let explain = |error| lent.explain("fetching from", error);
-    let mut connection = mirror.remote_anonymous(&lent.url()).map_err(explain)?;
-    let mut callbacks = RemoteCallbacks::new();
-    callbacks.transfer_progress(|progress| !deadline.has_passed() && progress.received_bytes() < MAX_FETCH_BYTES);
-    let mut options = FetchOptions::new();
-    options.remote_callbacks(callbacks).download_tags(AutotagOption::None);
-    connection.download(names, Some(&mut options)).map_err(explain)?;
-    let heads = connection.list().map_err(explain)?;
-    Ok(heads.iter().map(|head| (head.name().to_owned(), head.oid())).collect())
+/// It was there when its head was asked for.
+fn vanished(remote: &Remote) -> Failure {
+    Failure::waiting(format!("branch `{}` of `{}` was deleted", remote.branch, remote.url))
+        .hint("push it again, or watch another branch; what runs keeps running")
 }

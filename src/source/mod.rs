@@ -26,6 +26,7 @@ mod local;
 mod ls_refs;
 mod mirror;
 mod notes;
+mod ownership;
 mod packs;
 mod pkt_line;
 mod process;
@@ -38,7 +39,7 @@ pub use credentials::Credentials;
 pub use export::Exported;
 pub use git::ObjectId;
 pub use history::{CommitInfo, Repository};
-pub use ls_refs::{default_branch, remote_head, without_branch};
+pub use ls_refs::{default_branch, named_by_head, remote_head, without_branch};
 pub use mirror::Mirror;
 pub use notes::{NOTES_REF, NoteLine, Signature};
 pub use tree::{Blob, Entry, EntryKind, Tree};
@@ -118,10 +119,12 @@ pub struct Limits {
     pub entries: usize,
     /// Folders inside folders.
     pub depth: usize,
+    /// Bytes of one fetch.
+    pub fetch: u64,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128 }
+        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128, fetch: 8 << 30 }
     }
 }

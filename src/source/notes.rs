@@ -10,7 +10,8 @@ use std::time::Duration;
 use git2::{ErrorCode, FileMode, ObjectType, Oid, PushOptions, RemoteCallbacks};
 
 use super::git::{self, existing, failed, oid};
-use super::mirror::{self, Mirror};
+use super::ls_refs::MAX_LIST_BYTES;
+use super::mirror::Mirror;
 use super::transport::{Deadline, smart::Lent};
 use super::{Remote, local};
 use crate::error::{Failure, Result};
@@ -22,13 +23,15 @@ pub const NOTES_REF: &str = "refs/notes/launchway";
 
 /// How often a batch is applied again when others write at the same time.
 const MAX_ATTEMPTS: u32 = 12;
+/// So often it is tried although the remote's notes stay as they are: somebody may hold them who has not written yet.
+const ATTEMPTS_IN_VAIN: u32 = 6;
 /// The pause after the first lost race; it doubles up to a limit, and differs between processes.
 const FIRST_PAUSE: Duration = Duration::from_millis(20);
 const MAX_PAUSE: Duration = Duration::from_secs(2);
 /// A lock is held for the moment in which a reference is written; the attempts last longer than this.
 const LOCK_ABANDONED: Duration = Duration::from_secs(10);
 /// Larger notes are somebody else's, and are left alone.
-const MAX_NOTE_BYTES: usize = 1 << 20;
+pub(super) const MAX_NOTE_BYTES: u64 = 1 << 20;
 /// Git writes at most two hex digits a level; nineteen levels leave one name.
 const MAX_FANOUT: usize = 19;
 
@@ -57,8 +60,8 @@ pub struct Signature {
 /// What became of one attempt.
 enum Attempt {
     Written,
-    /// Someone else was first.
-    Moved,
+    /// Someone else was first, it seems: these were the words.
+    Lost(String),
 }
 
 impl Mirror {
@@ -71,49 +74,52 @@ impl Mirror {
     }
 
     fn try_to_write(&self, remote: &Remote, lines: &[NoteLine], author: &Signature) -> Result<()> {
+        let (mut known, mut in_vain) = (None, 0);
         for attempt in 0..MAX_ATTEMPTS {
-            let outcome = match remote.url.local_path() {
-                Some(path) => self.write_local(path, lines, author)?,
-                None => self.write_remote(remote, lines, author, attempt)?,
+            let opened = self.open()?;
+            let old = self.renew_notes(&opened.git, remote, attempt)?;
+            let lost = match self.write_onto(&opened.git, remote, old, lines, author)? {
+                Attempt::Written => {
+                    drop(opened);
+                    return self.consolidate();
+                }
+                Attempt::Lost(words) => words,
             };
-            match outcome {
-                Attempt::Written => return self.consolidate(),
-                Attempt::Moved => std::thread::sleep(pause(attempt, std::process::id())),
+            // A race has a winner. Where the notes stay as they are, it was none.
+            in_vain = if attempt > 0 && known == Some(old) { in_vain + 1 } else { 0 };
+            if in_vain >= ATTEMPTS_IN_VAIN && !remote.url.local_path().is_some_and(is_locked) {
+                return Err(not_taken(remote, lost));
             }
+            known = Some(old);
+            std::thread::sleep(pause(attempt, std::process::id()));
         }
         Err(Failure::transient(format!("others write notes to `{}` all the time", remote.url)))
     }
 
-    /// Writes straight into the user's repository: its reference moves only if nobody moved it meanwhile.
-    fn write_local(&self, path: &Path, lines: &[NoteLine], author: &Signature) -> Result<Attempt> {
-        let source = git::open_local(path)?;
-        let describe = || format!("cannot write notes to `{}`", path.display());
-        let old = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
-        refuse_others(&source, old)?;
-        let new = apply(&source, old, lines, author)?;
-        if new != old && !advance(&source, old, new).map_err(failed(describe))? {
-            remove_abandoned_lock(source.commondir());
-            return Ok(Attempt::Moved);
-        }
-        let mirror = self.open()?;
-        if let Some(new) = new {
-            local::import(&source, &mirror.git, NOTES_REF, new)?;
-        }
-        self.record_notes(&mirror.git, new)?;
-        Ok(Attempt::Written)
+    /// What the notes are now. Of a remote that is only asked if they are not what they were when we wrote last.
+    fn renew_notes(&self, mirror: &git2::Repository, remote: &Remote, attempt: u32) -> Result<Option<Oid>> {
+        let describe = || "cannot read the notes in the mirror".to_owned();
+        let notes = match remote.url.local_path() {
+            Some(path) => take_over(mirror, path)?,
+            None if attempt > 0 => {
+                let notes = self.download(mirror, remote, NOTES_REF)?;
+                refuse_others(mirror, notes)?;
+                notes
+            }
+            None => return existing(mirror.refname_to_id(NOTES_REF)).map_err(failed(describe)),
+        };
+        self.record_notes(mirror, notes)?;
+        Ok(notes)
     }
 
-    fn write_remote(&self, remote: &Remote, lines: &[NoteLine], author: &Signature, attempt: u32) -> Result<Attempt> {
-        let opened = self.open()?;
-        let mirror = &opened.git;
-        if attempt > 0 {
-            let heads = mirror::download(mirror, remote, &[NOTES_REF])?;
-            let notes = heads.iter().find(|(name, _)| name == NOTES_REF).map(|(_, id)| *id);
-            refuse_others(mirror, notes)?;
-            self.record_notes(mirror, notes)?;
-        }
-        let describe = || "cannot read the notes in the mirror".to_owned();
-        let old = existing(mirror.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
+    fn write_onto(
+        &self,
+        mirror: &git2::Repository,
+        remote: &Remote,
+        old: Option<Oid>,
+        lines: &[NoteLine],
+        author: &Signature,
+    ) -> Result<Attempt> {
         let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
@@ -134,6 +140,18 @@ impl Mirror {
     }
 }
 
+/// Brings the notes of a repository on this machine here.
+fn take_over(mirror: &git2::Repository, path: &Path) -> Result<Option<Oid>> {
+    let source = git::open_local(path)?;
+    let describe = || format!("cannot read the notes in `{}`", path.display());
+    let notes = existing(source.refname_to_id(NOTES_REF)).map_err(failed(describe))?;
+    refuse_others(&source, notes)?;
+    if let Some(notes) = notes {
+        local::import(&source, mirror, NOTES_REF, notes)?;
+    }
+    Ok(notes)
+}
+
 /// Notes are commits: somebody has made a reference of that name for something else.
 fn refuse_others(repository: &git2::Repository, notes: Option<Oid>) -> Result<()> {
     let describe = || format!("cannot read what `{NOTES_REF}` points at");
@@ -144,34 +162,29 @@ fn refuse_others(repository: &git2::Repository, notes: Option<Oid>) -> Result<()
     }
 }
 
-/// Removes the lock of a writer that was killed while it moved our own reference: nobody else ever would.
-fn remove_abandoned_lock(git_dir: &Path) {
-    let lock = git_dir.join(format!("{NOTES_REF}.lock"));
-    let modified = std::fs::metadata(&lock).and_then(|metadata| metadata.modified());
-    let abandoned = modified.is_ok_and(|at| at.elapsed().is_ok_and(|age| age > LOCK_ABANDONED));
-    if abandoned && let Err(error) = std::fs::remove_file(&lock) {
-        tracing::warn!(%error, lock = %lock.display(), "cannot remove an abandoned lock");
-    }
+fn not_taken(remote: &Remote, words: String) -> Failure {
+    Failure::stalled(format!("`{}` does not take notes", remote.url))
+        .hint(format!("allow pushing to `{NOTES_REF}`, or set `notes: false`"))
+        .because(words)
 }
 
-/// Moves the reference of a repository here from `old` to `new`; false if it was not at `old` any more.
-fn advance(repository: &git2::Repository, old: Option<Oid>, new: Option<Oid>) -> Result<bool, git2::Error> {
-    let Some(new) = new else { return Ok(true) };
-    let moved = match old {
-        Some(old) => repository.reference_matching(NOTES_REF, new, true, old, "launchway"),
-        None => repository.reference(NOTES_REF, new, false, "launchway"),
-    };
-    match moved {
-        Ok(_reference) => Ok(true),
-        Err(error) if matches!(error.code(), ErrorCode::Modified | ErrorCode::Exists | ErrorCode::Locked) => Ok(false),
-        Err(error) if error.code() == ErrorCode::NotFound => Ok(false),
-        Err(error) => Err(error),
+/// Whether somebody writes notes in a repository on this machine. Removes the lock of a writer that was killed while it
+/// moved our own reference: nobody else ever would.
+fn is_locked(path: &Path) -> bool {
+    let Ok(repository) = git::open_local(path) else { return false };
+    let lock = repository.commondir().join(format!("{NOTES_REF}.lock"));
+    let Ok(modified) = std::fs::metadata(&lock).and_then(|metadata| metadata.modified()) else { return false };
+    let abandoned = modified.elapsed().is_ok_and(|age| age > LOCK_ABANDONED);
+    if abandoned && let Err(error) = std::fs::remove_file(&lock) {
+        tracing::warn!(%error, lock = %lock.display(), "cannot remove an abandoned lock");
+        return false;
     }
+    true
 }
 
 fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Result<Attempt> {
     let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
-    let lent = Lent::new(remote, deadline);
+    let lent = Lent::new(remote, deadline, 2 * MAX_LIST_BYTES);
     let mut rejection = None;
     let mut callbacks = RemoteCallbacks::new();
     callbacks.push_update_reference(|_name, status| {
@@ -184,19 +197,20 @@ fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Resul
     let pushed = connection.push(&[format!("{outgoing}:{NOTES_REF}")], Some(&mut options));
     drop(options);
     match (pushed, rejection) {
-        (Err(error), _) if error.code() == ErrorCode::NotFastForward => Ok(Attempt::Moved),
-        // It did not follow on something that is no note; the next attempt finds that out.
-        (Err(error), _) if error.message() == "object is no commit object" => Ok(Attempt::Moved),
+        // It may also not have followed on something that is no note; the next attempt finds that out.
+        (Err(error), _)
+            if error.code() == ErrorCode::NotFastForward || error.message() == "object is no commit object" =>
+        {
+            Ok(Attempt::Lost(error.message().to_owned()))
+        }
         (Err(error), _) => Err(lent.explain("pushing to", error)),
         (Ok(()), None) => Ok(Attempt::Written),
-        (Ok(()), Some(reason)) if means_moved(&reason) => Ok(Attempt::Moved),
-        (Ok(()), Some(reason)) => Err(Failure::stalled(format!("`{}` does not take notes", remote.url))
-            .hint(format!("allow pushing to `{NOTES_REF}`, or set `notes: false`"))
-            .because(reason)),
+        (Ok(()), Some(reason)) if means_moved(&reason) => Ok(Attempt::Lost(reason)),
+        (Ok(()), Some(reason)) => Err(not_taken(remote, reason)),
     }
 }
 
-/// Whether a server's words mean that the reference was not where we thought it was.
+/// Whether a server's words may mean that the reference was not where we thought it was.
 fn means_moved(reason: &str) -> bool {
     let moved =
         ["failed to update ref", "fetch first", "non-fast-forward", "lock", "stale", "already exists", "but expected"];
@@ -319,11 +333,12 @@ impl Place {
     fn content(&self, repository: &git2::Repository) -> Result<Vec<u8>> {
         let Some(blob) = self.blob else { return Ok(Vec::new()) };
         let describe = || format!("cannot read the note `{}`", self.path);
-        let blob = repository.find_blob(blob).map_err(failed(describe))?;
-        if blob.size() > MAX_NOTE_BYTES {
+        // Its size is known without it: a small pack may hold a large one.
+        let (size, _kind) = repository.odb().and_then(|odb| odb.read_header(blob)).map_err(failed(describe))?;
+        if u64::try_from(size).is_ok_and(|size| size > MAX_NOTE_BYTES) {
             return Err(Failure::stalled(format!("the note `{}` is larger than {MAX_NOTE_BYTES} bytes", self.path)));
         }
-        Ok(blob.content().to_vec())
+        Ok(repository.find_blob(blob).map_err(failed(describe))?.content().to_vec())
     }
 }
 

@@ -1,5 +1,6 @@
 //! What libgit2 knows once for the whole process. The only file here with `unsafe` code.
 
+use std::ffi::c_int;
 use std::sync::OnceLock;
 
 use git2::{ConfigLevel, Error, opts};
@@ -10,6 +11,9 @@ use crate::error::Result;
 
 /// Pack files that are open at a time; libgit2 has no bound of its own, and file descriptors have.
 const MAX_OPEN_PACKS: usize = 256;
+
+/// Objects of one pack that is fetched. As many as a pack says that it has, memory is taken for, before one has come.
+const MAX_PACK_OBJECTS: usize = 50_000_000;
 
 /// Makes libgit2 ready. Every function that opens a repository calls this first; only the first call does anything.
 pub(super) fn configure() -> Result<()> {
@@ -34,6 +38,12 @@ fn set_options() -> std::result::Result<(), Error> {
     unsafe { opts::set_verify_owner_validation(false)? };
     // SAFETY: as above.
     unsafe { opts::set_mwindow_file_limit(MAX_OPEN_PACKS)? };
+    let option = c_int::try_from(libgit2_sys::GIT_OPT_SET_PACK_MAX_OBJECTS as i64).unwrap_or_default();
+    // SAFETY: as above, and the option takes a `size_t`.
+    let set = unsafe { libgit2_sys::git_libgit2_opts(option, MAX_PACK_OBJECTS) };
+    if set < 0 {
+        return Err(Error::from_str("the most objects of a pack cannot be set"));
+    }
     // SAFETY: as above; no transport is made before this returns.
     unsafe { git2::transport::register(smart::SCHEME, smart::create) }
 }

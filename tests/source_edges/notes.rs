@@ -8,6 +8,7 @@ use launchway::model::time::Timestamp;
 use launchway::secret::{Secret, SecretSource};
 use launchway::source::{Credentials, Limits, Mirror, NOTES_REF, NoteLine, Remote, RemoteUrl, Repository, Signature};
 
+use crate::source_edges::transport::{Daemon, over_ssh};
 use crate::support::git::GitFixture;
 use crate::support::git_http::GitHttp;
 
@@ -250,6 +251,78 @@ fn a_remote_that_refuses_notes_needs_a_person() {
     let failure = mirror(&fixture, "mirror.git").write_notes(&remote, &lines, &author()).expect_err("declined");
     assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
     assert!(failure.one_line().contains("hook declined"), "{}", failure.one_line());
+}
+
+#[test]
+fn a_host_that_takes_no_pushes_is_told_of_over_every_transport() {
+    let fixture = GitFixture::new();
+    let commits = commits(&fixture, 1);
+    let lines = [line(&commits[0], "launchway/plan", "success")];
+    let daemon = Daemon::start_with(&fixture, &[]);
+    let failure =
+        mirror(&fixture, "mirror-git").write_notes(&remote(&format!("{}/origin.git", daemon.url)), &lines, &author());
+    let failure = failure.expect_err("not enabled");
+    assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
+    assert!(failure.one_line().contains("not exported"), "{}", failure.one_line());
+
+    let refusal = "ERROR: The key you are authenticating with has been marked as read only.";
+    let body = format!("case $last in *receive-pack*) echo '{refusal}' >&2; exit 1;; esac; exec sh -c \"$last\"");
+    let ssh = over_ssh(&fixture, &body);
+    let failure = mirror(&fixture, "mirror-ssh").write_notes(&ssh, &lines, &author()).expect_err("read only");
+    assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
+    assert!(failure.one_line().contains("marked as read only"), "{}", failure.one_line());
+    let log = std::fs::read_to_string(fixture.path("ssh.log")).expect("a log");
+    assert_eq!(log.lines().filter(|line| line.contains("receive-pack")).count(), 1, "it is tried once");
+}
+
+#[test]
+fn what_looks_like_a_lost_race_and_is_none_is_told_of() {
+    let fixture = GitFixture::new();
+    let commits = commits(&fixture, 1);
+    let lines = [line(&commits[0], "launchway/plan", "success")];
+    // No reference can have a name that is another's folder.
+    fixture.git_in(&fixture.bare(), &["update-ref", &format!("{NOTES_REF}/taken"), commits[0].as_str()]);
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    for (name, remote) in [
+        ("http", remote(&server.url("origin.git"))),
+        ("git", remote(&format!("{}/origin.git", daemon.url))),
+        ("ssh", over_ssh(&fixture, "exec sh -c \"$last\"")),
+        ("path", remote(&fixture.bare().display().to_string())),
+    ] {
+        let mirror = mirror(&fixture, &format!("mirror-{name}"));
+        let failure = mirror.write_notes(&remote, &lines, &author()).expect_err(name);
+        assert_eq!(failure.class(), Class::Stalled, "{name}: {}", failure.one_line());
+        assert!(failure.one_line().contains("does not take notes"), "{name}: {}", failure.one_line());
+    }
+    let pushes = server.take_seen().iter().filter(|seen| seen.path.ends_with("/git-receive-pack")).count();
+    assert!(pushes <= 8, "{pushes} pushes");
+}
+
+#[test]
+fn the_size_of_a_note_is_known_before_it_is_unpacked() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let commits = commits(&fixture, 1);
+    // 400 MiB of nothing, which Git stores in 400 KiB.
+    let large = fixture.path("large");
+    std::fs::File::create(&large).and_then(|file| file.set_len(400 << 20)).expect("a sparse file");
+    let store = ["-c", "core.bigFileThreshold=1m", "hash-object", "-w", "--no-filters", &large.display().to_string()];
+    let blob = fixture.git_in(&fixture.bare(), &store);
+    let notes = ["notes", "--ref=launchway", "add", "-C", &blob, commits[0].as_str()];
+    fixture.git_in(&fixture.bare(), &notes);
+    let remote = remote(&server.url("origin.git"));
+    let line = line(&commits[0], "launchway/plan", "success");
+    let before = most_memory();
+    let failure = mirror(&fixture, "mirror").write_notes(&remote, &[line], &author()).expect_err("too large");
+    assert!(failure.one_line().contains("is larger than"), "{}", failure.one_line());
+    assert!(most_memory() - before < 200_000, "{before} KiB before, {} KiB after", most_memory());
+}
+
+/// The most memory that this process has had, in KiB.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
 }
 
 #[test]

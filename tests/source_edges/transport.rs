@@ -70,6 +70,58 @@ fn a_look_costs_two_requests_and_reads_one_reference() {
 }
 
 #[test]
+fn a_branch_is_not_taken_for_one_whose_name_begins_with_its_own() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    let head = fixture.push_files(&[("a", "1")]);
+    fixture.commit_files(&[("a", "2")]);
+    fixture.git(&["push", "--quiet", "origin", "HEAD:refs/heads/main-2", "HEAD:refs/heads/feature/main"]);
+    for url in [server.url("origin.git"), server.url("v0/origin.git")] {
+        assert_eq!(remote_head(&remote(&url)).expect("a look"), Some(CommitId::new(head.as_str())), "{url}");
+        let ma = Remote { branch: "ma".to_owned(), ..remote(&url) };
+        assert_eq!(remote_head(&ma).expect("a look"), None, "{url}");
+    }
+}
+
+#[test]
+fn nothing_compressed_is_taken_from_a_server() {
+    let fixture = GitFixture::new();
+    let server = GitHttp::start(fixture.root());
+    fixture.push_files(&[("a", "1")]);
+    let remote = remote(&server.url("compressed/origin.git"));
+    let failure = remote_head(&remote).expect_err("refused");
+    assert_eq!(failure.class(), Class::Stalled, "{}", failure.one_line());
+    assert!(failure.one_line().contains("answers compressed"), "{}", failure.one_line());
+    assert!(server.take_seen().iter().all(|seen| seen.encodings.is_none()), "nor asked for");
+    let failure = mirror(&fixture).fetch(&remote, &CommitId::new("1".repeat(40))).expect_err("refused");
+    assert!(failure.one_line().contains("answers compressed"), "{}", failure.one_line());
+}
+
+#[test]
+fn a_fetch_is_bounded_over_every_transport() {
+    let fixture = GitFixture::new();
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    let noise: String = (0..4000).map(|line| format!("{:x}\n", line * 2_654_435_761_u64 % 1_000_000_007)).collect();
+    let head = CommitId::new(fixture.push_files(&[("noise", &noise)]));
+    let ssh = over_ssh(&fixture, "exec sh -c \"$last\"");
+    for (name, remote) in [
+        ("http", remote(&server.url("origin.git"))),
+        ("git", remote(&format!("{}/origin.git", daemon.url))),
+        ("ssh", ssh),
+    ] {
+        let mirror = |fetch| {
+            let limits = Limits { fetch, ..Limits::default() };
+            Mirror::open_or_create(&fixture.path(&format!("mirror-{name}")), limits)
+        };
+        let failure = mirror(10_000).expect("a mirror").fetch(&remote, &head).expect_err(name);
+        assert_eq!(failure.class(), Class::Stalled, "{name}: {}", failure.one_line());
+        assert!(failure.one_line().contains("sends more than 10000 bytes"), "{name}: {}", failure.one_line());
+        assert!(failure.one_line().contains("limits: {fetch"), "{name}: {}", failure.one_line());
+        assert_eq!(mirror(1 << 20).expect("a mirror").fetch(&remote, &head).expect("a fetch"), head, "{name}");
+    }
+}
+
+#[test]
 fn a_long_negotiation_finds_what_both_have() {
     let fixture = GitFixture::new();
     let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
@@ -236,24 +288,23 @@ fn redirects_without_end_or_to_pages_are_refused() {
 }
 
 /// A running `git daemon`; it ends when dropped.
-struct Daemon {
+pub(super) struct Daemon {
     child: Child,
-    url: String,
+    pub(super) url: String,
 }
 
 impl Daemon {
-    fn start(fixture: &GitFixture) -> Self {
+    pub(super) fn start(fixture: &GitFixture) -> Self {
+        Self::start_with(fixture, &["--enable=receive-pack"])
+    }
+
+    pub(super) fn start_with(fixture: &GitFixture, more: &[&str]) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let port = listener.local_addr().expect("an address").port();
         drop(listener);
         let program = PathBuf::from(fixture.git(&["--exec-path"])).join("git-daemon");
         let mut command = Command::new(program);
-        command.envs(fixture.environment()).args([
-            "--listen=127.0.0.1",
-            "--export-all",
-            "--enable=receive-pack",
-            "--reuseaddr",
-        ]);
+        command.envs(fixture.environment()).args(["--listen=127.0.0.1", "--export-all", "--reuseaddr"]).args(more);
         command.arg(format!("--port={port}")).arg(format!("--base-path={}", fixture.root().display()));
         let child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().expect("git daemon");
         wait_until(|| std::net::TcpStream::connect(("127.0.0.1", port)).is_ok());
@@ -298,7 +349,7 @@ fn fake_ssh(fixture: &GitFixture, body: &str) -> PathBuf {
     path
 }
 
-fn over_ssh(fixture: &GitFixture, body: &str) -> Remote {
+pub(super) fn over_ssh(fixture: &GitFixture, body: &str) -> Remote {
     let url = format!("ssh://git@git.example:2222{}", fixture.bare().display());
     Remote { ssh_program: fake_ssh(fixture, body), ..remote(&url) }
 }

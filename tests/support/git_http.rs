@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
-use axum::http::{HeaderMap, Response, StatusCode};
+use axum::http::{HeaderMap, HeaderValue, Response, StatusCode};
 use base64::Engine as _;
 use tokio::io::AsyncWriteExt as _;
 use tokio::sync::watch;
@@ -20,6 +20,8 @@ pub(crate) struct Seen {
     pub(crate) method: String,
     pub(crate) path: String,
     pub(crate) authorization: Option<String>,
+    /// The compressions that the client takes.
+    pub(crate) encodings: Option<String>,
 }
 
 /// A running server; it ends when dropped.
@@ -42,7 +44,7 @@ impl GitHttp {
     /// Serves the repositories in `root`:
     /// `/<repository>` as they are, `/auth/<repository>` for `bot` with the password `secret`,
     /// `/v0/<repository>` without newer protocols, `/redirect/<repository>` elsewhere, `/status/<code>/…` with that
-    /// status, `/hang/…` never, `/page/…` with a web page, `/moody/<repository>` as it was told last.
+    /// status, `/hang/…` never, `/page/…` with a web page, `/compressed/<repository>` as compressed, `/moody/<repository>` as it was told last.
     pub(crate) fn start(root: &Path) -> Self {
         let runtime =
             tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().expect("runtime");
@@ -96,6 +98,7 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
         method: parts.method.to_string(),
         path: path.clone(),
         authorization: authorization.clone(),
+        encodings: header(&parts.headers, "accept-encoding"),
     });
     let (first, rest) = path.trim_start_matches('/').split_once('/').unwrap_or_default();
     let query = parts.uri.query().unwrap_or_default();
@@ -123,11 +126,16 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
                 .expect("a response")
         }
         _ => {
-            let inner = if matches!(first, "auth" | "v0" | "moody") { format!("/{rest}") } else { path.clone() };
+            let inner =
+                if matches!(first, "auth" | "v0" | "moody" | "compressed") { format!("/{rest}") } else { path.clone() };
             let protocol = header(&parts.headers, "git-protocol").filter(|_| first != "v0");
             let body = axum::body::to_bytes(body, usize::MAX).await.expect("a body");
             let kind = header(&parts.headers, "content-type").unwrap_or_default();
-            backend(&shared, parts.method.as_str(), &inner, query, &kind, protocol, body).await
+            let mut answer = backend(&shared, parts.method.as_str(), &inner, query, &kind, protocol, body).await;
+            if first == "compressed" {
+                answer.headers_mut().insert("content-encoding", HeaderValue::from_static("gzip"));
+            }
+            answer
         }
     }
 }

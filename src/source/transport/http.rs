@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use futures::TryStreamExt as _;
-use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
+use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue, LOCATION, RETRY_AFTER};
 use reqwest::{Certificate, Client, ClientBuilder, RequestBuilder, Response, StatusCode, Url, redirect};
 use tokio_util::io::StreamReader;
 
@@ -121,7 +121,13 @@ impl HttpRemote {
         if !status.is_success() {
             return Err(self.refused(status, &response));
         }
-        let kind = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let header = |name| response.headers().get(name).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        // Nobody asked for it; a megabyte of it may unpack to gigabytes.
+        if !matches!(header(CONTENT_ENCODING), "" | "identity") {
+            return Err(Failure::stalled(format!("`{}` answers compressed, which it was not asked for", self.home))
+                .hint("have the server, or what stands before it, leave the answers of Git as they are"));
+        }
+        let kind = header(CONTENT_TYPE);
         if kind.split(';').next().is_none_or(|kind| kind.trim() != expected) {
             return Err(Failure::stalled(format!("`{}` does not answer as a Git server", self.home))
                 .hint("check the repository's address; servers that only serve files are not supported"));

@@ -1,4 +1,5 @@
-//! Ways to a Git server: HTTP by reqwest, SSH by the `ssh` program, `git://` by a socket.
+//! Ways to a Git server: HTTP by reqwest, SSH by the `ssh` program, `git://` by a socket; and into a repository on this
+//! machine, which is read without any, by the program `git`.
 //!
 //! One [`Connection`] serves both our own `ls-refs` and libgit2 (through [`smart`]), so that credentials, time limits
 //! and messages are the same for both.
@@ -10,6 +11,8 @@ use super::url::Address;
 use crate::error::{Failure, Result};
 
 mod http;
+mod program;
+mod receive_pack;
 pub(super) mod smart;
 mod ssh;
 mod stream;
@@ -83,6 +86,9 @@ impl Connection {
             }
             Address::Ssh { .. } => (None, ssh::open(remote, service, protocol, deadline)?),
             Address::Git { .. } => (None, tcp::open(remote, service, protocol, deadline)?),
+            Address::Local(path) if service == Service::ReceivePack => {
+                (None, receive_pack::open(path, format!("`{}`", remote.url), deadline)?)
+            }
             Address::Local(path) => {
                 return Err(Failure::stalled(format!("`{}` is not reached over a network", path.display())));
             }

@@ -16,6 +16,7 @@ use super::{Deadline, Protocol, Service, Stream};
 use crate::error::{Failure, Result};
 use crate::source::Remote;
 use crate::source::git::failed;
+use crate::source::ls_refs::{MAX_LIST_BYTES, too_many};
 use crate::source::url::Address;
 
 /// The scheme that libgit2 knows us by.
@@ -24,12 +25,19 @@ pub(in crate::source) const SCHEME: &str = "launchway";
 /// Our pushes are notes: kilobytes. More than this is not sent from memory.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
+/// How libgit2 begins what the server's error packet says.
+const REMOTE_SAYS: &str = "remote error: ";
+
 static SESSIONS: Mutex<BTreeMap<u64, Arc<Session>>> = Mutex::new(BTreeMap::new());
 
 /// One fetch or push.
 struct Session {
     remote: Remote,
     deadline: Deadline,
+    /// How many bytes the server may still send, in all.
+    left: AtomicU64,
+    /// As the bound was.
+    most: u64,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -40,10 +48,12 @@ pub(in crate::source) struct Lent {
 }
 
 impl Lent {
-    pub(in crate::source) fn new(remote: &Remote, deadline: Deadline) -> Self {
+    /// `most` is how many bytes the server may send.
+    pub(in crate::source) fn new(remote: &Remote, deadline: Deadline, most: u64) -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let session = Arc::new(Session { remote: remote.clone(), deadline, failure: Mutex::default() });
+        let (remote, left) = (remote.clone(), AtomicU64::new(most));
+        let session = Arc::new(Session { remote, deadline, left, most, failure: Mutex::default() });
         sessions().insert(number, Arc::clone(&session));
         Self { number, session }
     }
@@ -62,8 +72,19 @@ impl Lent {
         if self.session.deadline.has_passed() {
             return Failure::transient(format!("{attempt} `{url}` took too long"));
         }
+        if let Some(words) = error.message().strip_prefix(REMOTE_SAYS) {
+            return refused(&self.session.remote, words);
+        }
         failed(|| format!("{attempt} `{url}` failed"))(error)
     }
+}
+
+/// What a server says in place of what it was asked for.
+fn refused(remote: &Remote, words: &str) -> Failure {
+    let words: String = words.chars().filter(|character| !character.is_control()).take(200).collect();
+    Failure::stalled(format!("`{}` refuses", remote.url))
+        .hint("check the repository's address, and who may read it, and write to it for notes")
+        .because(words)
 }
 
 impl Drop for Lent {
@@ -85,6 +106,18 @@ impl Session {
     fn keep(&self, failure: Failure) -> io::Error {
         self.lock_failure().get_or_insert(failure);
         io::Error::other("the connection failed")
+    }
+
+    /// Counts what was received; too much of it ends the session.
+    fn received(&self, length: usize) -> io::Result<usize> {
+        let bytes = u64::try_from(length).unwrap_or(u64::MAX);
+        let spent = self.left.try_update(Ordering::Relaxed, Ordering::Relaxed, |left| left.checked_sub(bytes));
+        spent.map(|_left| length).map_err(|_left| self.keep(self.too_much()))
+    }
+
+    fn too_much(&self) -> Failure {
+        Failure::stalled(format!("`{}` sends more than {} bytes at once", self.remote.url, self.most))
+            .hint("if it is as large as that, raise `limits: {fetch: …}` of the repository")
     }
 
     fn checked<T>(&self, result: Result<T>) -> io::Result<T> {
@@ -133,7 +166,7 @@ impl Dialer {
         let session = Arc::clone(&self.session);
         if !matches!(remote.url.address(), Address::Http { .. }) {
             let stream = super::Connection::open(remote, service, Protocol::V0, *deadline)?.stream;
-            return Ok(Box::new(Conversation { session, stream }));
+            return Ok(Box::new(Conversation { session, stream, listed: Some(0) }));
         }
         if !first {
             return Ok(Box::new(Exchange {
@@ -146,7 +179,7 @@ impl Dialer {
         let mut http = HttpRemote::new(remote, Protocol::V0, *deadline)?;
         let stream = http.advertisement(service)?;
         *self.http.lock().unwrap_or_else(PoisonError::into_inner) = Some(http);
-        Ok(Box::new(Conversation { session, stream }))
+        Ok(Box::new(Conversation { session, stream, listed: Some(0) }))
     }
 }
 
@@ -154,6 +187,21 @@ impl Dialer {
 struct Conversation {
     session: Arc<Session>,
     stream: Stream,
+    /// The bytes of the list of references, with which the server begins; nothing once it was answered. libgit2 keeps the
+    /// list in memory.
+    listed: Option<u64>,
+}
+
+impl Conversation {
+    fn count(&mut self, length: usize) -> io::Result<usize> {
+        if let Some(listed) = &mut self.listed {
+            *listed += u64::try_from(length).unwrap_or(u64::MAX);
+            if *listed > MAX_LIST_BYTES {
+                return Err(self.session.keep(too_many(&self.session.remote)));
+            }
+        }
+        self.session.received(length)
+    }
 }
 
 impl Read for Conversation {
@@ -164,7 +212,7 @@ impl Read for Conversation {
                 drop(self.session.keep(failure));
                 Ok(0)
             }
-            Ok(length) => Ok(length),
+            Ok(length) => self.count(length),
             Err(error) => Err(self.session.keep(self.stream.explain(error))),
         }
     }
@@ -172,6 +220,7 @@ impl Read for Conversation {
 
 impl Write for Conversation {
     fn write(&mut self, data: &[u8]) -> io::Result<usize> {
+        self.listed = None;
         self.stream.write(data).map_err(|error| self.session.keep(self.stream.explain(error)))
     }
 
@@ -213,7 +262,8 @@ impl Read for Exchange {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let session = Arc::clone(&self.session);
         let stream = session.checked(self.answer())?;
-        stream.read(buffer).map_err(|error| session.keep(stream.explain(error)))
+        let length = stream.read(buffer).map_err(|error| session.keep(stream.explain(error)))?;
+        session.received(length)
     }
 }
 

@@ -1,119 +1,36 @@
 //! SSH by the `ssh` program, so that a user's keys, agent, certificates and host aliases work as they are used to.
 
-use std::process::{ExitStatus, Stdio};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use tokio::process::Command;
 
-use rustix::process::{Pid, Signal, kill_process_group};
-use tokio::io::{AsyncRead, AsyncReadExt as _};
-use tokio::process::{Child, Command};
-use tokio::task::JoinHandle;
-
-use super::stream::{Stream, spawn, wait};
+use super::program::{Program, last_lines};
+use super::stream::Stream;
 use super::{Deadline, Protocol, Service};
-use crate::error::{Context as _, Failure, Result};
+use crate::error::{Class, Failure, Result};
 use crate::source::Remote;
 use crate::source::credentials::SECRET_VARIABLES;
 use crate::source::url::Address;
 
-/// What is kept of the program's complaints: enough for a server's greeting and the reason after it.
-const MAX_COMPLAINT_BYTES: usize = 8 * 1024;
-/// How long a program that closed its output may take to exit.
-const EXIT_LIMIT: Duration = Duration::from_secs(2);
-
-/// The running program. It ends, with everything that it started, when this is dropped.
-#[derive(Debug)]
-pub(super) struct SshChild {
-    running: Option<Running>,
-    group: Option<Pid>,
-    complaint: Arc<Mutex<Vec<u8>>>,
-}
-
-#[derive(Debug)]
-struct Running {
-    child: Child,
-    /// Ends when the program's error output does.
-    collecting: JoinHandle<()>,
-}
-
-impl Drop for SshChild {
-    fn drop(&mut self) {
-        if let (Some(group), Some(_unreaped)) = (self.group, &self.running) {
-            // It may be gone already.
-            let _outcome = kill_process_group(group, Signal::KILL);
-        }
-    }
-}
-
-impl SshChild {
-    /// Why it ended, if it ended badly. Waits a moment for it to end.
-    pub(super) fn explain(&mut self, peer: &str) -> Option<Failure> {
-        let mut running = self.running.take()?;
-        let (status, running) = wait(EXIT_LIMIT * 2, async move {
-            let status = tokio::time::timeout(EXIT_LIMIT, running.end()).await;
-            Ok((status.ok().flatten(), running))
-        })
-        .ok()?;
-        if status.is_none() {
-            self.running = Some(running);
-        }
-        let complaint = self.complaint.lock().unwrap_or_else(PoisonError::into_inner);
-        let complaint = String::from_utf8_lossy(&complaint);
-        match status {
-            Some(status) if status.success() && complaint.trim().is_empty() => None,
-            _ => Some(explain(peer, &complaint)),
-        }
-    }
-}
-
-impl Running {
-    /// Waits until it has ended and all that it said is collected.
-    async fn end(&mut self) -> Option<ExitStatus> {
-        let status = self.child.wait().await.ok();
-        drop((&mut self.collecting).await);
-        status
-    }
-}
+/// The code with which the program itself fails; any other is that of what ran on the other side.
+const OWN_FAILURE: i32 = 255;
+/// The code with which Git fails: of a full disk as of a repository that is not there.
+const GIT_FAILURE: i32 = 128;
 
 pub(super) fn open(remote: &Remote, service: Service, protocol: Protocol, deadline: Deadline) -> Result<Stream> {
-    let arguments = arguments(remote, service, protocol)?;
     let mut command = Command::new(&remote.ssh_program);
-    command.args(arguments).env("SSH_ASKPASS_REQUIRE", "never").env("LC_ALL", "C").env_remove("GIT_PROTOCOL");
+    command.args(arguments(remote, service, protocol)?);
+    command.env("SSH_ASKPASS_REQUIRE", "never").env("LC_ALL", "C").env_remove("GIT_PROTOCOL");
     for name in SECRET_VARIABLES {
         command.env_remove(name);
     }
     if protocol == Protocol::V2 {
         command.env("GIT_PROTOCOL", "version=2");
     }
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).process_group(0).kill_on_drop(true);
-    let program = remote.ssh_program.display().to_string();
-    let mut child = wait(deadline.step(), async move { command.spawn() })
-        .or_stalled(|| format!("cannot run the program `{program}`"))
-        .map_err(|failure| failure.hint("install OpenSSH's client, or use an https:// address"))?;
-    let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(Pid::from_raw);
-    let (Some(stdin), Some(stdout), Some(stderr)) = (child.stdin.take(), child.stdout.take(), child.stderr.take())
-    else {
-        return Err(Failure::transient(format!("the program `{program}` has no input or output")));
+    let explain = match service {
+        Service::UploadPack => explain_reading,
+        Service::ReceivePack => explain_writing,
     };
-    let complaint = Arc::default();
-    let collecting = collect(stderr, Arc::clone(&complaint))?;
-    let child = SshChild { running: Some(Running { child, collecting }), group, complaint };
-    let peer = format!("`{}`", remote.url);
-    Ok(Stream::new(Box::new(stdout), Some(Box::new(stdin)), deadline, peer).with_ssh(child))
-}
-
-/// Keeps the last bytes of what the program complains about, and lets it complain without end.
-fn collect(mut stderr: impl AsyncRead + Send + Unpin + 'static, kept: Arc<Mutex<Vec<u8>>>) -> Result<JoinHandle<()>> {
-    spawn(async move {
-        let mut chunk = [0; 1024];
-        while let Ok(length @ 1..) = stderr.read(&mut chunk).await {
-            let mut kept = kept.lock().unwrap_or_else(PoisonError::into_inner);
-            kept.extend_from_slice(chunk.get(..length).unwrap_or_default());
-            let excess = kept.len().saturating_sub(MAX_COMPLAINT_BYTES);
-            kept.drain(..excess);
-        }
-    })
-    .or_transient(|| "cannot read the output of `ssh`".to_owned())
+    let missing = "install OpenSSH's client, or use an https:// address";
+    Program::start(command, deadline, format!("`{}`", remote.url), explain, missing)
 }
 
 /// The program's arguments. Host keys must be known before; nothing is asked of a person.
@@ -159,7 +76,7 @@ fn shell_quoted(word: &str) -> String {
 }
 
 /// What the program's last words mean. Only their texts tell OpenSSH, git-shell and the forges apart.
-fn explain(peer: &str, complaint: &str) -> Failure {
+fn explain_reading(peer: &str, complaint: &str, _code: Option<i32>) -> Failure {
     let has = |texts: &[&str]| texts.iter().any(|text| complaint.to_ascii_lowercase().contains(text));
     let failure = if has(&["host key verification failed", "host identification has changed"]) {
         Failure::stalled(format!("the host key of {peer} is not known, or has changed"))
@@ -180,12 +97,20 @@ fn explain(peer: &str, complaint: &str) -> Failure {
     }
 }
 
-/// The last lines that say something, in one.
-fn last_lines(complaint: &str) -> Option<String> {
-    let lines: Vec<&str> = complaint.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
-    let last = lines.get(lines.len().saturating_sub(3)..)?;
-    let text: String = last.join("; ").chars().filter(|character| !character.is_control()).collect();
-    (!text.is_empty()).then_some(text)
+/// The same of a push. Hosts refuse one with words of their own (`marked as read only`, `does not have write access`), so
+/// the code tells: the connection stood, and Git was not even started.
+fn explain_writing(peer: &str, complaint: &str, code: Option<i32>) -> Failure {
+    let failure = explain_reading(peer, complaint, code);
+    let is_refused = code.is_some_and(|code| !matches!(code, 0 | GIT_FAILURE | OWN_FAILURE));
+    if failure.class() == Class::Stalled || !is_refused {
+        return failure;
+    }
+    let refused = Failure::stalled(format!("{peer} does not take pushes with this SSH key"))
+        .hint("give the key the right to write to the repository, or watch it with `notes: false` and a forge's token");
+    match last_lines(complaint) {
+        Some(lines) => refused.because(lines),
+        None => refused,
+    }
 }
 
 #[cfg(test)]
@@ -193,7 +118,6 @@ mod tests {
     use std::path::PathBuf;
 
     use super::*;
-    use crate::error::Class;
     use crate::source::RemoteUrl;
 
     fn remote(url: &str) -> Remote {
@@ -231,9 +155,25 @@ mod tests {
             ("ssh: Could not resolve hostname h: Temporary failure", Class::Transient, "resolve"),
             ("", Class::Transient, "failed"),
         ] {
-            let failure = explain("`ssh://h/x`", complaint);
+            let failure = explain_reading("`ssh://h/x`", complaint, Some(255));
             assert_eq!(failure.class(), class, "{complaint}");
             assert!(failure.one_line().contains(words), "{}", failure.one_line());
+        }
+    }
+    #[test]
+    fn a_push_that_a_host_refuses_needs_a_person() {
+        for (complaint, code, class) in [
+            ("ERROR: The key you are authenticating with has been marked as read only.", 1, Class::Stalled),
+            ("remote: ERROR: This deploy key does not have write access to this project.", 1, Class::Stalled),
+            ("FATAL: W any shop ci DENIED by fallthru", 2, Class::Stalled),
+            ("fatal: unable to write: No space left on device", 128, Class::Transient),
+            ("ssh: connect to host h port 22: Connection refused", 255, Class::Transient),
+            ("git@h: Permission denied (publickey).", 255, Class::Stalled),
+            ("", 1, Class::Stalled),
+        ] {
+            let failure = explain_writing("`ssh://h/x`", complaint, Some(code));
+            assert_eq!(failure.class(), class, "{complaint}");
+            assert!(failure.one_line().contains(complaint), "{}", failure.one_line());
         }
     }
 }

@@ -11,7 +11,7 @@ use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
 use super::Deadline;
-use super::ssh::SshChild;
+use super::program::Program;
 use crate::error::Failure;
 
 /// One read from a connection; as large as a side-band packet of Git.
@@ -54,7 +54,7 @@ pub(in super::super) struct Stream {
     writer: Option<Writer>,
     deadline: Deadline,
     peer: String,
-    ssh: Option<SshChild>,
+    program: Option<Program>,
 }
 
 impl fmt::Debug for Stream {
@@ -66,11 +66,11 @@ impl fmt::Debug for Stream {
 impl Stream {
     /// `peer` is how messages call the other side.
     pub(super) fn new(reader: Reader, writer: Option<Writer>, deadline: Deadline, peer: String) -> Self {
-        Self { reader: Some(reader), writer, deadline, peer, ssh: None }
+        Self { reader: Some(reader), writer, deadline, peer, program: None }
     }
 
-    pub(super) fn with_ssh(mut self, child: SshChild) -> Self {
-        self.ssh = Some(child);
+    pub(super) fn with_program(mut self, program: Program) -> Self {
+        self.program = Some(program);
         self
     }
 
@@ -87,13 +87,13 @@ impl Stream {
         Ok(())
     }
 
-    /// What an error of this stream means. Asks the `ssh` program, if there is one.
+    /// What an error of this stream means. Asks the program that it comes from, if it does.
     pub(in super::super) fn explain(&mut self, error: io::Error) -> Failure {
         let peer = &self.peer;
         if error.kind() == io::ErrorKind::TimedOut {
             return Failure::transient(format!("{peer} did not answer in time"));
         }
-        if let Some(failure) = self.ssh.as_mut().and_then(|child| child.explain(peer)) {
+        if let Some(failure) = self.program.as_mut().and_then(|program| program.explain(peer)) {
             return failure;
         }
         match error.kind() {
