@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use launchway::clock::{SystemClock, Ulids};
+use launchway::control::aside::Hosts;
 use launchway::control::watched::Watched;
 use launchway::engine::transition::Input;
 use launchway::executor::drive::Driver;
@@ -107,7 +108,15 @@ fn watched(folder: &Path, bare: &Path) -> Arc<Watched> {
     let limits = Limits::default();
     let remote = Remote::new(RemoteUrl::parse(&bare.display().to_string(), false).unwrap(), "main");
     let mirror = Arc::new(Mirror::open_or_create(&folder.join("mirror.git"), limits).unwrap());
-    Arc::new(Watched::new(name(), remote, mirror, limits, Options { repository: name() }, false))
+    Arc::new(Watched::new(
+        name(),
+        remote,
+        mirror,
+        limits,
+        Options { repository: name() },
+        false,
+        Hosts::default().turns(""),
+    ))
 }
 
 /// What the look that follows then finds on this machine.

@@ -25,6 +25,7 @@ mod daemon_edges {
     mod repositories;
     mod rules;
     mod sequences;
+    mod slow_remote;
     mod survival;
     mod thread;
     mod triggers;

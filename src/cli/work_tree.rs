@@ -4,7 +4,7 @@ use std::fs::{self, FileType};
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
-use crate::manifest::{FileEntry, FileKind, Files, too_large};
+use crate::manifest::{Absence, FileEntry, FileKind, Files, too_large};
 
 /// The most files of a folder.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -103,7 +103,26 @@ impl Files for WorkTree {
 
     /// Any word will do where nothing is deployed: only whether the folder is there matters.
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
-        Ok(self.root.join(path).is_dir().then(|| "0".repeat(40)))
+        let is_there = self.root.join(path).is_dir() && self.obstacle(path).is_none();
+        Ok(is_there.then(|| "0".repeat(40)))
+    }
+
+    fn absence(&self, path: &str) -> Result<Absence> {
+        Ok(self.obstacle(path).unwrap_or_default())
+    }
+}
+
+impl WorkTree {
+    /// What keeps Git from having the files of a folder that is here: it has those of submodules and links elsewhere.
+    fn obstacle(&self, path: &str) -> Option<Absence> {
+        let parts = path.match_indices('/').map(|(end, _)| path.get(..end).unwrap_or_default()).chain([path]);
+        parts.filter(|part| !part.is_empty()).find_map(|part| {
+            let folder = self.root.join(part);
+            if folder.is_symlink() {
+                return Some(Absence::Symlink(part.to_owned()));
+            }
+            folder.join(".git").exists().then(|| Absence::Submodule(part.to_owned()))
+        })
     }
 }
 

@@ -1,6 +1,7 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
 pub mod app;
+pub mod aside;
 pub mod commands;
 pub mod housekeeping;
 pub mod renderings;

@@ -6,6 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::config::{ForgeKind, History, RepositorySettings, Settings};
 use crate::control::app::Parts;
+use crate::control::aside::Hosts;
 use crate::control::watched::Watched;
 use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
@@ -26,9 +27,9 @@ use crate::trigger::watch::RefWatches;
 /// # Errors
 /// If an address is no repository's, or a mirror cannot be opened.
 pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTreeMap<RepositoryName, Watcher>> {
-    let (mut watchers, events) = (BTreeMap::new(), RefWatches::default());
+    let (mut watchers, events, hosts) = (BTreeMap::new(), RefWatches::default(), Hosts::default());
     for repository in &settings.repositories {
-        let watcher = watcher(parts, repository, events.clone()).await?;
+        let watcher = watcher(parts, repository, events.clone(), &hosts).await?;
         let writers = writers(parts, settings, repository, &watcher.watched).await?;
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
@@ -37,10 +38,11 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     Ok(watchers)
 }
 
-async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatches) -> Result<Watcher> {
+async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatches, hosts: &Hosts) -> Result<Watcher> {
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
     let remote = remote(settings)?;
+    let turns = hosts.turns(remote.url.host());
     let opened = tokio::task::spawn_blocking(move || Mirror::open_or_create(&path, limits)).await;
     let mirror = opened.or_transient(|| "opening the mirror broke off".into())??;
     let watched = Watched::new(
@@ -50,6 +52,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         limits,
         Options { repository: settings.name.clone() },
         settings.history == History::RewriteAllowed,
+        turns,
     );
     Ok(Watcher {
         watched: Arc::new(watched),

@@ -4,12 +4,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
+use tokio::sync::Semaphore;
 
+use crate::control::aside::aside;
 use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Read, Revisions, Synced};
-use crate::manifest::{self, FileEntry, FileKind, Files};
+use crate::manifest::{self, Absence, FileEntry, FileKind, Files};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
@@ -29,7 +31,9 @@ pub struct Watched {
     pub options: manifest::Options,
     /// Whether a head that does not descend from the applied one is taken.
     pub rewrite_allowed: bool,
-    /// The branch that the remote's `HEAD` named when it was asked, if it was.
+    /// Whose turn it is to ask the host that it is on.
+    turns: Arc<Semaphore>,
+    /// The branch that the remote's `HEAD` named when it was asked, perhaps before the daemon started.
     default_branch: Mutex<Option<String>>,
     /// What was read last, so that a new revision costs what it changes.
     snapshot: Mutex<Option<(CommitId, manifest::Snapshot)>>,
@@ -52,6 +56,7 @@ impl Watched {
         limits: Limits,
         options: manifest::Options,
         rewrite_allowed: bool,
+        turns: Arc<Semaphore>,
     ) -> Self {
         Self {
             name,
@@ -60,6 +65,7 @@ impl Watched {
             limits,
             options,
             rewrite_allowed,
+            turns,
             default_branch: Mutex::default(),
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
@@ -111,6 +117,11 @@ impl Watched {
     /// # Errors
     /// If the store fails.
     pub async fn register(self: &Arc<Self>, driver: &Driver) -> Result<()> {
+        // The main branch is what it was, until the remote can be asked.
+        let before = sync::state(driver, self).await?.value.branch;
+        if self.remote.branch.is_empty() && !before.is_empty() {
+            self.note_default_branch(before);
+        }
         driver
             .decide(|transition| {
                 let (stored, fresh) = (transition.records.repositories.get(&self.name)?.cloned(), sync::unknown(self));
@@ -164,9 +175,8 @@ impl Watched {
 
     /// Reads the head, unless it is the one that was seen and the mirror has it.
     fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
-        let remote = self.remote_with_branch()?;
-        let Some(head) = source::remote_head(&remote)? else {
-            self.note_default_branch(None); // there may be another one the next time
+        let (remote, head) = self.look()?;
+        let Some(head) = head else {
             return Err(source::without_branch(&remote, seen.or(applied).is_some()));
         };
         if Some(&head) == seen && self.mirror.is_at(&remote, &head)? {
@@ -183,21 +193,33 @@ impl Watched {
         read.map(Some)
     }
 
-    /// Nothing is guessed as long as the remote cannot be asked which branch is its main one.
-    fn remote_with_branch(&self) -> Result<Remote> {
-        let branch = match self.branch() {
-            Some(known) => known,
-            None => {
-                let asked = source::default_branch(&self.remote)?;
-                self.note_default_branch(Some(asked.clone()));
-                asked
+    /// Where the branch is that is watched, and its head. Where none is configured, that is the remote's main one: which
+    /// that is, is asked as long as nobody knows it, and again when it is gone.
+    fn look(&self) -> Result<(Remote, Option<CommitId>)> {
+        let known = self.branch();
+        if let Some(branch) = known.clone() {
+            let remote = self.remote_at(branch);
+            let head = source::remote_head(&remote)?;
+            if head.is_some() || !self.remote.branch.is_empty() {
+                return Ok((remote, head));
             }
+        }
+        let branch = match known {
+            Some(known) => source::named_by_head(&self.remote)?.unwrap_or(known),
+            None => source::default_branch(&self.remote)?,
         };
-        Ok(Remote { branch, ..self.remote.clone() })
+        self.note_default_branch(branch.clone());
+        let remote = self.remote_at(branch);
+        let head = source::remote_head(&remote)?;
+        Ok((remote, head))
     }
 
-    fn note_default_branch(&self, branch: Option<String>) {
-        *self.default_branch.lock().unwrap_or_else(PoisonError::into_inner) = branch;
+    fn remote_at(&self, branch: String) -> Remote {
+        Remote { branch, ..self.remote.clone() }
+    }
+
+    fn note_default_branch(&self, branch: String) {
+        *self.default_branch.lock().unwrap_or_else(PoisonError::into_inner) = Some(branch);
     }
 
     fn read_at(&self, commit: CommitId, applied: Option<&CommitId>) -> Result<Read> {
@@ -259,19 +281,14 @@ impl Revisions for Arc<Watched> {
 
     async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
         let (watched, seen, applied) = (self.clone(), seen.cloned(), applied.cloned());
-        aside(move || watched.read(seen.as_ref(), applied.as_ref())).await
+        aside(self.turns.clone(), move || watched.read(seen.as_ref(), applied.as_ref())).await
     }
 
     async fn at(&self, commit: &CommitId) -> Result<Read> {
         let (watched, commit) = (self.clone(), commit.clone());
-        aside(move || watched.read_at(commit, None)).await
+        let read = tokio::task::spawn_blocking(move || watched.read_at(commit, None)).await;
+        read.or_transient(|| "reading the repository broke off".into())?
     }
-}
-
-/// Reads while other tasks go on.
-async fn aside<T: Send + 'static>(read: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    let read = tokio::task::spawn_blocking(read).await;
-    read.or_transient(|| "reading the repository broke off".into())?
 }
 
 /// A commit's tree as the files that `manifest` reads.
@@ -308,6 +325,15 @@ impl Files for TreeFiles<'_> {
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
         Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
+    }
+
+    fn absence(&self, path: &str) -> Result<Absence> {
+        let found = self.tree.leaf_on_the_way(path)?;
+        Ok(found.map_or(Absence::Nothing, |entry| match entry.kind {
+            EntryKind::Submodule => Absence::Submodule(entry.path),
+            EntryKind::Symlink => Absence::Symlink(entry.path),
+            EntryKind::File | EntryKind::Executable | EntryKind::Refused(_) => Absence::Nothing,
+        }))
     }
 }
 

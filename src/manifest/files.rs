@@ -23,6 +23,44 @@ pub trait Files {
     /// # Errors
     /// If the tree cannot be read.
     fn tree_id(&self, path: &str) -> Result<Option<String>>;
+
+    /// What is in the place of a folder that is not there.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn absence(&self, path: &str) -> Result<Absence> {
+        let _nothing_of_it = path;
+        Ok(Absence::Nothing)
+    }
+}
+
+/// What is in the place of a folder, or of one that it is in.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Absence {
+    /// Nothing that would tell why, or a file.
+    #[default]
+    Nothing,
+    /// Another repository's commit, at this path.
+    Submodule(String),
+    /// A symbolic link, at this path.
+    Symlink(String),
+}
+
+impl Absence {
+    /// What is wrong with `folder`, and what to do.
+    pub(crate) fn explain(&self, folder: &str) -> (String, &'static str) {
+        match self {
+            Absence::Nothing => (format!("the repository has no folder `{folder}`"), "Git keeps no empty folders"),
+            Absence::Submodule(path) => (
+                format!("`{path}` is a submodule, and nothing is read through those"),
+                "commit the files themselves, as `git subtree` does, or watch the other repository",
+            ),
+            Absence::Symlink(path) => (
+                format!("`{path}` is a symbolic link, and nothing is read through those"),
+                "name the folder that it leads to",
+            ),
+        }
+    }
 }
 
 /// Why a file is not read that is larger than the limit. The hint is true for whoever reads: verbs in a work tree know no

@@ -29,7 +29,7 @@ mod shape;
 mod shipyard;
 mod snapshot;
 
-pub use files::{FileEntry, FileKind, Files, too_large};
+pub use files::{Absence, FileEntry, FileKind, Files, too_large};
 pub use problem::{Problem, Severity};
 pub use snapshot::{Changed, Options, Outcome, Snapshot};
 

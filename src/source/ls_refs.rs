@@ -276,6 +276,10 @@ fn read_advertisement(
         if let Some(target) = capabilities.split(' ').find_map(|word| word.strip_prefix("symref=HEAD:")) {
             listing.head = Some(target.to_owned());
         }
+        if reference.starts_with("shallow ") {
+            line = read_line(input)?; // where its own history ends; fetching says what that means
+            continue;
+        }
         let (id, name) = id_and_name(reference)?;
         // An empty repository shows its capabilities beside this name and an id of zeros.
         if name != "capabilities^{}" {

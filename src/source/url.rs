@@ -78,6 +78,15 @@ impl RemoteUrl {
         }
     }
 
+    /// The host that it is on; empty for this machine.
+    pub fn host(&self) -> &str {
+        match &self.address {
+            Address::Local(_) => "",
+            Address::Http { url, .. } => url.host_str().unwrap_or_default(),
+            Address::Ssh { host, .. } | Address::Git { host, .. } => host,
+        }
+    }
+
     /// The last part of the path without `.git`: a name to call the repository by.
     pub fn short_name(&self) -> String {
         let path = match &self.address {

@@ -209,3 +209,25 @@ fn the_longest_name_works_in_the_longest_namespace_and_a_longer_one_is_refused_w
     let why = world.status(&longer, "launchway/plan", "error");
     assert!(why.contains("web.yaml:3") && why.contains("100"), "{why}");
 }
+
+#[test]
+fn a_submodule_as_launchable_is_called_one() {
+    let world = World::new(&[]);
+    for (image, here) in [("git:apps/web", "apps/web"), ("git:apps/web/src", "apps/web")] {
+        let container = format!("{{name: main, image: '{image}', command: [sleep, '1000']}}");
+        world.git.write("web.yaml", &config("web", "type: Recreate", &container));
+        let submodule = format!("160000,{},{here}", "1".repeat(40));
+        world.git.git(&["add", "--all"]);
+        world.git.git(&["update-index", "--add", "--cacheinfo", &submodule]);
+        world.git.git(&["commit", "--quiet", "--message", "A submodule"]);
+        let plan = world.run(&["plan", "work"]);
+        let told = complaint(&plan);
+        assert_eq!(plan.status.code(), Some(1), "{told}");
+        assert!(told.contains("web.yaml:13:") && told.contains("`apps/web` is a submodule"), "{told}");
+        std::fs::create_dir_all(world.git.work().join(here).join("src")).unwrap();
+        std::fs::write(world.git.work().join(here).join(".git"), "gitdir: elsewhere\n").unwrap();
+        let validate = complaint(&world.run(&["validate", "work"]));
+        assert!(validate.contains("`apps/web` is a submodule"), "of a checkout too: {validate}");
+        std::fs::remove_dir_all(world.git.work().join("apps")).unwrap();
+    }
+}

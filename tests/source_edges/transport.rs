@@ -10,7 +10,9 @@ use crate::support::git_http::{GitHttp, basic};
 use launchway::error::Class;
 use launchway::model::ids::CommitId;
 use launchway::secret::{Secret, SecretSource};
-use launchway::source::{Credentials, Limits, Mirror, Remote, RemoteUrl, default_branch, remote_head, without_branch};
+use launchway::source::{
+    Credentials, Limits, Mirror, Remote, RemoteUrl, default_branch, named_by_head, remote_head, without_branch,
+};
 
 fn remote(url: &str) -> Remote {
     Remote::new(RemoteUrl::parse(url, false).expect(url), "main")
@@ -446,6 +448,40 @@ fn a_branch_that_git_would_not_allow_is_refused() {
         let remote = Remote { branch: branch.to_owned(), ..remote("https://git.example/x") };
         assert_eq!(remote_head(&remote).expect_err(branch).class(), Class::Stalled);
     }
+}
+
+#[test]
+fn a_server_that_is_shallow_itself_is_told_of() {
+    let fixture = GitFixture::new();
+    for round in 0..3 {
+        fixture.push_files(&[("a", &round.to_string())]);
+    }
+    let bare = format!("file://{}", fixture.bare().display());
+    fixture.git_in(fixture.root(), &["clone", "--quiet", "--bare", "--depth=1", &bare, "shallow.git"]);
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    let urls = [server.url("shallow.git"), server.url("v0/shallow.git"), format!("{}/shallow.git", daemon.url)];
+    for url in urls {
+        let head = remote_head(&remote(&url)).expect("a look").expect("a branch");
+        let failure = mirror(&fixture).fetch(&remote(&url), &head).expect_err("shallow");
+        assert_eq!(failure.class(), Class::Stalled, "{url}: {}", failure.one_line());
+        assert!(failure.one_line().contains("is a shallow clone"), "{url}: {}", failure.one_line());
+        assert!(failure.one_line().contains("--unshallow"), "{url}: {}", failure.one_line());
+    }
+}
+
+#[test]
+fn the_main_branch_of_an_empty_repository_is_known_where_the_server_tells() {
+    let fixture = GitFixture::new();
+    fixture.git_in(&fixture.bare(), &["symbolic-ref", "HEAD", "refs/heads/trunk"]);
+    let (server, daemon) = (GitHttp::start(fixture.root()), Daemon::start(&fixture));
+    for url in [server.url("origin.git"), format!("{}/origin.git", daemon.url)] {
+        assert_eq!(named_by_head(&remote(&url)).expect("a look").as_deref(), Some("trunk"), "{url}");
+    }
+    let old = remote(&server.url("v0/origin.git"));
+    assert_eq!(named_by_head(&old).expect("a look"), None);
+    let failure = default_branch(&old).expect_err("nobody knows");
+    assert_eq!(failure.class(), Class::Waiting, "{}", failure.one_line());
+    assert!(failure.one_line().contains("has no commits yet"), "{}", failure.one_line());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{Class, Result};
 use crate::manifest::digest;
-use crate::manifest::files::{FileEntry, FileKind, Files};
+use crate::manifest::files::{Absence, FileEntry, FileKind, Files};
 use crate::manifest::object::{Declarations, ImageUse};
 use crate::manifest::problem::Problem;
 use crate::manifest::project::PROJECT_FILE;
@@ -130,13 +130,14 @@ pub(super) struct Resolved {
 
 impl Resolved {
     /// `contents` are those of the objects, with any ids or none.
-    pub(super) fn new<'a>(parsed: Arc<Parsed>, contents: Vec<Value>, ids: &impl Fn(&str) -> Option<&'a str>) -> Self {
+    pub(super) fn new<'a>(
+        parsed: Arc<Parsed>,
+        contents: Vec<Value>,
+        ids: &impl Fn(&str) -> Result<&'a str, Absence>,
+    ) -> Self {
         let mut missing = Vec::new();
         let mut resolve = |image: &ImageUse| {
-            let Some(id) = ids(&image.folder) else {
-                missing.push(no_folder(image));
-                return None;
-            };
+            let id = ids(&image.folder).map_err(|absence| missing.push(no_folder(image, &absence))).ok()?;
             Some(Value::String(format!("git:{}@{id}", if image.folder.is_empty() { "." } else { &image.folder })))
         };
         let mut objects = Vec::with_capacity(parsed.declarations.objects.len());
@@ -175,10 +176,13 @@ impl Resolved {
     }
 }
 
-fn no_folder(image: &ImageUse) -> Problem {
-    let message = format!("the repository has no folder `{}`", image.folder);
-    let mut problem = Problem::error(&image.location, "image", message)
-        .hint("commit the folder; a `git:` image is read from the deployed revision, not through symlinks");
+fn no_folder(image: &ImageUse, absence: &Absence) -> Problem {
+    let (message, hint) = absence.explain(&image.folder);
+    let hint = match absence {
+        Absence::Nothing => "commit the folder; a `git:` image is read from the deployed revision",
+        Absence::Submodule(_) | Absence::Symlink(_) => hint,
+    };
+    let mut problem = Problem::error(&image.location, "image", message).hint(hint);
     problem.field = crate::manifest::problem::field_path(&image.pointer);
     problem.pointer.clone_from(&image.pointer);
     problem

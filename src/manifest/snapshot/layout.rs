@@ -81,8 +81,7 @@ impl Layout {
         let said = self.settings.stages.values().filter_map(|stage| stage.path.as_ref());
         for (folder, place) in said.filter(|(folder, _)| !folder.is_empty()) {
             if files.tree_id(folder)?.is_none() {
-                let message = format!("the repository has no folder `{folder}`");
-                let hint = "Git keeps no empty folders, and nothing is read through symlinks";
+                let (message, hint) = files.absence(folder)?.explain(folder);
                 problems.push(Problem::error(place, "not-found", message).hint(hint));
             }
         }

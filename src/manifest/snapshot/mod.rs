@@ -14,7 +14,7 @@ use std::sync::Arc;
 use rpds::RedBlackTreeMapSync;
 use serde_json::Value;
 
-use super::files::{FileEntry, Files};
+use super::files::{Absence, FileEntry, Files};
 use super::problem::{Problem, Severity};
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
@@ -59,9 +59,9 @@ type FileMap = RedBlackTreeMapSync<Arc<str>, Arc<Resolved>>;
 /// The folders that images name, with their ids and the files that name them.
 type Folders = RedBlackTreeMapSync<Arc<str>, Folder>;
 
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Folder {
-    id: Option<Arc<str>>,
+    id: Result<Arc<str>, Absence>,
     used_by: BTreeSet<Arc<str>>,
 }
 
@@ -161,7 +161,7 @@ impl Next {
         let path: Arc<str> = path.into();
         for folder in parsed.folders() {
             if !self.folders.contains_key(folder) {
-                let id = files.tree_id(folder)?.map(Arc::from);
+                let id = folder_id(files, folder)?;
                 self.folders.insert_mut(folder.into(), Folder { id, used_by: BTreeSet::new() });
             }
             if let Some(known) = self.folders.get_mut(folder) {
@@ -173,7 +173,10 @@ impl Next {
     }
 
     fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Value>) {
-        let ids = |folder: &str| self.folders.get(folder)?.id.as_deref();
+        let ids = |folder: &str| match self.folders.get(folder) {
+            Some(Folder { id, .. }) => id.as_deref().map_err(Clone::clone),
+            None => Err(Absence::Nothing),
+        };
         let resolved = Resolved::new(parsed, contents, &ids);
         self.touched.insert(Arc::clone(&path));
         self.files.insert_mut(path, Arc::new(resolved));
@@ -183,7 +186,7 @@ impl Next {
     fn renew_folders(&mut self, changed: &[Changed], files: &dyn Files) -> Result<()> {
         let mut users = BTreeSet::new();
         for folder in self.folders_around(changed) {
-            let id = files.tree_id(&folder)?.map(Arc::from);
+            let id = folder_id(files, &folder)?;
             let Some(known) = self.folders.get_mut(&folder).filter(|known| known.id != id) else { continue };
             known.id = id;
             users.extend(known.used_by.iter().cloned());
@@ -219,6 +222,13 @@ impl Next {
         }
         found
     }
+}
+
+fn folder_id(files: &dyn Files, folder: &str) -> Result<Result<Arc<str>, Absence>> {
+    Ok(match files.tree_id(folder)? {
+        Some(id) => Ok(id.into()),
+        None => Err(files.absence(folder)?),
+    })
 }
 
 /// Puts everything together that readers of a snapshot see.

@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use git2::transport::{Service as GitService, SmartSubtransport, SmartSubtransportStream, Transport};
@@ -38,6 +38,8 @@ struct Session {
     left: AtomicU64,
     /// As the bound was.
     most: u64,
+    /// Whether the server's own history ends somewhere.
+    is_shallow: AtomicBool,
     failure: Mutex<Option<Failure>>,
 }
 
@@ -53,7 +55,8 @@ impl Lent {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let (remote, left) = (remote.clone(), AtomicU64::new(most));
-        let session = Arc::new(Session { remote, deadline, left, most, failure: Mutex::default() });
+        let (is_shallow, failure) = (AtomicBool::new(false), Mutex::default());
+        let session = Arc::new(Session { remote, deadline, left, most, is_shallow, failure });
         sessions().insert(number, Arc::clone(&session));
         Self { number, session }
     }
@@ -71,6 +74,10 @@ impl Lent {
         }
         if self.session.deadline.has_passed() {
             return Failure::transient(format!("{attempt} `{url}` took too long"));
+        }
+        if self.session.is_shallow.load(Ordering::Relaxed) {
+            return Failure::stalled(format!("`{url}` is a shallow clone, which lacks its older history"))
+                .hint("complete it with `git fetch --unshallow` there, or watch what it was cloned from");
         }
         if let Some(words) = error.message().strip_prefix(REMOTE_SAYS) {
             return refused(&self.session.remote, words);
@@ -166,7 +173,7 @@ impl Dialer {
         let session = Arc::clone(&self.session);
         if !matches!(remote.url.address(), Address::Http { .. }) {
             let stream = super::Connection::open(remote, service, Protocol::V0, *deadline)?.stream;
-            return Ok(Box::new(Conversation { session, stream, listed: Some(0) }));
+            return Ok(Box::new(Conversation::new(session, stream)));
         }
         if !first {
             return Ok(Box::new(Exchange {
@@ -179,7 +186,7 @@ impl Dialer {
         let mut http = HttpRemote::new(remote, Protocol::V0, *deadline)?;
         let stream = http.advertisement(service)?;
         *self.http.lock().unwrap_or_else(PoisonError::into_inner) = Some(http);
-        Ok(Box::new(Conversation { session, stream, listed: Some(0) }))
+        Ok(Box::new(Conversation::new(session, stream)))
     }
 }
 
@@ -190,18 +197,38 @@ struct Conversation {
     /// The bytes of the list of references, with which the server begins; nothing once it was answered. libgit2 keeps the
     /// list in memory.
     listed: Option<u64>,
+    /// The end of what was read of the list.
+    tail: Vec<u8>,
 }
 
 impl Conversation {
-    fn count(&mut self, length: usize) -> io::Result<usize> {
+    fn new(session: Arc<Session>, stream: Stream) -> Self {
+        Self { session, stream, listed: Some(0), tail: Vec::new() }
+    }
+
+    fn received(&mut self, data: &[u8]) -> io::Result<usize> {
         if let Some(listed) = &mut self.listed {
-            *listed += u64::try_from(length).unwrap_or(u64::MAX);
+            *listed += u64::try_from(data.len()).unwrap_or(u64::MAX);
             if *listed > MAX_LIST_BYTES {
                 return Err(self.session.keep(too_many(&self.session.remote)));
             }
+            self.tail.extend_from_slice(data);
+            if has_shallow_line(&self.tail) {
+                self.session.is_shallow.store(true, Ordering::Relaxed);
+            }
+            let seen = self.tail.len().saturating_sub(SHALLOW_LINE - 1);
+            self.tail.drain(..seen);
         }
-        self.session.received(length)
+        self.session.received(data.len())
     }
+}
+
+/// The bytes by which a line is known that says where the server's own history ends, after the references.
+const SHALLOW_LINE: usize = 12;
+
+/// libgit2 does not know these lines, and says that it does not.
+fn has_shallow_line(list: &[u8]) -> bool {
+    list.windows(SHALLOW_LINE).any(|line| matches!(line, b"0034shallow " | b"0035shallow "))
 }
 
 impl Read for Conversation {
@@ -212,7 +239,7 @@ impl Read for Conversation {
                 drop(self.session.keep(failure));
                 Ok(0)
             }
-            Ok(length) => self.count(length),
+            Ok(length) => self.received(buffer.get(..length).unwrap_or_default()),
             Err(error) => Err(self.session.keep(self.stream.explain(error))),
         }
     }
