@@ -1,9 +1,11 @@
 //! `launchway repository VERB`.
 
-use std::fs::{self, OpenOptions};
+use std::fs;
 use std::io::{ErrorKind, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
 
 use clap::{Args, Subcommand};
 use serde::Serialize;
@@ -85,6 +87,10 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             let client = Client::to_read(global).await?;
             let repository = target::repository(&client, global.repository.as_deref()).await?;
             let hook = hook_path(path).map_err(Complaint::usage)?;
+            if repository.branch.is_empty() {
+                let unknown = format!("nobody could ask yet which branch of `{}` is its main one", repository.name);
+                return Err(Failure::waiting(unknown).hint("`launchway sync` asks").into());
+            }
             let program = std::env::current_exe().or_stalled(|| "cannot tell where this program is".to_owned())?;
             let state = std::path::absolute(global.state_folder()?);
             let state = state.or_stalled(|| "cannot tell where the state folder is".to_owned())?;
@@ -191,12 +197,31 @@ fn write_hook(hook: &Path, text: &str) -> Result<()> {
         Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).or_stalled(complain),
         _ => {}
     }
-    let new = hook.with_extension("new");
-    fs::create_dir_all(hook.parent().unwrap_or(hook)).or_stalled(complain)?;
-    let mut file = OpenOptions::new().create(true).truncate(true).write(true).mode(0o755).open(&new);
-    file.as_mut().map_err(|error| std::io::Error::from(error.kind())).or_stalled(complain)?;
-    let written = file.and_then(|mut file| file.write_all(text.as_bytes()));
-    written.and_then(|()| fs::rename(&new, hook)).or_stalled(complain)
+    let written = write_as_owner(hook, text).or_stalled(complain)?;
+    if written.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&written.stderr).trim().to_owned();
+    Err(Failure::stalled(complain()).hint("run this as the owner of the repository, or as root").because(said))
+}
+
+/// Writes a file that is in the owner's hands, with what the owner may do: for root, a link of theirs would lead anywhere.
+fn write_as_owner(hook: &Path, text: &str) -> std::io::Result<std::process::Output> {
+    const WRITE: &str =
+        "umask 022 && mkdir -p \"$1\" && cat >\"$2.new\" && chmod 755 \"$2.new\" && mv \"$2.new\" \"$2\"";
+    let folder = hook.parent().unwrap_or(hook);
+    let repository = fs::metadata(folder.parent().unwrap_or(folder))?;
+    let mut command = Command::new("sh");
+    command.args(["-c", WRITE, "sh"]).arg(folder).arg(hook).current_dir("/");
+    if rustix::process::geteuid().is_root() {
+        command.uid(repository.uid()).gid(repository.gid());
+    }
+    let mut child = command.stdin(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        // Why it does not read is in what it says.
+        drop(input.write_all(text.as_bytes()));
+    }
+    child.wait_with_output()
 }
 
 #[cfg(test)]

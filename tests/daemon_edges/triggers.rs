@@ -1,6 +1,8 @@
 //! Reasons to look at a repository: all mean the same, and many at once mean one.
 
-use std::process::Stdio;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
@@ -139,6 +141,40 @@ fn a_pushers_terminal_shows_progress_and_outcome() {
     assert!(push.status.success(), "a push never fails: {told}");
     assert!(told.contains("remote:") && told.contains("launchway/default/web/pre"), "{told}");
     assert!(told.contains("failure"), "{told}");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn a_hook_is_the_repository_owners_who_pushes_as_before() {
+    const OWNER: u32 = 64_201;
+    assert!(rustix::process::geteuid().is_root(), "this test needs root");
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    std::fs::set_permissions(world.git.root(), std::fs::Permissions::from_mode(0o755)).unwrap();
+    for folder in [world.git.bare(), world.git.work()] {
+        let chown = Command::new("chown").arg("-R").arg(format!("{OWNER}:{OWNER}")).arg(folder).status().unwrap();
+        assert!(chown.success());
+    }
+    let bare = world.git.bare().display().to_string();
+    let mut install = Command::new("sh");
+    install.args(["-c", "umask 077 && exec \"$@\"", "sh", env!("CARGO_BIN_EXE_launchway"), "--state"]);
+    install.arg(world.state()).args(["repository", "install-hook", &bare, "-r", "shop"]);
+    let installed = install.output().unwrap();
+    assert!(installed.status.success(), "{}", complaint(&installed));
+    let hook = std::fs::metadata(world.git.bare().join("hooks/post-receive")).unwrap();
+    assert_eq!((hook.uid(), hook.gid(), hook.mode() & 0o777), (OWNER, OWNER, 0o755));
+    world.git.write("note.txt", "by the owner");
+    for arguments in [&["add", "--all"][..], &["commit", "--quiet", "-m", "again"], &["push", "origin", "HEAD"]] {
+        let mut git = world.git.command(&world.git.work());
+        let done = git.uid(OWNER).gid(OWNER).args(arguments).output().unwrap();
+        assert!(done.status.success(), "{arguments:?}: {}", complaint(&done));
+    }
+    std::fs::remove_file(world.git.bare().join("hooks/post-receive")).unwrap();
+    std::os::unix::fs::symlink("/etc/launchway-was-here", world.git.bare().join("hooks/post-receive.new")).unwrap();
+    let refused = world.run(&["repository", "install-hook", &bare, "-r", "shop"]);
+    assert!(!refused.status.success() && !std::path::Path::new("/etc/launchway-was-here").exists());
+    assert!(complaint(&refused).contains("as the owner of the repository"), "{}", complaint(&refused));
 }
 
 #[test]
