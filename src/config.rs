@@ -43,6 +43,8 @@ pub struct Settings {
     pub retention: RetentionSettings,
     /// Who may use the API; names are unique.
     pub tokens: Vec<AccessToken>,
+    /// Whose members may use the socket for commands, beside the daemon's own user; a group by name or number.
+    pub socket_group: Option<String>,
 }
 
 /// A watched repository.
@@ -240,6 +242,7 @@ impl Settings {
             sequences: SequenceSettings::default(),
             retention: RetentionSettings::default(),
             tokens: Vec::new(),
+            socket_group: None,
         }
     }
 

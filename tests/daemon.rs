@@ -11,6 +11,7 @@ mod support {
 }
 
 mod daemon_edges {
+    mod access;
     mod another_life;
     mod answers;
     mod at_once;

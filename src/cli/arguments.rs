@@ -37,7 +37,7 @@ pub struct Global {
     /// The state folder [env: LAUNCHWAY_STATE] [default: launchway in the user's folder for state]
     #[arg(long, value_name = "DIR", global = true)]
     pub(super) state: Option<PathBuf>,
-    /// The daemon's address [env: LAUNCHWAY_SERVER] [default: the one that the state folder names]
+    /// The daemon's address, which needs a token in LAUNCHWAY_TOKEN [env: LAUNCHWAY_SERVER] [default: the state folder's daemon]
     #[arg(long, value_name = "URL", global = true)]
     pub(super) server: Option<String>,
     /// Which repository, where there are several

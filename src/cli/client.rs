@@ -1,6 +1,9 @@
-//! The daemon's API as commands use it. Where no daemon runs, the same answers come from the store, read in this
+//! The daemon's API as commands use it: over the socket in the state folder, which needs no proof beside the kernel's, or,
+//! where the user names a server, over TCP with a token. Where no daemon runs, the same answers come from the store, read in this
 //! process by the same router.
 
+use std::io::ErrorKind;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,9 +11,10 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use reqwest::Url;
+use reqwest::{ClientBuilder, RequestBuilder, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use tower::ServiceExt;
 
@@ -18,11 +22,12 @@ use super::arguments::Global;
 use super::output::{Complaint, Outcome};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
-use crate::server::access::Access;
-use crate::server::presence::{self, Presence};
+use crate::server::access::{Access, THIS_MACHINE};
+use crate::server::origin::Origin;
 use crate::server::problem::Problem;
 use crate::server::query::Query;
 use crate::server::router::router;
+use crate::server::socket::{Reach, Socket};
 use crate::server::state::ServerState;
 use crate::store::sqlite::SqliteReader;
 
@@ -32,16 +37,28 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(90);
 /// The store's file in the state folder.
 pub(super) const STORE_FILE: &str = "store.db";
-/// Where in-process answers seem to come from.
+/// Where answers of this machine seem to come from.
 const HERE: &str = "http://localhost/";
 
 /// Who answers.
 #[derive(Debug)]
 pub(super) enum Client {
     /// A daemon.
-    Daemon { base: Url, token: Option<String>, http: reqwest::Client },
+    Daemon(Daemon),
     /// The store, without a daemon.
     Store { router: Router },
+}
+
+/// A daemon, and the way to it.
+#[derive(Debug)]
+pub(super) struct Daemon {
+    base: Url,
+    token: Option<String>,
+    http: reqwest::Client,
+    /// The socket by which it is reached; none over TCP.
+    socket: Option<(Socket, Reach)>,
+    /// How people know it.
+    name: String,
 }
 
 /// Parameters after the `?`; absent ones are left out.
@@ -51,41 +68,40 @@ impl Client {
     /// Who answers questions: a daemon, or the store it left.
     pub(super) async fn to_read(global: &Global) -> Outcome<Self> {
         match Self::daemon(global).await? {
-            Some(daemon) => Ok(daemon),
+            Some(daemon) => Ok(Self::Daemon(daemon)),
             None => Ok(Self::store(global)?),
         }
     }
 
     /// Who carries commands out: only a daemon can.
     pub(super) async fn to_act(global: &Global) -> Outcome<Self> {
-        Ok(Self::daemon(global).await?.ok_or_else(|| {
-            Failure::transient("no daemon runs that could do that")
-                .hint("start it with `launchway up` or `launchway serve`, or name one with `--server`")
-        })?)
+        Ok(Self::Daemon(Self::daemon(global).await?.ok_or_else(no_daemon)?))
     }
 
-    /// The daemon that the user names, which must answer, or the one that the state folder names, if it does.
-    async fn daemon(global: &Global) -> Result<Option<Self>> {
-        let state = global.state_folder();
-        if let Some(server) = global.server() {
-            let base = Url::parse(&server).or_stalled(|| format!("`{server}` is no address of a server"))?;
-            let token = token_for(&base, state.ok().as_deref())?;
-            return Self::over_http(base, token).map(Some);
+    /// Who syncs and tells what becomes of a push: also another user's daemon, over its socket for hooks.
+    pub(super) async fn to_sync(global: &Global) -> Outcome<Self> {
+        let closed = match Self::daemon(global).await {
+            Ok(daemon) => return Ok(Self::Daemon(daemon.ok_or_else(no_daemon)?)),
+            Err(failure) if global.server().is_none() => failure,
+            Err(failure) => return Err(failure.into()),
+        };
+        match Daemon::over_socket(&global.state_folder()?, Socket::Hooks).await {
+            Ok(Some(daemon)) => Ok(Self::Daemon(daemon)),
+            _ => Err(closed.into()),
         }
-        let state = state?;
-        let Some(presence) = Presence::read(&state)? else { return Ok(None) };
-        let base = Url::parse(&presence.url).or_stalled(|| format!("`{}` is no address of a server", presence.url))?;
-        let client = Self::over_http(base.clone(), token_for(&base, Some(&state))?)?;
-        Ok(client.is_alive().await.then_some(client))
     }
 
-    fn over_http(base: Url, token: Option<String>) -> Result<Self> {
-        let mut builder = reqwest::Client::builder().connect_timeout(CONNECT).timeout(ANSWER);
-        if is_loopback(&base) {
-            builder = builder.no_proxy();
+    /// Whether it takes no more than a hook asks for.
+    pub(super) fn is_for_hooks(&self) -> bool {
+        matches!(self, Self::Daemon(Daemon { socket: Some((Socket::Hooks, _)), .. }))
+    }
+
+    /// The daemon that the user names, or the one of the state folder, if it answers.
+    async fn daemon(global: &Global) -> Result<Option<Daemon>> {
+        match global.server() {
+            Some(server) => Daemon::over_tcp(&server).map(Some),
+            None => Daemon::over_socket(&global.state_folder()?, Socket::Commands).await,
         }
-        let http = builder.build().or_stalled(|| "cannot prepare HTTP".to_owned())?;
-        Ok(Self::Daemon { base, token, http })
     }
 
     fn store(global: &Global) -> Result<Self> {
@@ -99,17 +115,11 @@ impl Client {
         }
         let store = Arc::new(SqliteReader::open(&path)?);
         let query = Query { store, runtime: None, hindrances: Arc::default(), renderings: Arc::default() };
-        let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public_host: None });
+        let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public: None });
         let stop = CancellationToken::new();
         let state =
             ServerState { query, commands: None, access, started_at: SystemClock.now(), watched: Vec::new(), stop };
         Ok(Self::Store { router: router(state) })
-    }
-
-    /// Whether somebody answers soon: a daemon that hangs still accepts connections.
-    async fn is_alive(&self) -> bool {
-        let answer = tokio::time::timeout(CONNECT, self.call(Method::GET, "/healthz", &[], None)).await;
-        answer.is_ok_and(|answer| answer.is_ok_and(|(status, _)| status.is_success()))
     }
 
     /// Reads a resource below `/api/v1/`.
@@ -140,15 +150,14 @@ impl Client {
         parameters: Parameters<'_>,
         mut take: impl FnMut(&[u8]) -> Outcome<()>,
     ) -> Outcome<()> {
-        let Self::Daemon { base, token, http } = self else { return take(&self.text(path, parameters).await?) };
-        let request = http.get(address(base, &format!("/api/v1/{path}"), parameters)).timeout(Duration::MAX);
-        let request = token.iter().fold(request, |request, token| request.bearer_auth(token));
-        let mut response = request.send().await.map_err(|error| unreachable(base, error))?;
+        let Self::Daemon(daemon) = self else { return take(&self.text(path, parameters).await?) };
+        let request = daemon.request(Method::GET, &format!("/api/v1/{path}"), parameters).timeout(Duration::MAX);
+        let unreachable = |error| daemon.unreachable(error);
+        let mut response = request.send().await.map_err(unreachable)?;
         if !response.status().is_success() {
-            let status = response.status();
-            return accepted((status, response.bytes().await.map_err(|error| unreachable(base, error))?)).map(drop);
+            return accepted((response.status(), response.bytes().await.map_err(unreachable)?)).map(drop);
         }
-        while let Some(piece) = response.chunk().await.map_err(|error| unreachable(base, error))? {
+        while let Some(piece) = response.chunk().await.map_err(unreachable)? {
             take(&piece)?;
         }
         Ok(())
@@ -169,36 +178,88 @@ impl Client {
         body: Option<Vec<u8>>,
     ) -> Result<(StatusCode, Bytes)> {
         match self {
-            Self::Daemon { base, token, http } => {
-                let mut request = http.request(method, address(base, path, parameters));
-                if let Some(token) = token {
-                    request = request.bearer_auth(token);
-                }
-                if let Some(body) = body {
-                    request = request.header(header::CONTENT_TYPE, "application/json").body(body);
-                }
-                over_http(base, request).await
-            }
+            Self::Daemon(daemon) => daemon.call(method, path, parameters, body).await,
             Self::Store { router } => {
                 let here = Url::parse(HERE).or_stalled(|| "cannot name this process".to_owned())?;
                 let request = Request::builder().method(method).uri(address(&here, path, parameters).as_str());
-                let request = request.header(header::HOST, "localhost").body(Body::from(body.unwrap_or_default()));
+                let request = request.extension(Origin::Commands { user: THIS_MACHINE.to_owned() });
+                let request = request.body(Body::from(body.unwrap_or_default()));
                 in_process(router, request.or_stalled(|| "cannot write the request".to_owned())?).await
             }
         }
     }
 }
 
-async fn over_http(base: &Url, request: reqwest::RequestBuilder) -> Result<(StatusCode, Bytes)> {
-    let response = request.send().await.map_err(|error| unreachable(base, error))?;
-    let status = response.status();
-    Ok((status, response.bytes().await.map_err(|error| unreachable(base, error))?))
+impl Daemon {
+    /// The daemon at an address, which proves themselves by a token alone: on that port may be anybody.
+    fn over_tcp(server: &str) -> Result<Self> {
+        let base = Url::parse(server).or_stalled(|| format!("`{server}` is no address of a server"))?;
+        let builder = if is_loopback(&base) { http().no_proxy() } else { http() };
+        let token = std::env::var("LAUNCHWAY_TOKEN").ok().filter(|token| !token.is_empty());
+        Ok(Self { name: base.to_string(), base, token, http: built(builder)?, socket: None })
+    }
+
+    /// The daemon of a state folder; none where nobody listens, or nobody answers soon: one that hangs still lets others
+    /// connect.
+    async fn over_socket(state: &Path, socket: Socket) -> Result<Option<Self>> {
+        let Ok(reach) = socket.reach(state) else { return Ok(None) };
+        let name = socket.path(state).display().to_string();
+        match tokio::time::timeout(CONNECT, UnixStream::connect(reach.path())).await {
+            Ok(Ok(_)) => {}
+            Ok(Err(error)) if error.kind() == ErrorKind::PermissionDenied => {
+                return Err(Failure::stalled(format!("`{name}` is another user's"))
+                    .because(error)
+                    .hint("ask as the daemon's user, be in its `access.socketGroup`, or use `--server` with a token"));
+            }
+            _ => return Ok(None),
+        }
+        let base = Url::parse(HERE).or_stalled(|| "cannot name this machine".to_owned())?;
+        let http = built(http().unix_socket(reach.path()))?;
+        let daemon = Self { base, token: None, http, socket: Some((socket, reach)), name };
+        let answer = tokio::time::timeout(CONNECT, daemon.call(Method::GET, "/healthz", &[], None)).await;
+        let is_alive = answer.is_ok_and(|answer| answer.is_ok_and(|(status, _)| status.is_success()));
+        Ok(is_alive.then_some(daemon))
+    }
+
+    fn request(&self, method: Method, path: &str, parameters: Parameters<'_>) -> RequestBuilder {
+        let request = self.http.request(method, address(&self.base, path, parameters));
+        self.token.iter().fold(request, |request, token| request.bearer_auth(token))
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        parameters: Parameters<'_>,
+        body: Option<Vec<u8>>,
+    ) -> Result<(StatusCode, Bytes)> {
+        let mut request = self.request(method, path, parameters);
+        if let Some(body) = body {
+            request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+        }
+        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let status = response.status();
+        Ok((status, response.bytes().await.map_err(|error| self.unreachable(error))?))
+    }
+
+    fn unreachable(&self, error: reqwest::Error) -> Failure {
+        Failure::transient(format!("cannot reach `{}`", self.name))
+            .because(error.without_url())
+            .hint("is the daemon running? `launchway up` starts one")
+    }
 }
 
-fn unreachable(base: &Url, error: reqwest::Error) -> Failure {
-    Failure::transient(format!("cannot reach `{base}`"))
-        .because(error.without_url())
-        .hint("is the daemon running? `launchway up` starts one")
+fn http() -> ClientBuilder {
+    reqwest::Client::builder().connect_timeout(CONNECT).timeout(ANSWER)
+}
+
+fn built(builder: ClientBuilder) -> Result<reqwest::Client> {
+    builder.build().or_stalled(|| "cannot prepare HTTP".to_owned())
+}
+
+fn no_daemon() -> Failure {
+    Failure::transient("no daemon runs that could do that")
+        .hint("start it with `launchway up` or `launchway serve`, or name one with `--server`")
 }
 
 async fn in_process(router: &Router, request: Request<Body>) -> Result<(StatusCode, Bytes)> {
@@ -249,17 +310,6 @@ fn parsed<T: DeserializeOwned>(body: &[u8]) -> Outcome<T> {
     Ok(value.or_stalled(|| "the server's answer is not what this version understands".to_owned())?)
 }
 
-/// The token to send: the user's own, or the state folder's for a daemon on this machine and for no other.
-fn token_for(base: &Url, state: Option<&std::path::Path>) -> Result<Option<String>> {
-    if let Ok(token) = std::env::var("LAUNCHWAY_TOKEN") {
-        return Ok(Some(token));
-    }
-    match state.filter(|_| is_loopback(base)) {
-        Some(state) => presence::read_token(&presence::token_path(state)),
-        None => Ok(None),
-    }
-}
-
 fn is_loopback(base: &Url) -> bool {
     base.host_str().is_some_and(|host| {
         let name = host.trim_matches(['[', ']']);
@@ -294,17 +344,5 @@ mod tests {
             assert_eq!(complaint.exit, exit, "{status}");
             assert_eq!(complaint.failure.hint_text(), Some("do"));
         }
-    }
-
-    #[test]
-    fn the_operators_token_stays_on_this_machine() {
-        let state = tempfile::tempdir().expect("a folder");
-        let token = presence::operator_token(state.path()).expect("made");
-        let sent =
-            |base: &str| token_for(&Url::parse(base).expect("an address"), Some(state.path())).expect("readable");
-        assert_eq!(sent("http://127.0.0.1:8787"), Some(token.clone()));
-        assert_eq!(sent("http://[::1]:8787"), Some(token));
-        assert_eq!(sent("https://deploy.example"), None);
-        assert_eq!(sent("https://localhost.example"), None);
     }
 }

@@ -12,7 +12,7 @@ use crate::executor::switch;
 use crate::model::ids::RepositoryName;
 
 /// Who asks for something where no daemon is asked.
-pub(super) const THIS_MACHINE: &str = "this machine";
+pub(super) use crate::server::access::THIS_MACHINE;
 
 /// Ends with Ctrl-C or SIGTERM.
 ///

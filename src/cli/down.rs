@@ -32,7 +32,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let name = arguments.name.as_deref().or(global.repository.as_deref());
     let repository = target::repository(&client, name).await?;
     let done = match &client {
-        Client::Daemon { .. } => match over_daemon(global, &repository.name).await {
+        Client::Daemon(_) => match over_daemon(global, &repository.name).await {
             // It ended meanwhile, and what it was about to end is still there.
             Err(_) if matches!(Client::to_read(global).await, Ok(Client::Store { .. })) => {
                 alone(global, &repository.name).await?

@@ -7,8 +7,9 @@ use clap::{Args, Subcommand};
 use super::arguments::Global;
 use super::client::STORE_FILE;
 use super::output::{Complaint, Exit, Outcome, Output};
-use crate::error::{Context, Failure};
-use crate::server::presence::Presence;
+use crate::control::app;
+use crate::control::state_folder::StateFolder;
+use crate::error::Failure;
 use crate::store::sqlite::{SqliteReader, is_store, restore};
 
 /// What can be restored.
@@ -47,15 +48,11 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             output.line(format!("wrote {}", file.display()))?;
         }
         Verb::Restore { file } => {
-            if let Some(daemon) = Presence::read(&state)?.filter(Presence::is_running) {
-                let failure = Failure::stalled(format!("the daemon (process {}) uses this state", daemon.pid));
-                return Err(failure.hint("stop it first; pods go on without it").into());
-            }
             if !is_store(file).map_err(|failure| Complaint::usage(failure.hint(COPY)))? {
                 let failure = Failure::stalled(format!("`{}` is no copy of a store", file.display()));
                 return Err(Complaint::usage(failure.hint(COPY)));
             }
-            std::fs::create_dir_all(&state).or_stalled(|| format!("cannot make `{}`", state.display()))?;
+            let _owned = StateFolder::new(&state).take(|| app::owner_of(&state))?;
             restore(file, &store)?;
             output.line(format!("restored {}", store.display()))?;
         }

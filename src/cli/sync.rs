@@ -46,13 +46,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let named = |revision: &Option<String>| revision.as_deref().map(named).transpose();
     let (allow_prune, accept_rewrite) = (named(&arguments.allow_prune)?, named(&arguments.accept_rewrite)?);
     let commit = named(&arguments.follow)?;
-    let client = Client::to_act(global).await?;
-    let name = arguments.name.as_deref().or(global.repository.as_deref());
-    let repository = target::repository(&client, name).await?;
+    let client = Client::to_sync(global).await?;
+    let repository = repository(&client, arguments.name.as_deref().or(global.repository.as_deref())).await?;
     // What is seen before that is done is what this person changes.
     let comes_first = arguments.up || allow_prune.is_some() || accept_rewrite.is_some();
     let request = SyncRequest {
-        repository: Some(repository.name.clone()),
+        repository: Some(repository.clone()),
         allow_prune,
         accept_rewrite,
         up: arguments.up,
@@ -63,7 +62,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         return output.done(&synced.await?);
     };
     let patience = Patience { first: FIRST_SYNC, whole: Duration::from_secs(arguments.timeout) };
-    let followed = follow(&client, &repository.name, &commit, patience, output);
+    let followed = follow(&client, &repository, &commit, patience, output);
     tokio::pin!(synced, followed);
     if comes_first {
         synced.await?;
@@ -76,6 +75,14 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ended = &mut followed => return ended,
     }
     followed.await
+}
+
+/// The name of the repository that is meant; a hook knows it, and is told of no others.
+async fn repository(client: &Client, name: Option<&str>) -> Outcome<String> {
+    match name.filter(|_| client.is_for_hooks()) {
+        Some(name) => Ok(name.to_owned()),
+        None => Ok(target::repository(client, name).await?.name),
+    }
 }
 
 /// A commit, which Git here may know by a name.

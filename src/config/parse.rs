@@ -32,8 +32,8 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
     runtimes(&root.field("runtimes"));
     let repositories = root.field("repositories").items();
     let repositories: Vec<_> = repositories.iter().map(|field| repository(field, folder)).collect();
-    let tokens = root.field("access");
-    tokens.known(&["tokens"]);
+    let access = root.field("access");
+    access.known(&["tokens", "socketGroup"]);
     Settings {
         listen: listen(&root.field("listen")),
         state: root.field("state").path(folder),
@@ -41,7 +41,8 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         repositories: unique(&root.field("repositories"), repositories, |repository| repository.name.as_str()),
         sequences: sequences(&root.field("sequences")),
         retention: retention(&root.field("retention")),
-        tokens: access(&tokens.field("tokens"), folder),
+        tokens: tokens(&access.field("tokens"), folder),
+        socket_group: access.field("socketGroup").text().map(str::to_owned),
     }
 }
 
@@ -96,7 +97,7 @@ fn retention(field: &Field<'_>) -> RetentionSettings {
     }
 }
 
-fn access(field: &Field<'_>, folder: &Path) -> Vec<AccessToken> {
+fn tokens(field: &Field<'_>, folder: &Path) -> Vec<AccessToken> {
     let tokens = field.items().into_iter().map(|field| {
         field.known(&["name", "role", "tokenFile"]);
         let (role, file) = (field.field("role"), field.field("tokenFile"));

@@ -23,7 +23,7 @@ repositories:
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
 retention: {age: 48h, most: 7, output: 1h}
 runtimes: {local: {}}
-access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}]}
+access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}], socketGroup: deployers}
 "#;
 
 fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
@@ -45,6 +45,7 @@ fn a_whole_configuration_is_read() {
     assert_eq!((retention.age.as_secs(), retention.most, retention.output.as_secs()), (48 * 3600, 7, 3600));
     let tokens: Vec<_> = settings.tokens.iter().map(|token| (token.name.as_str(), token.role)).collect();
     assert_eq!(tokens, [("ci", Role::Read), ("ops", Role::Operate)]);
+    assert_eq!(settings.socket_group.as_deref(), Some("deployers"));
     assert_eq!(settings.tokens[0].token, SecretSource::File("/etc/launchway/ci-token".into()));
 
     let shop = &settings.repositories[0];
@@ -143,6 +144,8 @@ fn one_value_at_a_time() {
         ("runtimes: {docker: {}}".to_owned(), "unknown key `docker`"),
         ("publicUrl: deploy.example".to_owned(), "is no http address"),
         ("publicUrl: https://user@deploy.example".to_owned(), "is no http address"),
+        ("access: {socketGroup: 998}".to_owned(), "put text in quotes"),
+        ("access: {socketGroups: [ops]}".to_owned(), "did you mean `socketGroup`"),
         ("repositories: {}".to_owned(), "should be a list"),
         ("repositories: [{url: /a}]".to_owned(), "`name` is missing"),
         ("repositories: [{name: a}]".to_owned(), "`url` is missing"),

@@ -14,6 +14,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
 use crate::config::{AccessToken, RepositorySettings, Settings};
+use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::reporter::StatusReporter;
@@ -33,9 +34,11 @@ use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_files};
 use crate::server::access::{Access, Role, Token};
+use crate::server::host::PublicAddress;
 use crate::server::listener::{self, Timeouts};
 use crate::server::presence::{Presence, operator_token};
 use crate::server::query::Query;
+use crate::server::socket::{self, Listening, Socket};
 use crate::server::state::ServerState;
 use crate::server::{router, webhook};
 use crate::store::sqlite::SqliteStore;
@@ -76,7 +79,7 @@ impl std::fmt::Debug for App {
 }
 
 /// The daemon that uses a state folder, as it announced itself; nothing while it starts.
-fn owner_of(state: &Path) -> Option<String> {
+pub fn owner_of(state: &Path) -> Option<String> {
     let Presence { url, pid, since } = Presence::read(state).ok().flatten().filter(Presence::is_running)?;
     let since = since.map_or_else(String::new, |since| format!(" since {}", rfc3339(since)));
     Some(format!("process {pid} serves {url}{since}"))
@@ -169,6 +172,9 @@ impl App {
         self.tasks.close();
         if tokio::time::timeout(SHUTDOWN_PATIENCE, self.tasks.wait()).await.is_err() {
             tracing::warn!("something did not end in time; it is taken up again at the next start");
+        }
+        if let Err(failure) = socket::withdraw(&self.state) {
+            tracing::warn!(problem = failure.one_line(), "cannot take the sockets away");
         }
         if let Ok(Some(presence)) = Presence::read(&self.state)
             && presence.pid == std::process::id()
@@ -279,16 +285,10 @@ async fn serve(
 ) -> Result<()> {
     let (driver, housekeeping) = (parts.driver.clone(), parts.housekeeping.clone());
     let commands = Arc::new(Operator { driver, watchers: watchers.clone(), housekeeping });
-    let mut tokens = vec![Token::new("operator", Role::Operate, operator_token(parts.state.root())?)];
-    for token in &settings.tokens {
-        tokens.push(access_token(token)?);
-    }
-    let public_host = settings.public_url.as_deref().and_then(host).map(ToOwned::to_owned);
-    let access = Access { tokens, loopback: settings.listen.ip().is_loopback(), public_host };
     let state = ServerState {
         query,
         commands: Some(commands),
-        access: Arc::new(access),
+        access: Arc::new(access(settings, parts.state.root())?),
         started_at: parts.driver.clock.now(),
         watched: watchers.keys().cloned().collect(),
         stop: stop.clone(),
@@ -297,16 +297,41 @@ async fn serve(
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let timeouts = Timeouts::default();
     let metrics = parts.driver.metrics.clone();
-    let routes = router::router(state.clone())
+    let api = router::router(state.clone());
+    let whole = api
+        .clone()
         .merge(webhook::router(hooks, store, clock, timeouts))
         .merge(router::metrics(state, move || metrics.encode()));
-    tasks.spawn(listener::serve(listener, routes, timeouts, stop.clone()));
+    let (for_commands, for_hooks) = sockets(settings, &parts.state)?;
+    tasks.spawn(listener::serve(listener, whole.clone(), timeouts, stop.clone()));
+    tasks.spawn(listener::serve(for_commands, whole, timeouts, stop.clone()));
+    tasks.spawn(listener::serve(for_hooks, api, timeouts, stop.clone()));
     Ok(())
 }
 
-/// Host and port of an address, as a browser sends them.
-fn host(url: &str) -> Option<&str> {
-    url.split("://").nth(1).and_then(|rest| rest.split('/').next())
+/// The sockets for commands and for hooks, where others find them.
+fn sockets(settings: &Settings, state: &StateFolder) -> Result<(Listening, Listening)> {
+    let group_id = |name: &String| {
+        let unknown = || Failure::stalled(format!("`access.socketGroup`: there is no group `{name}` here"));
+        accounts::group_id(name).ok_or_else(|| unknown().hint("give it by number if this machine knows it otherwise"))
+    };
+    let group = settings.socket_group.as_ref().map(group_id).transpose()?;
+    let commands = Listening::open(Socket::Commands, state.root(), group)?;
+    let hooks = Listening::open(Socket::Hooks, state.root(), None)?;
+    if let Err(failure) = state.let_through() {
+        tracing::warn!(problem = failure.one_line(), "other users cannot reach the sockets in the state folder");
+    }
+    Ok((commands, hooks))
+}
+
+/// Who may read and act.
+fn access(settings: &Settings, state: &Path) -> Result<Access> {
+    let mut tokens = vec![Token::new("operator", Role::Operate, operator_token(state)?)];
+    for token in &settings.tokens {
+        tokens.push(access_token(token)?);
+    }
+    let public = settings.public_url.as_deref().and_then(PublicAddress::parse);
+    Ok(Access { tokens, loopback: settings.listen.ip().is_loopback(), public })
 }
 
 fn access_token(token: &AccessToken) -> Result<Token> {

@@ -1,5 +1,6 @@
 //! The daemon: the only room that names adapters and puts everything together.
 
+pub mod accounts;
 pub mod app;
 pub mod aside;
 pub mod commands;

@@ -1,7 +1,8 @@
 //! The folder in which a daemon keeps everything, one daemon at a time.
 
-use std::fs::{self, File, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::{self, File, OpenOptions, Permissions};
+use std::io;
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -39,7 +40,11 @@ impl StateFolder {
 
     /// The objects of a repository.
     pub fn mirror(&self, repository: &str) -> PathBuf {
-        self.root.join("mirrors").join(format!("{repository}.git"))
+        self.mirrors().join(format!("{repository}.git"))
+    }
+
+    fn mirrors(&self) -> PathBuf {
+        self.root.join("mirrors")
     }
 
     /// What the local runtime keeps.
@@ -66,8 +71,48 @@ impl StateFolder {
             let message = format!("another daemon uses state folder `{}`: {which}", self.root.display());
             Failure::stalled(message).hint("stop it, or choose another folder with --state")
         })?;
+        // Others were let through to the sockets of the daemon before. A folder that is somebody else's stays as they made it.
+        match fs::set_permissions(&self.root, Permissions::from_mode(0o700)) {
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error).or_stalled(unusable),
+            _ => {}
+        }
+        for folder in [self.mirrors(), self.local_runtime()] {
+            fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).or_stalled(unusable)?;
+        }
         Ok(Ownership { lock })
     }
+
+    /// Lets other users through to the sockets here, which say themselves who may open them, and to nothing else.
+    ///
+    /// # Errors
+    /// If permissions cannot be changed.
+    pub fn let_through(&self) -> Result<()> {
+        self.close_entries()
+            .and_then(|()| fs::set_permissions(&self.root, Permissions::from_mode(0o711)))
+            .or_stalled(|| format!("cannot set the permissions in `{}`", self.root.display()))
+    }
+
+    /// Whatever is here is its owner's alone, whatever the umask was when it was made.
+    fn close_entries(&self) -> io::Result<()> {
+        for entry in fs::read_dir(&self.root)? {
+            match entry.and_then(|entry| close(&entry.path())) {
+                // What is made under another name may have got its own meanwhile.
+                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+fn close(path: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(path)?;
+    let mode = metadata.permissions().mode() & 0o7777;
+    let says_itself = metadata.file_type().is_socket() || metadata.is_symlink();
+    if says_itself || mode & 0o077 == 0 {
+        return Ok(());
+    }
+    fs::set_permissions(path, Permissions::from_mode(mode & !0o077))
 }
 
 #[cfg(test)]
@@ -75,6 +120,23 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn others_get_through_to_sockets_alone() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateFolder::new(folder.path().join("state"));
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        let store = state.store();
+        for _life in 0..2 {
+            let _owned = state.take(|| None).expect("the folder is free");
+            assert_eq!(mode(state.root()), 0o700);
+            fs::write(&store, "secrets").expect("written");
+            fs::set_permissions(&store, Permissions::from_mode(0o644)).expect("as a lax umask makes it");
+            fs::set_permissions(state.local_runtime(), Permissions::from_mode(0o755)).expect("the same");
+            state.let_through().expect("opened");
+            assert_eq!((mode(state.root()), mode(&store), mode(&state.local_runtime())), (0o711, 0o600, 0o700));
+        }
+    }
 
     #[test]
     fn a_child_of_a_daemon_that_ended_keeps_nobody_out() {

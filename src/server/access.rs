@@ -1,16 +1,26 @@
 //! Who may read and who may act.
 //!
-//! On a loopback address anybody on the machine may read; a browser that was lured there by another site gives itself
-//! away by its `Host` or `Origin` and gets nothing. Acting, and reading on any other address, needs a token.
+//! The socket for commands tells the user, and whoever can open it may do everything. The one for hooks takes what a hook
+//! needs, of any user. Over TCP every request needs a token, but for reading what comes straight from this machine, as
+//! long as nothing says that a proxy stands before this server. A browser that was lured here by another site gives itself
+//! away by its `Host` or `Origin` and gets nothing.
 
-use std::net::IpAddr;
+use std::net::SocketAddr;
 
 use aws_lc_rs::constant_time::verify_slices_are_equal;
 use axum::http::{HeaderMap, StatusCode, header};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD as BASE64;
 
+use super::host::{Host, PublicAddress};
+use super::origin::Origin;
 use super::problem::Problem;
+
+/// Who asks where nobody has to say it.
+pub const THIS_MACHINE: &str = "this machine";
+/// What proxies add; `x-forwarded-…` does too.
+const ADDED_BY_PROXIES: [&str; 6] =
+    ["forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"];
 
 /// What a token allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,6 +29,34 @@ pub enum Role {
     Read,
     /// Reading and acting.
     Operate,
+}
+
+/// What somebody must be allowed for a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Need {
+    /// To read what becomes of one revision.
+    Follow,
+    /// To have a repository synced.
+    Sync,
+    /// To read anything.
+    Read,
+    /// To do anything.
+    Operate,
+}
+
+impl Need {
+    /// Whether it changes nothing.
+    pub(super) fn is_reading(self) -> bool {
+        self.role() == Role::Read
+    }
+
+    /// What a token must allow for it.
+    fn role(self) -> Role {
+        match self {
+            Self::Follow | Self::Read => Role::Read,
+            Self::Sync | Self::Operate => Role::Operate,
+        }
+    }
 }
 
 /// A secret that somebody proves themselves with.
@@ -44,49 +82,57 @@ impl std::fmt::Debug for Token {
     }
 }
 
-/// The rules of one listener.
+/// The rules of one daemon.
 #[derive(Clone, Debug)]
 pub struct Access {
     /// Who is known.
     pub tokens: Vec<Token>,
-    /// Whether only this machine can connect.
+    /// Whether only this machine can connect over TCP.
     pub loopback: bool,
-    /// The host of the public address, if there is one, as a browser sends it.
-    pub public_host: Option<String>,
+    /// Where people reach this server; then something stands before it that may pass on anybody's requests.
+    pub public: Option<PublicAddress>,
 }
 
 impl Access {
-    /// Whether a request may read; returns who asks. A browser, which can send no token of itself, may give one as the
-    /// password of any user.
+    /// Whether a request may do what it needs; returns who asks.
     ///
     /// # Errors
     /// The answer to give instead.
-    pub fn reader(&self, headers: &HeaderMap) -> Result<String, Problem> {
+    pub fn admit(&self, origin: &Origin, headers: &HeaderMap, need: Need) -> Result<String, Problem> {
+        match (origin, need) {
+            (Origin::Commands { user }, _) | (Origin::Hooks { user }, Need::Follow | Need::Sync) => Ok(user.clone()),
+            (Origin::Hooks { .. }, Need::Read | Need::Operate) => Err(only_for_hooks()),
+            (Origin::Network { client }, _) => self.admit_from_network(*client, headers, need.role()),
+        }
+    }
+
+    /// A browser, which can send no token of itself, may give one as the password of any user, to read.
+    fn admit_from_network(&self, client: SocketAddr, headers: &HeaderMap, role: Role) -> Result<String, Problem> {
         self.not_lured(headers)?;
-        let token = match presented(headers) {
-            Some(secret) => self.known(secret),
-            None => password(headers).and_then(|secret| self.known(&secret)),
+        let token = match (presented(headers), role) {
+            (Some(secret), _) => self.known(secret),
+            (None, Role::Read) => password(headers).and_then(|secret| self.known(&secret)),
+            (None, Role::Operate) => None,
         };
         match token {
-            Some(token) => Ok(token.name.clone()),
-            // A password may be meant for a proxy that stands before this server and passes it on.
-            None if self.loopback && presented(headers).is_none() => Ok("this machine".to_owned()),
+            Some(token) if token.role >= role => Ok(token.name.clone()),
+            Some(token) => {
+                let detail = format!("the token of `{}` may read, not act", token.name);
+                Err(Problem::new(StatusCode::FORBIDDEN, detail))
+            }
+            None if role == Role::Read && self.is_open(client, headers) => Ok(THIS_MACHINE.to_owned()),
             None => Err(unauthorized()),
         }
     }
 
-    /// Whether a request may act; returns who asks.
-    ///
-    /// # Errors
-    /// The answer to give instead.
-    pub fn operator(&self, headers: &HeaderMap) -> Result<String, Problem> {
-        self.not_lured(headers)?;
-        let token = presented(headers).and_then(|secret| self.known(secret)).ok_or_else(unauthorized)?;
-        if token.role < Role::Operate {
-            let detail = format!("the token of `{}` may read, not act", token.name);
-            return Err(Problem::new(StatusCode::FORBIDDEN, detail));
-        }
-        Ok(token.name.clone())
+    /// Whether a request comes straight from this machine, as far as can be told: a proxy may name no one else and send a
+    /// `Host` of its own, so that nothing is open once there is a public address. A token that was sent counts.
+    fn is_open(&self, client: SocketAddr, headers: &HeaderMap) -> bool {
+        self.loopback
+            && self.public.is_none()
+            && client.ip().to_canonical().is_loopback()
+            && presented(headers).is_none()
+            && !is_forwarded(headers)
     }
 
     fn known(&self, secret: &str) -> Option<&Token> {
@@ -95,31 +141,40 @@ impl Access {
     }
 
     fn not_lured(&self, headers: &HeaderMap) -> Result<(), Problem> {
-        let host = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
-        if self.loopback && !self.is_ours(host) {
-            let detail = format!("this server does not answer for host `{host}`");
+        let text = headers.get(header::HOST).and_then(|value| value.to_str().ok()).unwrap_or_default();
+        let host = Host::parse(text);
+        let is_ours = |host: &Host| host.is_loopback() || self.public.as_ref().is_some_and(|public| public.is_at(host));
+        if self.loopback && !host.as_ref().is_some_and(is_ours) {
+            let detail = format!("this server does not answer for host `{text}`");
             return Err(Problem::new(StatusCode::FORBIDDEN, detail).hint("set `publicUrl` to the address you use"));
         }
         let Some(origin) = headers.get(header::ORIGIN) else { return Ok(()) };
-        let from = origin.to_str().ok().and_then(|origin| origin.split_once("://")).map(|(_, host)| host);
-        if from.is_some_and(|from| from == host || self.is_public(from)) {
-            return Ok(());
+        let from = origin.to_str().ok().and_then(PublicAddress::parse);
+        let is_own = |from: &PublicAddress| {
+            host.as_ref().is_some_and(|host| from.is_at(host))
+                || self.public.as_ref().is_some_and(|public| public.is_same_site(from))
+        };
+        match from.as_ref().is_some_and(is_own) {
+            true => Ok(()),
+            false => Err(Problem::new(StatusCode::FORBIDDEN, "this server takes no requests from other sites")),
         }
-        Err(Problem::new(StatusCode::FORBIDDEN, "this server takes no requests from other sites"))
-    }
-
-    fn is_ours(&self, host: &str) -> bool {
-        is_loopback(host) || self.is_public(host)
-    }
-
-    fn is_public(&self, host: &str) -> bool {
-        self.public_host.as_deref() == Some(host)
     }
 }
 
 fn unauthorized() -> Problem {
     Problem::new(StatusCode::UNAUTHORIZED, "a valid token is needed")
-        .hint("send it as `Authorization: Bearer …`; the operator's is `operator-token` in the state folder")
+        .hint("send it as `Authorization: Bearer …`, commands that of `LAUNCHWAY_TOKEN`; the operator's is `operator-token` in the state folder")
+}
+
+fn only_for_hooks() -> Problem {
+    Problem::new(StatusCode::FORBIDDEN, "this socket takes only what a hook needs: a sync, and what becomes of a push")
+        .hint("use `launchway.sock`, as the daemon's own user or in its `access.socketGroup`")
+}
+
+/// Whether a proxy says that it passes this on.
+fn is_forwarded(headers: &HeaderMap) -> bool {
+    let is_added = |name: &str| ADDED_BY_PROXIES.contains(&name) || name.starts_with("x-forwarded");
+    headers.keys().any(|name| is_added(name.as_str()))
 }
 
 /// The token of a request: `Authorization: Bearer`, or `x-token`.
@@ -141,99 +196,156 @@ fn password(headers: &HeaderMap) -> Option<String> {
     String::from_utf8(decoded).ok()?.split_once(':').map(|(_, password)| password.to_owned())
 }
 
-/// Whether a `Host` header names this machine: `localhost` or an address of loopback, with any port.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn access(loopback: bool) -> Access {
+    fn access(public: Option<&str>) -> Access {
         let tokens = vec![Token::new("ann", Role::Operate, "operate"), Token::new("ci", Role::Read, "read")];
-        Access { tokens, loopback, public_host: Some("deploy.example".into()) }
+        Access { tokens, loopback: true, public: public.and_then(PublicAddress::parse) }
+    }
+
+    /// The rules of a daemon that listens on another address than loopback.
+    fn exposed() -> Access {
+        Access { loopback: false, ..access(None) }
     }
 
     fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
         pairs.iter().map(|(name, value)| (name.parse().expect("a name"), value.parse().expect("a value"))).collect()
     }
 
+    fn network(client: &str) -> Origin {
+        Origin::Network { client: client.parse().expect("an address") }
+    }
+
+    fn here() -> Origin {
+        network("127.0.0.1:50000")
+    }
+
+    /// Who is admitted, or the status of the answer.
+    fn decide(access: &Access, origin: &Origin, pairs: &[(&'static str, &str)], need: Need) -> Result<String, u16> {
+        access.admit(origin, &headers(pairs), need).map_err(|problem| problem.status)
+    }
+
     #[test]
-    fn reading_on_loopback_needs_no_token_but_our_host() {
-        for (host, allowed) in [
-            ("localhost:8787", true),
-            ("127.0.0.1:8787", true),
-            ("127.9.9.9", true),
-            ("[::1]:8787", true),
-            ("deploy.example", true),
-            ("evil.example", false),
-            ("localhost.evil.example", false),
-            ("10.0.0.1", false),
-            ("", false),
+    fn where_a_request_comes_from_decides_what_it_may_do() {
+        let user = |name: &str| name.to_owned();
+        let (commands, hooks) = (Origin::Commands { user: user("ann") }, Origin::Hooks { user: user("git") });
+        let elsewhere = network("192.0.2.7:50000");
+        let (loopback, behind_proxy, exposed) = (access(None), access(Some("https://deploy.example")), exposed());
+        let local: &[_] = &[("host", "localhost")];
+        let (yes, no) = (|name: &str| Ok(user(name)), |status: u16| Err(status));
+        let all = [Need::Follow, Need::Sync, Need::Read, Need::Operate];
+        for (rules, origin, pairs, expected) in [
+            (&loopback, &commands, &[][..], [yes("ann"), yes("ann"), yes("ann"), yes("ann")]),
+            (&behind_proxy, &commands, &[], [yes("ann"), yes("ann"), yes("ann"), yes("ann")]),
+            (&exposed, &commands, &[], [yes("ann"), yes("ann"), yes("ann"), yes("ann")]),
+            (&loopback, &hooks, &[], [yes("git"), yes("git"), no(403), no(403)]),
+            (&loopback, &hooks, &[("x-token", "operate")], [yes("git"), yes("git"), no(403), no(403)]),
+            (&loopback, &here(), local, [yes(THIS_MACHINE), no(401), yes(THIS_MACHINE), no(401)]),
+            (&behind_proxy, &here(), local, [no(401), no(401), no(401), no(401)]),
+            (&exposed, &here(), local, [no(401), no(401), no(401), no(401)]),
+            (&exposed, &elsewhere, local, [no(401), no(401), no(401), no(401)]),
+            (&loopback, &elsewhere, local, [no(401), no(401), no(401), no(401)]),
         ] {
-            assert_eq!(access(true).reader(&headers(&[("host", host)])).is_ok(), allowed, "{host}");
+            let found = all.map(|need| decide(rules, origin, pairs, need));
+            assert_eq!(found, expected, "{origin:?} {pairs:?} {rules:?}");
+        }
+    }
+
+    #[test]
+    fn what_a_proxy_passes_on_needs_a_token() {
+        for header in ["forwarded", "x-forwarded-for", "x-forwarded-host", "x-forwarded-proto", "x-real-ip", "via"] {
+            let forwarded = &[("host", "localhost"), (header, "192.0.2.7")];
+            assert_eq!(decide(&access(None), &here(), forwarded, Need::Read), Err(401), "{header}");
+            let with_token = &[("host", "localhost"), (header, "192.0.2.7"), ("x-token", "read")];
+            assert_eq!(decide(&access(None), &here(), with_token, Need::Read), Ok("ci".into()), "{header}");
+        }
+    }
+
+    #[test]
+    fn on_loopback_only_our_hosts_are_answered() {
+        for (host, plain, public) in [
+            ("localhost:8787", Ok(THIS_MACHINE), Err(401)),
+            ("127.0.0.1:8787", Ok(THIS_MACHINE), Err(401)),
+            ("[::1]:8787", Ok(THIS_MACHINE), Err(401)),
+            ("deploy.example", Err(403), Err(401)),
+            ("DEPLOY.example:443", Err(403), Err(401)),
+            ("evil.example", Err(403), Err(403)),
+            ("localhost.evil.example", Err(403), Err(403)),
+            ("", Err(403), Err(403)),
+        ] {
+            let read = |access: &Access| decide(access, &here(), &[("host", host)], Need::Read);
+            assert_eq!(read(&access(None)), plain.map(str::to_owned), "{host}");
+            assert_eq!(
+                read(&access(Some("https://deploy.example"))),
+                public.map(|name: &str| name.to_owned()),
+                "{host}"
+            );
         }
     }
 
     #[test]
     fn another_sites_page_gets_nothing() {
+        let access = access(Some("https://Deploy.Example"));
         for (origin, allowed) in [
             ("http://localhost:8787", true),
             ("https://deploy.example", true),
+            ("https://deploy.example:443", true),
+            ("http://deploy.example", false),
             ("http://localhost:9999", false),
             ("https://evil.example", false),
             ("null", false),
         ] {
-            let headers = headers(&[("host", "localhost:8787"), ("origin", origin), ("x-token", "operate")]);
-            assert_eq!(access(true).operator(&headers).is_ok(), allowed, "{origin}");
+            let pairs = [("host", "localhost:8787"), ("origin", origin), ("x-token", "operate")];
+            assert_eq!(decide(&access, &here(), &pairs, Need::Operate).is_ok(), allowed, "{origin}");
         }
     }
 
     #[test]
     fn acting_needs_an_operators_token() {
-        let with = |name, value| headers(&[("host", "localhost"), (name, value)]);
-        let status = |headers| access(true).operator(&headers).map_err(|problem| problem.status);
-        assert_eq!(status(with("authorization", "Bearer operate")), Ok("ann".into()));
-        assert_eq!(status(with("authorization", "bearer operate")), Ok("ann".into()));
-        assert_eq!(status(with("x-token", "operate")), Ok("ann".into()));
-        assert_eq!(status(with("x-token", "read")), Err(403));
-        assert_eq!(status(with("x-token", "guess")), Err(401));
-        assert_eq!(status(headers(&[("host", "localhost")])), Err(401));
+        let status =
+            |name, value| decide(&access(None), &here(), &[("host", "localhost"), (name, value)], Need::Operate);
+        assert_eq!(status("authorization", "Bearer operate"), Ok("ann".into()));
+        assert_eq!(status("authorization", "bearer operate"), Ok("ann".into()));
+        assert_eq!(status("x-token", "operate"), Ok("ann".into()));
+        assert_eq!(status("x-token", "read"), Err(403));
+        assert_eq!(status("x-token", "guess"), Err(401));
     }
 
     #[test]
     fn reading_from_elsewhere_needs_a_token() {
-        let from = |pairs: &[(&'static str, &str)]| access(false).reader(&headers(pairs)).is_ok();
-        assert!(!from(&[("host", "deploy.example")]));
-        assert!(from(&[("host", "deploy.example"), ("x-token", "read")]));
+        let from = |pairs: &[_]| decide(&exposed(), &network("192.0.2.7:1"), pairs, Need::Read);
+        assert_eq!(from(&[("host", "deploy.example")]), Err(401));
+        assert_eq!(from(&[("host", "deploy.example"), ("x-token", "read")]), Ok("ci".into()));
     }
 
     #[test]
     fn a_browser_gives_its_token_as_a_password_and_can_only_read() {
         for (credentials, allowed) in [("ann:operate", true), (":read", true), ("read:", false), ("read", false)] {
             let value = format!("Basic {}", BASE64.encode(credentials));
-            let headers = headers(&[("host", "deploy.example"), ("authorization", &value)]);
-            assert_eq!(access(false).reader(&headers).is_ok(), allowed, "{credentials}");
-            assert!(access(false).operator(&headers).is_err(), "{credentials}");
-            let here = self::headers(&[("host", "localhost"), ("authorization", &value)]);
-            assert!(access(true).reader(&here).is_ok(), "{credentials}");
+            let elsewhere = |need| {
+                let pairs = [("host", "deploy.example"), ("authorization", value.as_str())];
+                decide(&exposed(), &network("192.0.2.7:1"), &pairs, need).is_ok()
+            };
+            assert_eq!(elsewhere(Need::Read), allowed, "{credentials}");
+            assert!(!elsewhere(Need::Operate), "{credentials}");
+            let pairs = [("host", "localhost"), ("authorization", value.as_str())];
+            assert!(decide(&access(None), &here(), &pairs, Need::Read).is_ok(), "{credentials}");
         }
     }
 
     #[test]
     fn a_wrong_token_is_refused_even_where_none_is_needed() {
-        assert!(access(true).reader(&headers(&[("host", "localhost"), ("x-token", "guess")])).is_err());
+        let pairs = [("host", "localhost"), ("x-token", "guess")];
+        assert_eq!(decide(&access(None), &here(), &pairs, Need::Read), Err(401));
     }
 
     #[test]
     fn an_empty_secret_opens_nothing() {
-        let access = Access { tokens: vec![Token::new("x", Role::Operate, "")], loopback: true, public_host: None };
-        assert!(access.operator(&headers(&[("host", "localhost"), ("x-token", "")])).is_err());
+        let access = Access { tokens: vec![Token::new("x", Role::Operate, "")], ..access(None) };
+        let pairs = [("host", "localhost"), ("x-token", "")];
+        assert_eq!(decide(&access, &here(), &pairs, Need::Operate), Err(401));
     }
 
     #[test]

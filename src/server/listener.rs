@@ -1,23 +1,26 @@
 //! Accepts connections, with the bounds that an open port needs.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::ConnectInfo;
-use axum::http::Request;
+use axum::http::{Request, StatusCode, header};
+use axum::response::IntoResponse;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
+
+use super::origin::Origin;
+use super::problem::Problem;
 
 /// Connections at once; more wait to be accepted.
 const CONNECTION_LIMIT: usize = 1024;
@@ -43,17 +46,35 @@ impl Default for Timeouts {
     }
 }
 
-/// Serves `router` until `shutdown`, then closes the listener and waits for the requests that are under way. Handlers
-/// find the client's address as `ConnectInfo<SocketAddr>`.
-pub async fn serve(listener: TcpListener, router: Router, timeouts: Timeouts, shutdown: CancellationToken) {
+/// Where clients come in.
+pub trait Door: Send + Sync + 'static {
+    /// A connection with one of them.
+    type Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static;
+
+    /// Waits for the next one.
+    fn accept(&self) -> impl Future<Output = io::Result<(Self::Stream, Origin)>> + Send;
+}
+
+impl Door for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<(TcpStream, Origin)> {
+        let (stream, client) = Self::accept(self).await?;
+        Ok((stream, Origin::Network { client }))
+    }
+}
+
+/// Serves `router` until `shutdown`, then closes the door and waits for the requests that are under way. Each request has
+/// its [`Origin`] with it.
+pub async fn serve<D: Door>(door: D, router: Router, timeouts: Timeouts, shutdown: CancellationToken) {
     let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
     let mut http = http1::Builder::new();
     http.timer(TokioTimer::new()).header_read_timeout(timeouts.headers).max_buf_size(HEADER_LIMIT);
     let connections = TaskTracker::new();
-    while let Some(accepted) = shutdown.run_until_cancelled(accept(&listener, &slots)).await {
+    while let Some(accepted) = shutdown.run_until_cancelled(accept(&door, &slots)).await {
         match accepted {
-            Ok((stream, client, slot)) => {
-                let connection = serve_connection(http.clone(), stream, client, router.clone(), shutdown.clone());
+            Ok((stream, origin, slot)) => {
+                let connection = serve_connection(http.clone(), stream, origin, router.clone(), shutdown.clone());
                 connections.spawn(async move {
                     connection.await;
                     drop(slot);
@@ -65,31 +86,34 @@ pub async fn serve(listener: TcpListener, router: Router, timeouts: Timeouts, sh
             }
         }
     }
-    drop(listener);
+    drop(door);
     connections.close();
     connections.wait().await;
 }
 
-async fn accept(
-    listener: &TcpListener,
-    slots: &Arc<Semaphore>,
-) -> io::Result<(TcpStream, SocketAddr, OwnedSemaphorePermit)> {
+async fn accept<D: Door>(door: &D, slots: &Arc<Semaphore>) -> io::Result<(D::Stream, Origin, OwnedSemaphorePermit)> {
     let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, client) = listener.accept().await?;
-    Ok((stream, client, slot))
+    let (stream, origin) = door.accept().await?;
+    Ok((stream, origin, slot))
 }
 
 async fn serve_connection(
     http: http1::Builder,
-    stream: TcpStream,
-    client: SocketAddr,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    origin: Origin,
     router: Router,
     shutdown: CancellationToken,
 ) {
+    let client = origin.clone();
     let service = service_fn(move |request: Request<Incoming>| {
-        let mut request = request.map(Body::new);
-        request.extensions_mut().insert(ConnectInfo(client));
-        router.clone().oneshot(request)
+        let (router, mut request) = (router.clone(), request.map(Body::new));
+        request.extensions_mut().insert(client.clone());
+        async move {
+            match is_ambiguous(&request) {
+                true => Ok(Problem::new(StatusCode::BAD_REQUEST, "a request has one `Host`").into_response()),
+                false => router.oneshot(request).await,
+            }
+        }
     });
     let connection = http.serve_connection(TokioIo::new(stream), service);
     tokio::pin!(connection);
@@ -101,12 +125,18 @@ async fn serve_connection(
         }
     };
     if let Err(error) = ended {
-        tracing::debug!(%client, %error, "a connection broke");
+        tracing::debug!(?origin, %error, "a connection broke");
     }
+}
+
+/// Whether whoever stands before this server may have understood another host than we would.
+fn is_ambiguous<B>(request: &Request<B>) -> bool {
+    request.headers().get_all(header::HOST).iter().nth(1).is_some()
 }
 
 #[cfg(test)]
 mod tests {
+    use axum::Extension;
     use axum::routing::get;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::sync::mpsc;
@@ -120,9 +150,10 @@ mod tests {
         let (started, mut is_started) = mpsc::channel::<()>(1);
         let finish = CancellationToken::new();
         let slow = finish.clone();
-        let handler = move |ConnectInfo(client): ConnectInfo<SocketAddr>| async move {
+        let handler = move |Extension(origin): Extension<Origin>| async move {
             started.send(()).await.unwrap();
             slow.cancelled().await;
+            let Origin::Network { client } = origin else { return "from somewhere else".to_owned() };
             format!("done for {}", client.ip())
         };
         let shutdown = CancellationToken::new();

@@ -1,4 +1,5 @@
-//! How commands find the daemon and prove themselves: two small files in the state folder.
+//! What a daemon leaves in its state folder for people: a note of itself, and the operator's token. Commands use neither:
+//! they ask over a socket there ([`super::socket`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -13,10 +14,10 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Failure, Result};
 use crate::model::time::Timestamp;
 
-/// The daemon that runs on a state folder, as `daemon.json` there names it.
+/// The daemon that runs on a state folder, as `daemon.json` there describes it to whoever finds the folder in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Presence {
-    /// Where it answers.
+    /// Where a browser finds its page.
     pub url: String,
     /// Its process.
     pub pid: u32,
@@ -73,8 +74,8 @@ impl Presence {
     }
 }
 
-/// Where the operator's token is.
-pub fn token_path(state: &Path) -> PathBuf {
+/// Where the operator's token is, for a browser or `curl`.
+fn token_path(state: &Path) -> PathBuf {
     state.join("operator-token")
 }
 
@@ -100,7 +101,7 @@ pub fn operator_token(state: &Path) -> Result<String> {
 ///
 /// # Errors
 /// If it cannot be read, or if others may read it.
-pub fn read_token(path: &Path) -> Result<Option<String>> {
+fn read_token(path: &Path) -> Result<Option<String>> {
     let metadata = match fs::metadata(path) {
         Ok(metadata) => metadata,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),

@@ -2,23 +2,25 @@
 
 use std::time::Duration;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::from_fn_with_state;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use axum::{Extension, Router};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
 use tower_http::limit::RequestBodyLimitLayer;
 use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
+use super::access::Need;
 use super::api::{act, openapi, output, read};
 use super::events;
+use super::origin::Origin;
 use super::page;
 use super::problem::{Answer, Problem};
-use super::state::{ServerState, require_operator, require_reader};
+use super::state::{ServerState, admit, guard};
 use crate::telemetry::METRICS_CONTENT_TYPE;
 
 /// The most bytes that a request of the API may have.
@@ -38,7 +40,6 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/repositories", get(read::repositories))
         .route("/api/v1/repositories/{name}", get(read::repository))
         .route("/api/v1/revisions", get(read::revisions))
-        .route("/api/v1/revisions/{repository}/{commit}", get(read::revision))
         .route("/api/v1/plans/{id}", get(read::plan))
         .route("/api/v1/deployments", get(read::deployments))
         .route("/api/v1/deployments/{project}/{stage}/{name}", get(read::deployment))
@@ -53,9 +54,8 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/logs", get(output::logs))
         .route("/api/v1/watch", get(events::watch))
         .route("/api/v1/openapi.json", get(openapi::document))
-        .route_layer(from_fn_with_state(state.clone(), require_reader));
+        .route_layer(from_fn_with_state(state.needs(Need::Read), guard));
     let acting = Router::new()
-        .route("/api/v1/sync", post(act::sync))
         .route("/api/v1/repositories/{name}/down", post(act::down))
         .route("/api/v1/prune", post(act::prune))
         .route("/api/v1/deployments/{project}/{stage}/{name}/latest", post(act::latest))
@@ -68,9 +68,13 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))
         .route("/api/v1/releases", post(act::release_all))
-        .route_layer(from_fn_with_state(state.clone(), require_operator));
+        .route_layer(from_fn_with_state(state.needs(Need::Operate), guard));
+    let follow = get(read::revision).route_layer(from_fn_with_state(state.needs(Need::Follow), guard));
+    let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
     reading
         .merge(acting)
+        .route("/api/v1/revisions/{repository}/{commit}", follow)
+        .route("/api/v1/sync", sync)
         .route("/style.css", get(page::style))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
@@ -92,7 +96,7 @@ pub fn router(state: ServerState) -> Router {
 /// Counters, as `encode` writes them, for whoever may read.
 pub fn metrics(state: ServerState, encode: impl Fn() -> String + Clone + Send + Sync + 'static) -> Router {
     let answer = move || async move { ([(header::CONTENT_TYPE, METRICS_CONTENT_TYPE)], encode()) };
-    Router::new().route("/metrics", get(answer)).route_layer(from_fn_with_state(state, require_reader))
+    Router::new().route("/metrics", get(answer)).route_layer(from_fn_with_state(state.needs(Need::Read), guard))
 }
 
 /// A header that every answer gets, unless it has one of its own.
@@ -100,14 +104,22 @@ fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<Heade
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }
 
-/// Ready once every repository has been synced since the start, also when one of them is broken.
-async fn readyz(State(state): State<ServerState>) -> Answer<&'static str> {
+/// Ready once every repository has been synced since the start, also when one of them is broken. Anybody may ask; only who
+/// may read is told of which one.
+async fn readyz(
+    State(state): State<ServerState>,
+    origin: Option<Extension<Origin>>,
+    headers: HeaderMap,
+) -> Answer<&'static str> {
+    let origin = origin.map(|Extension(origin)| origin);
+    let may_read = admit(&state.access, origin.as_ref(), &headers, Need::Read).is_ok();
     for name in &state.watched {
         let known = state.query.store.repository(name).await?;
         let looked = known
             .is_some_and(|repository| repository.value.down || repository.value.synced_at >= Some(state.started_at));
         if !looked {
-            let detail = format!("`{name}` has not been synced yet");
+            let which = if may_read { format!("`{name}`") } else { "a repository".to_owned() };
+            let detail = format!("{which} has not been synced yet");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     }

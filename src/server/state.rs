@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
 use tokio_util::sync::CancellationToken;
 
-use super::access::Access;
+use super::access::{Access, Need};
+use super::origin::Origin;
 use super::problem::{Answer, Problem};
 use super::query::Query;
 use crate::control::commands::{Command, Commands, Done};
@@ -44,6 +45,11 @@ impl std::fmt::Debug for ServerState {
 pub struct Actor(pub String);
 
 impl ServerState {
+    /// What requests to some routes need.
+    pub(super) fn needs(&self, need: Need) -> Guard {
+        Guard { access: self.access.clone(), need }
+    }
+
     /// Has a command carried out.
     ///
     /// # Errors
@@ -57,11 +63,23 @@ impl ServerState {
     }
 }
 
-/// Lets a request through that may read.
-pub(super) async fn require_reader(State(state): State<ServerState>, request: Request, next: Next) -> Response {
-    let actor = state.access.reader(request.headers());
-    let mut response = go_on(actor, request, next).await;
-    if response.status() == StatusCode::UNAUTHORIZED {
+/// What the requests to some routes need.
+#[derive(Clone)]
+pub(super) struct Guard {
+    pub(super) access: Arc<Access>,
+    pub(super) need: Need,
+}
+
+/// Lets a request through that may do what it needs.
+pub(super) async fn guard(State(Guard { access, need }): State<Guard>, mut request: Request, next: Next) -> Response {
+    let mut response = match admit(&access, request.extensions().get(), request.headers(), need) {
+        Ok(name) => {
+            request.extensions_mut().insert(Actor(name));
+            next.run(request).await
+        }
+        Err(problem) => problem.into_response(),
+    };
+    if need.is_reading() && response.status() == StatusCode::UNAUTHORIZED {
         // So that a browser asks its user.
         let challenge =
             HeaderValue::from_static("Basic realm=\"launchway: a token as the password\", charset=\"UTF-8\"");
@@ -70,18 +88,8 @@ pub(super) async fn require_reader(State(state): State<ServerState>, request: Re
     response
 }
 
-/// Lets a request through that may act.
-pub(super) async fn require_operator(State(state): State<ServerState>, request: Request, next: Next) -> Response {
-    let actor = state.access.operator(request.headers());
-    go_on(actor, request, next).await
-}
-
-async fn go_on(actor: Result<String, Problem>, mut request: Request, next: Next) -> Response {
-    match actor {
-        Ok(name) => {
-            request.extensions_mut().insert(Actor(name));
-            next.run(request).await
-        }
-        Err(problem) => problem.into_response(),
-    }
+/// Who asks, if they may; a request from nowhere may nothing.
+pub(super) fn admit(access: &Access, origin: Option<&Origin>, headers: &HeaderMap, need: Need) -> Answer<String> {
+    let nowhere = || Problem::new(StatusCode::FORBIDDEN, "it is not known where this request comes from");
+    access.admit(origin.ok_or_else(nowhere)?, headers, need)
 }

@@ -4,6 +4,7 @@ use std::process::Output;
 
 use rustix::process::Signal;
 
+use crate::daemon_edges::access::me;
 use crate::daemon_edges::verbs::{deployed, web};
 use crate::support::daemon::{BY_HAND, World, complaint, eventually, repository};
 
@@ -68,8 +69,9 @@ fn what_is_held_or_paused_waits_for_a_person_whoever_asks() {
     eventually("the push is known", || !world.json(&["status", &held])["statuses"].is_null());
     let id = world.json(&["get", "holds"])["items"][0]["id"].as_str().unwrap().to_owned();
     let hint = format!("`launchway release {id}` lifts the hold");
+    let by = format!("origin/default/web is held by {}: sale", me());
     let waits = |told: String| {
-        assert!(told.contains("origin/default/web is held by operator: sale") && told.contains(&hint), "{told}");
+        assert!(told.contains(&by) && told.contains(&hint), "{told}");
     };
     waits(said(&world, &[&WAIT[..], &[&held]].concat(), 1));
     waits(said(&world, &["sync", "--follow", &held], 1));

@@ -3,31 +3,27 @@
 use std::path::Path;
 use std::process::Output;
 
-use launchway::server::presence::Presence;
-use serde_json::Value;
+use launchway::control::accounts;
+use launchway::server::socket::Socket;
+use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{OPERATOR, Server, shop};
+use crate::support::{OPERATOR, shop};
 
-/// Runs the program with this state folder and nothing else of ours.
-async fn launchway(state: &Path, arguments: &[&str]) -> Output {
+/// The program with this state folder and nothing else of ours.
+fn program(state: &Path, arguments: &[&str]) -> Command {
     let mut program = Command::new(env!("CARGO_BIN_EXE_launchway"));
     program.args(arguments).env_clear().env("HOME", state).env("LAUNCHWAY_STATE", state);
-    program.output().await.unwrap()
+    program
+}
+
+/// Runs it.
+async fn launchway(state: &Path, arguments: &[&str]) -> Output {
+    program(state, arguments).output().await.unwrap()
 }
 
 fn text(output: &Output) -> String {
     String::from_utf8(output.stdout.clone()).unwrap()
-}
-
-/// Makes the server the daemon of its state folder.
-fn announce(server: &Server) {
-    let presence = Presence { url: server.url.clone(), pid: std::process::id(), since: None };
-    presence.announce(server.folder.path()).unwrap();
-    let token = server.folder.path().join("operator-token");
-    std::fs::write(&token, OPERATOR).unwrap();
-    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o600);
-    std::fs::set_permissions(&token, mode).unwrap();
 }
 
 #[tokio::test]
@@ -35,7 +31,7 @@ async fn the_daemon_and_the_store_tell_the_same_history() {
     let server = shop().await;
     let arguments = ["history", "dc/web", "-s", "dev", "-o", "json"];
     let from_store = launchway(server.folder.path(), &arguments).await;
-    announce(&server);
+    server.open(Socket::Commands);
     let from_daemon = launchway(server.folder.path(), &arguments).await;
     assert!(from_store.status.success(), "{from_store:?}");
     assert_eq!(text(&from_store), text(&from_daemon));
@@ -72,18 +68,71 @@ async fn where_the_choice_is_not_clear_the_choices_are_listed() {
 }
 
 #[tokio::test]
-async fn acting_goes_to_the_daemon_with_the_operators_token() {
+async fn acting_goes_to_the_daemon_as_the_user_of_the_command() {
     let server = shop().await;
     let arguments = ["scale", "dc/web", "-s", "dev", "--replicas", "3"];
     let without = launchway(server.folder.path(), &arguments).await;
     assert_eq!(without.status.code(), Some(3), "{without:?}");
-    announce(&server);
+    server.open(Socket::Commands);
     let with = launchway(server.folder.path(), &arguments).await;
     assert_eq!(with.status.code(), Some(0), "{with:?}");
-    assert_eq!(server.asked.all().len(), 1);
+    let asked = server.asked.all();
+    let me = accounts::user_name(rustix::process::geteuid().as_raw());
+    assert_eq!(asked.iter().map(|(_, by)| by.as_str()).collect::<Vec<_>>(), [me.as_str()]);
     let refused = launchway(server.folder.path(), &["rollout", "retry", "dc/web", "-s", "dev"]).await;
     assert_eq!(refused.status.code(), Some(1));
     assert!(String::from_utf8(refused.stderr).unwrap().contains("hint: use `rollout latest`"));
+}
+
+#[tokio::test]
+async fn a_server_that_is_named_is_sent_the_users_own_token_alone() {
+    let server = shop().await;
+    let operators = server.folder.path().join("operator-token");
+    std::fs::write(&operators, OPERATOR).unwrap();
+    std::fs::set_permissions(&operators, std::os::unix::fs::PermissionsExt::from_mode(0o600)).unwrap();
+    let arguments = ["--server", server.url.as_str(), "scale", "dc/web", "-s", "dev", "--replicas", "3"];
+    let without = launchway(server.folder.path(), &arguments).await;
+    assert_eq!(without.status.code(), Some(3), "{without:?}");
+    assert!(String::from_utf8(without.stderr).unwrap().contains("LAUNCHWAY_TOKEN"));
+    let with = program(server.folder.path(), &arguments).env("LAUNCHWAY_TOKEN", OPERATOR).output().await.unwrap();
+    assert_eq!(with.status.code(), Some(0), "{with:?}");
+    assert_eq!(server.asked.all()[0].1, "ann");
+}
+
+#[tokio::test]
+async fn where_commands_may_not_ask_a_hook_may() {
+    let server = shop().await;
+    server.open(Socket::Hooks);
+    let over = server.over(Socket::Hooks);
+    let last = server.json("/api/v1/revisions").await["items"][0].clone();
+    let (repository, commit) = (last["repository"].as_str().unwrap(), last["commit"].as_str().unwrap());
+    let revision = format!("/api/v1/revisions/{repository}/{commit}");
+    for (path, expected) in [
+        (revision.as_str(), 200),
+        (&revision[..revision.len() - 8], 403),
+        ("/healthz", 200),
+        ("/", 403),
+        ("/api/v1/revisions", 403),
+        ("/api/v1/repositories", 403),
+        ("/api/v1/deployments", 403),
+        ("/api/v1/logs", 403),
+    ] {
+        let answer = over.get(format!("http://localhost{path}")).send().await.unwrap();
+        assert_eq!(answer.status(), expected, "{path}");
+    }
+    for (path, body, expected) in [
+        ("sync", json!({"repository": repository, "onlyNew": true}), 200),
+        ("sync", json!({"repository": repository, "up": true}), 403),
+        ("sync", json!({"repository": repository, "allowPrune": "1a2b"}), 403),
+        ("sync", json!({}), 403),
+        ("prune", json!({}), 403),
+        ("holds", json!({"project": "shop", "reason": "x"}), 403),
+        ("deployments/shop/dev/web/exec", json!({"command": ["id"]}), 403),
+    ] {
+        let answer = over.post(format!("http://localhost/api/v1/{path}")).json(&body).send().await.unwrap();
+        assert_eq!(answer.status(), expected, "{path} {body}");
+    }
+    assert_eq!(server.asked.all().len(), 1);
 }
 
 #[tokio::test]

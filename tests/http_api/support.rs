@@ -3,6 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use axum::Router;
 use launchway::control::commands::{Command, Commands, Done, Refusal};
 use launchway::engine::transition::Input;
 use launchway::error::Failure;
@@ -14,6 +15,7 @@ use launchway::server::access::{Access, Role, Token};
 use launchway::server::listener::{self, Timeouts};
 use launchway::server::query::Query;
 use launchway::server::router::router;
+use launchway::server::socket::{Listening, Socket};
 use launchway::server::state::ServerState;
 use launchway::store::sqlite::SqliteReader;
 use launchway::testing::runtime::Behaviour;
@@ -32,8 +34,9 @@ pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) asked: Arc<Recorder>,
     pub(crate) folder: tempfile::TempDir,
+    router: Router,
     http: reqwest::Client,
-    _running: DropGuard,
+    running: DropGuard,
 }
 
 /// Remembers commands instead of carrying them out.
@@ -125,19 +128,32 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str]) -> Se
             renderings: Arc::default(),
         },
         commands: Some(asked.clone()),
-        access: Arc::new(Access { tokens, loopback: true, public_host: None }),
+        access: Arc::new(Access { tokens, loopback: true, public: None }),
         watched: watched.iter().map(|name| (*name).into()).collect(),
         started_at: Timestamp(0),
         stop: shutdown.clone(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
-    tokio::spawn(listener::serve(listener, router(state), Timeouts::default(), shutdown.clone()));
+    let router = router(state);
+    tokio::spawn(listener::serve(listener, router.clone(), Timeouts::default(), shutdown.clone()));
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    Server { url, asked, folder, http, _running: shutdown.drop_guard() }
+    Server { url, asked, folder, router, http, running: shutdown.drop_guard() }
 }
 
 impl Server {
+    /// Serves on a socket of the state folder too.
+    pub(crate) fn open(&self, socket: Socket) {
+        let listening = Listening::open(socket, self.folder.path(), None).unwrap();
+        let stop = self.running.token().clone();
+        tokio::spawn(listener::serve(listening, self.router.clone(), Timeouts::default(), stop));
+    }
+
+    /// A client that asks over a socket of the state folder.
+    pub(crate) fn over(&self, socket: Socket) -> reqwest::Client {
+        reqwest::Client::builder().unix_socket(socket.path(self.folder.path())).build().unwrap()
+    }
+
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.http.request(method, format!("{}{path}", self.url))
     }

@@ -7,11 +7,13 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::extract::{Body, Segments};
+use super::hooks;
 use super::read::config_key;
 use crate::control::commands::{Command, Done, Refusal};
 use crate::error::Failure;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{CommitId, HoldId};
+use crate::server::origin::Origin;
 use crate::server::problem::{Answer, Problem};
 use crate::server::state::{Actor, ServerState};
 
@@ -111,8 +113,10 @@ pub struct DeliveryRequest {
 pub(in crate::server) async fn sync(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,
+    Extension(origin): Extension<Origin>,
     Body(request): Body<SyncRequest>,
 ) -> Acted {
+    hooks::may_sync(&origin, &request)?;
     let SyncRequest { repository, allow_prune, accept_rewrite, up, only_new } = request;
     if only_new && (allow_prune.is_some() || accept_rewrite.is_some()) {
         let detail = "`onlyNew` leaves a head alone for which something is to be allowed";

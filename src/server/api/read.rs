@@ -1,10 +1,12 @@
 //! Resources to read.
 
-use axum::Json;
 use axum::extract::State;
+use axum::{Extension, Json};
 
 use super::extract::{Parameters, Segments};
+use super::hooks;
 use crate::model::ids::{ConfigKey, ServiceKey};
+use crate::server::origin::Origin;
 use crate::server::problem::Answer;
 use crate::server::query::Selection;
 use crate::server::state::ServerState;
@@ -38,8 +40,10 @@ pub(in crate::server) async fn revisions(
 
 pub(in crate::server) async fn revision(
     State(state): State<ServerState>,
+    Extension(origin): Extension<Origin>,
     Segments((repository, commit)): Segments<(String, String)>,
 ) -> Found<RevisionView> {
+    hooks::may_follow(&origin, &commit)?;
     state.query.revision(&repository, &commit).await.map(Json)
 }
 

@@ -107,7 +107,8 @@ impl Daemon {
     /// A page, which must be there.
     pub(crate) async fn page(&self, url: &str) -> String {
         let url = if url.starts_with('/') { format!("{}{url}", self.url) } else { url.to_owned() };
-        let answer = reqwest::get(&url).await.unwrap();
+        let token = std::fs::read_to_string(self.path("state/operator-token")).unwrap();
+        let answer = reqwest::Client::new().get(&url).bearer_auth(token).send().await.unwrap();
         let (status, text) = (answer.status(), answer.text().await.unwrap());
         assert_eq!(status, 200, "{url}: {text}");
         text

@@ -1,0 +1,160 @@
+//! Who reaches the daemon, and by which way.
+
+use std::fs::{self, Permissions};
+use std::io::ErrorKind;
+use std::net::TcpListener;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::Output;
+
+use serde_json::Value;
+
+use super::verbs::{deployed, web};
+use crate::support::daemon::{World, complaint, eventually, http, repository};
+
+/// A user who owns nothing of ours.
+const STRANGER: u32 = 65_534;
+
+/// A daemon that has deployed, with these settings beside its repository.
+pub(crate) fn deployed_with(settings: &str) -> World {
+    let world = World::new(&[]);
+    let bare = world.git.bare().display().to_string();
+    fs::write(world.config(), format!("{settings}\nrepositories:\n{}", repository("shop", &bare, &[]))).unwrap();
+    world.start();
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    world
+}
+
+/// Who asks for what a test has done by a command.
+pub(crate) fn me() -> String {
+    launchway::control::accounts::user_name(rustix::process::geteuid().as_raw())
+}
+
+pub(crate) fn operators_token(world: &World) -> String {
+    fs::read_to_string(world.state().join("operator-token")).unwrap()
+}
+
+fn mode(path: &Path) -> u32 {
+    fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[test]
+fn after_a_crash_nobody_is_asked_but_the_store_until_the_next_daemon() {
+    let world = deployed();
+    let address = world.address();
+    world.kill();
+    assert!(world.state().join("launchway.sock").exists(), "what a daemon leaves that is killed");
+    let thief = TcpListener::bind(&address).unwrap();
+    thief.set_nonblocking(true).unwrap();
+    let found = world.json(&["get", "dc"]);
+    assert_eq!(found["items"][0]["name"], "web", "{found:#}");
+    let refused = world.run(&["hold", "dc/web", "--reason", "audit"]);
+    assert_eq!(refused.status.code(), Some(3), "{}", complaint(&refused));
+    assert!(complaint(&refused).contains("no daemon runs"), "{}", complaint(&refused));
+    assert_eq!(thief.accept().unwrap_err().kind(), ErrorKind::WouldBlock, "somebody asked at the daemon's old address");
+
+    world.start();
+    world.tell(&["hold", "dc/web", "--reason", "audit"]);
+    let holds = world.json(&["get", "holds"]);
+    assert_eq!((&holds["items"][0]["by"], &holds["items"][0]["reason"]), (&Value::from(me()), &"audit".into()));
+    world.stop();
+    for socket in ["launchway.sock", "hook.sock"] {
+        assert!(!world.state().join(socket).exists(), "{socket}");
+    }
+}
+
+#[test]
+fn commands_work_wherever_the_daemon_listens_and_everybody_else_needs_a_token() {
+    for (settings, path) in [
+        ("listen: 0.0.0.0:0", "/api/v1/deployments"),
+        ("listen: 127.0.0.1:0\npublicUrl: https://Deploy.Example:443/", "/metrics"),
+    ] {
+        let world = deployed_with(settings);
+        world.tell(&["get", "dc"]);
+        world.tell(&["scale", "dc/web", "--replicas", "2"]);
+        let port = world.address().rsplit_once(':').unwrap().1.to_owned();
+        let address = format!("127.0.0.1:{port}");
+        let bearer = format!("Bearer {}", operators_token(&world));
+        for (headers, expected) in [(&[][..], 401), (&[("authorization", bearer.as_str())], 200)] {
+            let (status, body) = http(&address, "GET", path, headers, b"");
+            assert_eq!(status, expected, "{settings}: {body}");
+        }
+    }
+}
+
+#[test]
+fn a_direct_request_on_loopback_reads_and_one_that_a_proxy_passes_on_does_not() {
+    let world = deployed();
+    let address = world.address();
+    let get = |headers: &[(&str, &str)]| http(&address, "GET", "/api/v1/deployments", headers, b"").0;
+    assert_eq!(get(&[]), 200);
+    assert_eq!(get(&[("x-forwarded-for", "192.0.2.7")]), 401);
+    assert_eq!(get(&[("host", "evil.example")]), 400, "a second Host");
+    let act = http(&address, "POST", "/api/v1/sync", &[("content-type", "application/json")], b"{}");
+    assert_eq!(act.0, 401, "{}", act.1);
+}
+
+#[test]
+fn a_state_folder_with_a_long_path_has_its_sockets_too() {
+    let world = World::new(&[]);
+    let state = world.git.path(&"long/".repeat(30));
+    let launchway =
+        |arguments: &[&str]| world.launchway().env("LAUNCHWAY_STATE", &state).args(arguments).output().unwrap();
+    world.start_as(|command| command.env("LAUNCHWAY_STATE", &state));
+    world.deploy(&[("web.yaml", &web("1"))], "success");
+    let scaled = launchway(&["scale", "dc/web", "--replicas", "2"]);
+    assert!(scaled.status.success(), "{}", complaint(&scaled));
+    world.stop();
+}
+
+#[test]
+fn another_user_gets_a_sync_followed_and_nothing_else() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Nobody else can become another user.
+    }
+    let world = deployed();
+    fs::set_permissions(world.git.root(), Permissions::from_mode(0o711)).unwrap();
+    assert_eq!(mode(&world.state()), 0o711);
+    for (entry, expected) in [("launchway.sock", 0o600), ("hook.sock", 0o666), ("store.db", 0o600), ("local", 0o700)] {
+        assert_eq!(mode(&world.state().join(entry)), expected, "{entry}");
+    }
+    let as_stranger = |arguments: &[&str]| -> Output {
+        world.launchway().current_dir("/").uid(STRANGER).gid(STRANGER).args(arguments).output().unwrap()
+    };
+    let commit = world.git.push_files(&[("web.yaml", &web("2"))]);
+    let followed = as_stranger(&["sync", "shop", "--follow", &commit]);
+    assert_eq!(followed.status.code(), Some(0), "{}", complaint(&followed));
+    assert!(complaint(&followed).contains("launchway/default"), "{}", complaint(&followed));
+    for arguments in [
+        &["get", "dc"][..],
+        &["hold", "dc/web", "--reason", "x"],
+        &["sync", "shop", "--up"],
+        &["exec", "dc/web", "--", "id"],
+    ] {
+        let refused = as_stranger(arguments);
+        assert_eq!(refused.status.code(), Some(3), "{arguments:?}: {}", complaint(&refused));
+    }
+    assert!(complaint(&as_stranger(&["get", "dc"])).contains("is another user's"));
+}
+
+#[test]
+fn a_group_may_be_let_in() {
+    if !rustix::process::geteuid().is_root() {
+        return; // Nobody else can become another user.
+    }
+    let world = deployed_with(&format!("listen: 127.0.0.1:0\naccess: {{socketGroup: \"{STRANGER}\"}}"));
+    fs::set_permissions(world.git.root(), Permissions::from_mode(0o711)).unwrap();
+    assert_eq!(mode(&world.state().join("launchway.sock")), 0o660);
+    let mut command = world.launchway();
+    command.current_dir("/").uid(STRANGER).gid(STRANGER).args(["scale", "dc/web", "--replicas", "2"]);
+    let scaled = command.output().unwrap();
+    assert!(scaled.status.success(), "{}", complaint(&scaled));
+    eventually("the new number", || world.json(&["get", "dc"])["items"][0]["ready"] == 2);
+    let name = launchway::control::accounts::user_name(STRANGER);
+    assert!(world.tell(&["history", "dc/web"]).contains(&name) || world.tell(&["events"]).contains(&name));
+    world.stop();
+    fs::write(world.config(), "access: {socketGroup: no-such-group}\nrepositories: []\n").unwrap();
+    let refused = world.run(&["serve", "--config", world.config().to_str().unwrap()]);
+    assert!(complaint(&refused).contains("no group `no-such-group`"), "{}", complaint(&refused));
+}
