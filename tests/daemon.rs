@@ -22,6 +22,7 @@ mod daemon_edges {
     mod lost_mirror;
     mod many;
     mod orders;
+    mod proxies;
     mod pushed;
     mod repositories;
     mod rules;
