@@ -14,7 +14,7 @@ use crate::server::view::{EventView, List, RunDetail};
 /// Show what happened to runs, oldest first
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway events\n  launchway events run/shop/dev/web-3\n  launchway events dc/web -s dev"
+    after_help = "Examples:\n  launchway events\n  launchway events run/shop/dev/web-3\n  launchway events dc/web -s dev\n  launchway events -s production"
 )]
 pub(super) struct Arguments {
     /// Only of this run, as `run/ID`, or of a deployment config and its latest version, as `dc/NAME`
@@ -37,11 +37,13 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let (after, limit) = (arguments.after.to_string(), arguments.limit.to_string());
     let mut list = List::<EventView>::from_iter([]);
     for run in &runs {
-        // A run's name says whose it is.
-        let repository = global.repository.as_deref().filter(|_| run.is_none());
+        // A run's name says whose it is, and where.
+        let chosen = |part: &Option<String>| part.clone().filter(|_| run.is_none());
+        let (repository, stage) = (chosen(&global.repository), chosen(&global.stage));
         let parameters = [
             ("run", run.as_deref()),
-            ("repository", repository),
+            ("repository", repository.as_deref()),
+            ("stage", stage.as_deref()),
             ("after", Some(after.as_str())),
             ("limit", Some(limit.as_str())),
         ];

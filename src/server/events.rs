@@ -35,8 +35,8 @@ pub(super) async fn watch(
 ) -> Answer<Sse<impl Stream<Item = Result<Event, Infallible>>>> {
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).and_then(|id| id.parse().ok());
     let after = last.or(selection.after);
-    // Of all repositories: whoever watches goes on after the last fact, also if it is of another.
-    let selection = Selection { after, limit: Some(MOST), repository: None, ..selection };
+    // Of all repositories and stages: whoever watches goes on after the last fact, also if it is of another.
+    let selection = Selection { after, limit: Some(MOST), repository: None, stage: None, ..selection };
     let watcher = Watcher { state, selection, news: VecDeque::new() };
     let events = unfold(watcher, |mut watcher| async move {
         let event = watcher.next().await?;

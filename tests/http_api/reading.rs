@@ -96,6 +96,13 @@ async fn pods_and_events_are_listed() {
     let events = server.json("/api/v1/events?run=shop/dev/web-2").await;
     assert!(events["items"].as_array().unwrap().iter().any(|event| event["event"] == "podEnded"), "{events:#}");
     let after = events["items"].as_array().unwrap().last().unwrap()["number"].as_i64().unwrap();
+    for (stage, expected) in [("dev", true), ("production", false), ("nowhere", false)] {
+        let of_stage = server.json(&format!("/api/v1/events?stage={stage}")).await;
+        let runs = of_stage["items"].as_array().unwrap().iter().map(|event| event["run"].as_str().unwrap());
+        let runs: Vec<&str> = runs.collect();
+        assert_eq!(runs.contains(&"shop/dev/web-2"), expected, "{stage}: {runs:?}");
+        assert_eq!(runs.is_empty(), stage == "nowhere", "{stage}: {runs:?}");
+    }
     let rest = server.json(&format!("/api/v1/events?run=shop/dev/web-2&after={after}")).await;
     assert_eq!(rest["items"], Value::Array(vec![]));
 }
@@ -144,6 +151,11 @@ async fn it_is_alive_and_not_ready_before_its_first_look() {
     let ready = server.get("/readyz").await;
     assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert!(ready.text().await.unwrap().contains("`never-seen` has not been synced yet"));
+    let from_elsewhere = server.request(Method::GET, "/readyz").header("x-forwarded-for", "192.0.2.7");
+    let ready = from_elsewhere.send().await.unwrap();
+    assert_eq!(ready.status(), StatusCode::SERVICE_UNAVAILABLE);
+    let told = ready.text().await.unwrap();
+    assert!(told.contains("a repository has not been synced yet") && !told.contains("never-seen"), "{told}");
 }
 
 #[tokio::test]

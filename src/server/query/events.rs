@@ -15,18 +15,18 @@ impl Query {
         self.check(selection).await?;
         let run = selection.run.as_deref().map(RunId::from);
         let (mut after, limit) = (selection.after.unwrap_or(0), selection.limit());
-        let Some(repository) = selection.repository.as_deref() else {
+        if selection.repository.is_none() && selection.stage.is_none() {
             let rows = self.store.events(run.as_ref(), after, limit).await?;
             return Ok(rows.iter().map(EventView::from).collect());
-        };
+        }
         let most = usize::try_from(limit).unwrap_or(usize::MAX);
-        let (mut items, mut known) = (Vec::new(), self.told_beside_runs(repository).await?);
+        let (mut items, mut known) = (Vec::new(), self.told_beside_runs(selection).await?);
         while items.len() < most {
             let rows = self.store.events(run.as_ref(), after, MOST).await?;
             let Some(EventRow { number, .. }) = rows.last() else { break };
             after = *number;
             for row in &rows {
-                if self.is_told_in(repository, &row.run, &mut known).await? {
+                if self.is_told_in(selection, &row.run, &mut known).await? {
                     items.push(EventView::from(row));
                 }
             }
@@ -35,20 +35,21 @@ impl Query {
         Ok(items.into_iter().collect())
     }
 
-    /// Under what facts are remembered that concern deployment configs of a repository and no run.
-    async fn told_beside_runs(&self, repository: &str) -> Result<BTreeMap<RunId, bool>> {
-        let selection = Selection { repository: Some(repository.to_owned()), ..Selection::default() };
+    /// Under what facts are remembered that concern deployment configs of a repository or stage and no run.
+    async fn told_beside_runs(&self, selection: &Selection) -> Result<BTreeMap<RunId, bool>> {
+        let Selection { repository, stage, .. } = selection.clone();
+        let selection = Selection { repository, stage, ..Selection::default() };
         let configs = self.config_states(&selection).await?;
         Ok(configs.found.iter().map(|config| (config.key.events(), true)).collect())
     }
 
-    /// Whether a run is of a repository; `known` is what was found of runs before.
-    async fn is_told_in(&self, repository: &str, run: &RunId, known: &mut BTreeMap<RunId, bool>) -> Result<bool> {
+    /// Whether a run is of the repository and in the stage; `known` is what was found of runs before.
+    async fn is_told_in(&self, selection: &Selection, run: &RunId, known: &mut BTreeMap<RunId, bool>) -> Result<bool> {
         if let Some(known) = known.get(run) {
             return Ok(*known);
         }
         let found = self.store.run(run).await?;
-        let is_of = found.is_some_and(|found| found.value.revision().0.as_str() == repository);
+        let is_of = found.is_some_and(|found| selection.takes_place(&found.value));
         known.insert(run.clone(), is_of);
         Ok(is_of)
     }

@@ -75,6 +75,12 @@ impl Selection {
             && covers(self.service.as_ref(), hold.service.as_ref())
     }
 
+    /// Whether a run is of the repository and in the stage that are meant.
+    pub(super) fn takes_place(&self, run: &Run) -> bool {
+        self.takes(self.repository.as_ref(), run.revision().0.as_str())
+            && self.takes(self.stage.as_ref(), run.service().stage.as_str())
+    }
+
     pub(super) fn takes_run(&self, run: &Run) -> bool {
         self.brings.as_ref().is_none_or(|config| run.sequence().is_some_and(|run| run.brings(config)))
     }
