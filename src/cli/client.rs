@@ -86,8 +86,8 @@ impl Client {
             Err(failure) => return Err(failure.into()),
         };
         match Daemon::over_socket(&global.state_folder()?, Socket::Hooks).await {
-            Ok(Some(daemon)) => Ok(Self::Daemon(daemon)),
-            _ => Err(closed.into()),
+            Ok(daemon) => Ok(Self::Daemon(daemon.ok_or_else(no_daemon)?)),
+            Err(_closed_too) => Err(closed.into()),
         }
     }
 

@@ -136,6 +136,9 @@ fn another_user_gets_a_sync_followed_and_nothing_else() {
         assert_eq!(refused.status.code(), Some(3), "{arguments:?}: {}", complaint(&refused));
     }
     assert!(complaint(&as_stranger(&["get", "dc"])).contains("is another user's"));
+    world.kill();
+    let refused = as_stranger(&["sync", "shop", "--follow", &commit]);
+    assert!(complaint(&refused).contains("no daemon runs"), "{}", complaint(&refused));
 }
 
 #[test]
