@@ -330,8 +330,14 @@ fn access(settings: &Settings, state: &Path) -> Result<Access> {
     for token in &settings.tokens {
         tokens.push(access_token(token)?);
     }
-    let public = settings.public_url.as_deref().and_then(PublicAddress::parse);
+    let public = settings.public_url.as_deref().map(public_address).transpose()?;
     Ok(Access { tokens, loopback: settings.listen.ip().is_loopback(), public })
+}
+
+/// An address that is not understood is no reason to think that nothing stands before this server.
+fn public_address(url: &str) -> Result<PublicAddress> {
+    let unknown = || Failure::stalled(format!("`publicUrl`: `{url}` names no host that requests could name"));
+    PublicAddress::parse(url).ok_or_else(|| unknown().hint("in ASCII (`xn--…`), with a port in digits if it has one"))
 }
 
 fn access_token(token: &AccessToken) -> Result<Token> {

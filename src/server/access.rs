@@ -162,8 +162,10 @@ impl Access {
 }
 
 fn unauthorized() -> Problem {
-    Problem::new(StatusCode::UNAUTHORIZED, "a valid token is needed")
-        .hint("send it as `Authorization: Bearer …`, commands that of `LAUNCHWAY_TOKEN`; the operator's is `operator-token` in the state folder")
+    Problem::new(StatusCode::UNAUTHORIZED, "a valid token is needed").hint(
+        "send it as `Authorization: Bearer …`, commands that of `LAUNCHWAY_TOKEN`; the operator's is `operator-token` in \
+         the state folder",
+    )
 }
 
 fn only_for_hooks() -> Problem {

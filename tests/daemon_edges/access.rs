@@ -96,6 +96,17 @@ fn a_direct_request_on_loopback_reads_and_one_that_a_proxy_passes_on_does_not() 
 }
 
 #[test]
+fn a_public_address_that_is_not_understood_opens_nothing() {
+    let world = World::new(&[]);
+    for address in ["https://deploy.example:port", "https://bücher.example"] {
+        fs::write(world.config(), format!("listen: 127.0.0.1:0\npublicUrl: {address}\nrepositories: []\n")).unwrap();
+        let refused = world.run(&["serve", "--config", world.config().to_str().unwrap()]);
+        assert_eq!(refused.status.code(), Some(3), "{}", complaint(&refused));
+        assert!(complaint(&refused).contains("names no host"), "{}", complaint(&refused));
+    }
+}
+
+#[test]
 fn a_state_folder_with_a_long_path_has_its_sockets_too() {
     let world = World::new(&[]);
     let state = world.git.path(&"long/".repeat(30));
