@@ -51,6 +51,10 @@ struct Health {
     reads_again: Timestamp,
     /// Whether it refuses everything, as far as is known.
     refuses: bool,
+    /// How many times in a row what it refused was tried again.
+    retries: u32,
+    /// It is not tried again before then.
+    retries_at: Timestamp,
     /// Whether reports may wait until it takes one.
     parked: bool,
     /// Whether one of those is to show that it does. If nothing can be said of that one, which may also be gone with its
@@ -81,6 +85,7 @@ impl ReportLane {
                 STORE_PAUSE
             });
             by_safety_net = false;
+            let pause = self.next_retry().map_or(pause, |at| pause.min(at.since(self.driver.clock.now())));
             tokio::select! {
                 () = stop.cancelled() => {}
                 () = self.asked.woken() => {}
@@ -96,7 +101,7 @@ impl ReportLane {
 
     /// The same; what only the safety net finds is counted.
     async fn work_through(&self, by_safety_net: bool) -> Result<Duration> {
-        if self.asked.takes_retry() {
+        if self.health().retries_at <= self.driver.clock.now() && self.asked.takes_retry() {
             self.expect_more();
             self.revive(1).await?;
         }
@@ -128,10 +133,16 @@ impl ReportLane {
 
     /// When it is to work again although nobody asks it to.
     pub(crate) async fn next_work(&self) -> Result<Option<Timestamp>> {
-        match self.rests_until(self.driver.clock.now()) {
-            Some(rests_until) => Ok(Some(rests_until)),
-            None => self.next_due().await,
-        }
+        let next = match self.rests_until(self.driver.clock.now()) {
+            Some(rests_until) => Some(rests_until),
+            None => self.next_due().await?,
+        };
+        Ok(next.into_iter().chain(self.next_retry()).min())
+    }
+
+    /// When what was refused is tried again, if anybody has asked for that.
+    fn next_retry(&self) -> Option<Timestamp> {
+        self.asked.wants_retry().then(|| self.health().retries_at)
     }
 
     fn rests_until(&self, now: Timestamp) -> Option<Timestamp> {
@@ -253,8 +264,8 @@ impl ReportLane {
                 tracing::error!(%lane, problem, "statuses are refused");
                 {
                     let mut health = self.health();
-                    *health =
-                        Health { reads_again: health.reads_again, refuses: true, parked: true, ..Health::default() };
+                    *health = Health { failures: 0, rests_until: Timestamp::default(), ..health.clone() };
+                    (health.refuses, health.parked, health.tries) = (true, true, false);
                 }
                 let parked = Write::Await { id, due: None, reason: problem.clone() };
                 vec![Input::Write(Box::new(parked)), self.problem(Some(problem))]
@@ -267,9 +278,13 @@ impl ReportLane {
         self.commit(inputs).await
     }
 
-    /// Somebody says that the writer may take again what it did not.
+    /// Somebody says that the writer may take again what it did not. Every sync says so, so that a pause comes before more
+    /// than two in a row.
     fn expect_more(&self) {
+        let now = self.driver.clock.now();
         let mut health = self.health();
+        let pause = health.retries.checked_sub(1).map_or(Duration::ZERO, |more| pause_after(more).min(LONGEST_REST));
+        (health.retries, health.retries_at) = (health.retries.saturating_add(1), now + pause);
         health.rests_until = Timestamp::default();
         (health.parked, health.tries) = (true, true);
     }

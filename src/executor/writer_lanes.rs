@@ -39,6 +39,11 @@ impl WriterLane {
         self.retry.swap(false, Ordering::SeqCst)
     }
 
+    /// Whether somebody asked for that, and nobody has taken it up yet.
+    pub fn wants_retry(&self) -> bool {
+        self.retry.load(Ordering::SeqCst)
+    }
+
     /// Has what was refused tried again: a person may have put right what was wrong.
     pub fn retry(&self) {
         self.retry.store(true, Ordering::SeqCst);

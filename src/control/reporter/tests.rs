@@ -254,6 +254,29 @@ async fn what_was_refused_is_written_once_it_is_taken_for_older_commits_too() {
     assert_eq!((desk.problem("shop").await, desk.outbox().await), (None, Vec::new()));
 }
 
+#[tokio::test]
+async fn what_is_refused_again_and_again_is_tried_ever_less_however_often_somebody_asks() {
+    let forge = Pen::new("notes", Mood::Refuses);
+    let desk = Desk::with(&[("shop", &[&forge])]).await;
+    desk.report("shop", 1..=1).await;
+    desk.reporter.settle().await.unwrap();
+    let asked = forge.asked();
+    for _second in 0..120 {
+        desk.driver.writers.retry(&"shop".into());
+        desk.reporter.settle().await.unwrap();
+        desk.clock.advance_to(desk.driver.clock.now() + Duration::from_secs(1));
+    }
+    let tried = forge.asked() - asked;
+    assert!((5..=10).contains(&tried), "tried {tried} times in two minutes");
+    forge.becomes(Mood::Takes);
+    let lane = &desk.reporter.lanes()[0];
+    while let Some(next) = lane.next_work().await.unwrap() {
+        desk.clock.advance_to(next);
+        desk.reporter.settle().await.unwrap();
+    }
+    assert_eq!(forge.written(), once(1..=1), "what was asked for is not forgotten");
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_was_refused_is_tried_again_by_the_next_daemon() {
     let (forge, disk) = (Pen::new("gitea", Mood::Refuses), MemoryDisk::default());
