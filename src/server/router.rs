@@ -104,8 +104,7 @@ fn always(name: HeaderName, value: &'static str) -> SetResponseHeaderLayer<Heade
     SetResponseHeaderLayer::if_not_present(name, HeaderValue::from_static(value))
 }
 
-/// Ready once every repository has been synced since the start, also when one of them is broken. Anybody may ask; only who
-/// may read is told of which one.
+/// Anybody may ask; only who may read is told which repository it waits for, and why.
 async fn readyz(
     State(state): State<ServerState>,
     origin: Option<Extension<Origin>>,
@@ -113,17 +112,25 @@ async fn readyz(
 ) -> Answer<&'static str> {
     let origin = origin.map(|Extension(origin)| origin);
     let may_read = admit(&state.access, origin.as_ref(), &headers, Need::Read).is_ok();
+    every_repository_was_looked_at(&state).await.map_err(|problem| match may_read {
+        true => problem,
+        false => Problem::new(StatusCode::SERVICE_UNAVAILABLE, "a repository has not been synced yet"),
+    })?;
+    Ok("ready\n")
+}
+
+/// Whether every repository has been synced since the start, also when one of them is broken.
+async fn every_repository_was_looked_at(state: &ServerState) -> Answer<()> {
     for name in &state.watched {
         let known = state.query.store.repository(name).await?;
         let looked = known
             .is_some_and(|repository| repository.value.down || repository.value.synced_at >= Some(state.started_at));
         if !looked {
-            let which = if may_read { format!("`{name}`") } else { "a repository".to_owned() };
-            let detail = format!("{which} has not been synced yet");
+            let detail = format!("`{name}` has not been synced yet");
             return Err(Problem::new(StatusCode::SERVICE_UNAVAILABLE, detail));
         }
     }
-    Ok("ready\n")
+    Ok(())
 }
 
 /// A browser is shown a page, a program a problem.
