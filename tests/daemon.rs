@@ -31,5 +31,6 @@ mod daemon_edges {
     mod survival;
     mod thread;
     mod triggers;
+    mod typos;
     mod verbs;
 }

@@ -1,6 +1,6 @@
 //! `launchway plan`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -9,12 +9,14 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::{Client, STORE_FILE};
 use super::here;
-use super::output::{Exit, Outcome, Output, heading};
+use super::output::{Complaint, Exit, Outcome, Output, heading};
 use super::target;
 use crate::clock::{Clock, SystemClock};
 use crate::control::watched::TreeFiles;
+use crate::engine::unreadable::{self, Origins};
 use crate::error::{Failure, Result};
 use crate::executor::applied::shown;
+use crate::executor::sync::unreadable_but_applied;
 use crate::manifest::{self, Snapshot};
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
@@ -69,11 +71,15 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
     let to = read.repository.resolve(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
-    let (project, from, applied) = match arguments.from.as_deref() {
-        None => (project, None, BTreeMap::new()),
-        Some("applied") => read.applied(&project, global).await?,
-        Some(from) => read.assumed(project, from)?,
+    let compared = match arguments.from.as_deref() {
+        None => Compared { project, from: None, applied: BTreeMap::new(), lost: Vec::new() },
+        Some("applied") => read.applied(&project, &problems, global).await?,
+        Some(from) => read.assumed(project, &problems, from)?,
     };
+    let Compared { project, from, applied, lost } = compared;
+    if !lost.is_empty() {
+        return Ok(PlanView { from, ..refused(&to, as_errors(problems, lost))? });
+    }
     let revision = Revision {
         repository: read.name.clone(),
         commit: to.clone(),
@@ -122,7 +128,22 @@ fn as_values(problems: &[manifest::Problem]) -> Result<Vec<serde_json::Value>> {
 }
 
 /// A project, and what it is compared with.
-type Compared = (Arc<Project>, Option<String>, BTreeMap<StageName, Applied>);
+struct Compared {
+    project: Arc<Project>,
+    from: Option<String>,
+    applied: BTreeMap<StageName, Applied>,
+    /// What must not be taken for deleted.
+    lost: Vec<manifest::Problem>,
+}
+
+/// All problems, of which `lost` are errors whatever they were before.
+fn as_errors(problems: Vec<manifest::Problem>, mut lost: Vec<manifest::Problem>) -> Vec<manifest::Problem> {
+    let place = |problem: &manifest::Problem| (problem.file.clone(), problem.line, problem.column);
+    let worse: BTreeSet<_> = lost.iter().map(place).collect();
+    lost.extend(problems.into_iter().filter(|problem| !worse.contains(&place(problem))));
+    lost.sort();
+    lost
+}
 
 /// Reads revisions of one repository.
 struct Reader {
@@ -147,22 +168,31 @@ impl Reader {
     }
 
     /// What is applied as if a revision were deployed whole.
-    fn assumed(&self, to: Arc<Project>, from: &str) -> Result<Compared> {
+    fn assumed(&self, to: Arc<Project>, problems: &[manifest::Problem], from: &str) -> Outcome<Compared> {
         let from = self.repository.resolve(from)?;
-        let (project, problems) = self.project(&from)?;
-        let broken = || {
-            let first = problems.first().map(ToString::to_string).unwrap_or_default();
-            Failure::stalled(format!("`{}` is broken, so nothing can be compared with it: {first}", from.short()))
+        let (project, broken) = self.project(&from)?;
+        let is_broken = || {
+            let first = broken.iter().find(|problem| problem.is_error()).map(ToString::to_string).unwrap_or_default();
+            let message = format!("`{}` is broken, so nothing can be compared with it: {first}", from.short());
+            Complaint::failed(Failure::stalled(message))
         };
-        let project = project.ok_or_else(broken)?;
-        Ok((to, Some(from.to_string()), assumed(&project, &self.name, &from)))
+        let project = project.ok_or_else(is_broken)?;
+        let lost = unreadable::breaking(&unreadable::suspects(&to, problems), &Origins::of(&project));
+        let applied = assumed(&project, &self.name, &from);
+        Ok(Compared { project: to, from: Some(from.to_string()), applied, lost })
     }
 
     /// What is applied and held by the state folder's word.
-    async fn applied(&self, project: &Arc<Project>, global: &Global) -> Result<Compared> {
+    async fn applied(
+        &self,
+        project: &Arc<Project>,
+        problems: &[manifest::Problem],
+        global: &Global,
+    ) -> Result<Compared> {
         let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
+        let lost = unreadable_but_applied(&store, project, problems).await?;
         let seen = shown(&store, project).await?;
-        Ok((seen.project, Some("applied".to_owned()), seen.stages))
+        Ok(Compared { project: seen.project, from: Some("applied".to_owned()), applied: seen.stages, lost })
     }
 }
 

@@ -9,6 +9,7 @@ use async_trait::async_trait;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
+use crate::engine::unreadable::Origins;
 use crate::engine::{holds, unreadable};
 use crate::error::{Failure, Result};
 use crate::executor::applied::{Stages, surroundings};
@@ -20,7 +21,7 @@ use crate::model::ids::{CommitId, ProjectName, RunId};
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
-use crate::store::Transaction;
+use crate::store::{ReadStore, Transaction};
 
 /// The port to the revisions of a repository.
 #[async_trait]
@@ -203,9 +204,9 @@ pub async fn allow(driver: &Driver, revisions: &dyn Revisions, allowed: &Allowan
 async fn surrounded(driver: &Driver, read: Read, release: &Release, records: &mut Records) -> Result<(Head, Stages)> {
     let Read { mut head, problems } = read;
     let Ok(project) = head.declared.clone() else { return Ok((head, Stages::default())) };
-    let unreadable = unreadable_but_applied(driver, &project, &problems).await?;
+    let unreadable = unreadable_but_applied(&*driver.store, &project, &problems).await?;
     if !unreadable.is_empty() {
-        head.declared = Err(unreadable);
+        head.declared = Err(unreadable.iter().map(ToString::to_string).collect());
         return Ok((head, Stages::default()));
     }
     let seen = surroundings(&*driver.store, &project, release, records).await?;
@@ -213,18 +214,26 @@ async fn surrounded(driver: &Driver, read: Read, release: &Release, records: &mu
     Ok((head, seen.stages))
 }
 
-/// A file that cannot be read is only a warning, unless something of it is applied: what it declared must not be
-/// taken for deleted.
-async fn unreadable_but_applied(driver: &Driver, project: &Project, problems: &[Problem]) -> Result<Vec<String>> {
+/// A file that cannot be read is only a warning, and so is a document of another kind, unless something of it is applied:
+/// what it declared must not be taken for deleted.
+///
+/// # Errors
+/// If the store cannot be read.
+pub async fn unreadable_but_applied(
+    store: &dyn ReadStore,
+    project: &Project,
+    problems: &[Problem],
+) -> Result<Vec<Problem>> {
     let suspects = unreadable::suspects(project, problems);
     if suspects.is_empty() {
         return Ok(Vec::new());
     }
-    let configs = driver.store.configs(Some(&project.name), None).await?.whole()?;
-    let objects = driver.store.objects(Some(&project.name), None, None).await?.whole()?;
-    let of_configs = configs.into_iter().map(|config| config.value.object.location.file.clone());
-    let of_objects = objects.into_iter().map(|object| object.value.object.location.file.clone());
-    Ok(unreadable::breaking(&suspects, &of_configs.chain(of_objects).collect()))
+    let mut applied = Origins::default();
+    let configs = store.configs(Some(&project.name), None).await?.whole()?;
+    configs.iter().for_each(|config| applied.add(&config.value.object));
+    let objects = store.objects(Some(&project.name), None, None).await?.whole()?;
+    objects.iter().for_each(|object| applied.add(&object.value.object));
+    Ok(unreadable::breaking(&suspects, &applied))
 }
 
 /// What is remembered of a repository, or what there is to know of one that nothing is remembered of.

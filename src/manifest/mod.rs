@@ -27,10 +27,11 @@ mod problem;
 mod quantity;
 mod shape;
 mod shipyard;
+mod slip;
 mod snapshot;
 
 pub use files::{Absence, FileEntry, FileKind, Files, too_large};
-pub use problem::{Problem, Severity};
+pub use problem::{NOT_APPLIED, Problem, Severity};
 pub use snapshot::{Changed, Options, Outcome, Snapshot};
 
 use serde_json::Value;

@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::findings::Findings;
 use super::image::{self, Image};
 use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
-use super::problem::Problem;
+use super::problem::{NOT_APPLIED, Problem};
 use super::shape::nearest;
 use super::yaml::Document;
-use super::{core, deployment_config, metadata, task};
+use super::{core, deployment_config, metadata, slip, task};
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
@@ -85,7 +85,7 @@ impl Declarations {
                 }
             }
             Some((api_version, kind)) => self.add_object(api_version, kind, value, &mut findings),
-            None => without_type(value, &mut findings),
+            None => slip::in_keys(value, &mut findings),
         }
         self.problems.append(&mut findings.problems);
     }
@@ -118,7 +118,7 @@ impl Declarations {
                 Kind::PersistentVolumeClaim
             }
             ("launchway.dev/v1", "Task") => return self.add_task(&mut content, findings),
-            _ => return without_room(api_version, kind, findings),
+            _ => return without_room(api_version, kind, value, findings),
         };
         let images = image_uses(&content, &kind, findings);
         let name = text_at(&content, "/metadata/name").to_owned();
@@ -141,7 +141,7 @@ impl Declarations {
 }
 
 /// Kinds that are not declared objects of a stage.
-fn without_room(api_version: &str, kind: &str, findings: &mut Findings<'_>) {
+fn without_room(api_version: &str, kind: &str, value: &Value, findings: &mut Findings<'_>) {
     const OWN: [&str; 3] = ["Project", "Task", "Hook"];
     match (api_version, kind) {
         ("launchway.dev/v1", "Project") => {
@@ -170,20 +170,11 @@ fn without_room(api_version: &str, kind: &str, findings: &mut Findings<'_>) {
             findings.error("/apiVersion", "unsupported-value", message).hint =
                 Some("write `apps.openshift.io/v1`".to_owned());
         }
+        _ if slip::in_words(api_version, kind, findings) => {}
         _ => {
             let message = format!("{kind} ({api_version}) is not applied on the local runtime");
-            findings.warning("/kind", "not-applied", message);
+            findings.warning("/kind", NOT_APPLIED, message).may_stand_for = slip::may_stand_for(value);
         }
-    }
-}
-
-/// One of ours that lacks its `apiVersion` is more likely a slip than somebody else's file.
-fn without_type(value: &Value, findings: &mut Findings<'_>) {
-    const KNOWN: [&str; 8] =
-        ["DeploymentConfig", "Service", "ConfigMap", "Secret", "PersistentVolumeClaim", "Endpoints", "Task", "Project"];
-    let kind = text_at(value, "/kind");
-    if KNOWN.contains(&kind) && value.get("apiVersion").is_none() {
-        findings.warning("", "ignored", format!("this {kind} has no `apiVersion`, and is ignored"));
     }
 }
 

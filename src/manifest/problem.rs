@@ -4,7 +4,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::object::Location;
+use crate::model::object::{Location, ObjectKey};
+
+/// The code of a document that is read and left to other runtimes.
+pub const NOT_APPLIED: &str = "not-applied";
 
 /// How bad it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -47,6 +50,9 @@ pub struct Problem {
     pub pointer: String,
     /// Upstream's path from the object's root, such as `spec.strategy.rollingParams.maxSurge`.
     pub field: String,
+    /// What a document that is not applied may have declared before, when its kind was another.
+    #[serde(skip)]
+    pub may_stand_for: Vec<ObjectKey>,
 }
 
 impl Problem {
@@ -62,6 +68,7 @@ impl Problem {
             hint: None,
             pointer: String::new(),
             field: String::new(),
+            may_stand_for: Vec::new(),
         }
     }
 

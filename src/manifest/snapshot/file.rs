@@ -23,7 +23,7 @@ pub(super) struct Parsed {
     pub(super) declarations: Declarations,
 }
 
-/// A file that cannot be read is worth a warning only up to this size, unless it looks like one of ours.
+/// A file that cannot be read is worth a warning only up to this size, unless it may be one of ours.
 const WORTH_A_WARNING: usize = 1 << 20;
 const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
@@ -82,17 +82,18 @@ pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec
 }
 
 fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
-    let is_ours = path == PROJECT_FILE || looks_like_ours(bytes);
-    if !is_ours && bytes.len() > WORTH_A_WARNING {
+    let text = String::from_utf8_lossy(bytes);
+    let is_ours = path == PROJECT_FILE || mentions_a_type(&text);
+    if !is_ours && text.len() > WORTH_A_WARNING && !text.contains("metadata") {
         return;
     }
     let reading = yaml::read(bytes);
-    if !is_ours {
-        declarations.problems.extend(reading.errors.first().map(|error| problem(path, error).warning()));
-        return;
-    }
     if !reading.errors.is_empty() {
-        declarations.problems.extend(reading.errors.iter().map(|error| problem(path, error)));
+        let told = reading.errors.iter().map(|error| problem(path, error));
+        match is_ours {
+            true => declarations.problems.extend(told),
+            false => declarations.problems.extend(told.take(1).map(Problem::warning)),
+        }
         return;
     }
     for document in &reading.documents {
@@ -103,9 +104,8 @@ fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
     }
 }
 
-/// A document is ours only with `apiVersion` and `kind`.
-fn looks_like_ours(bytes: &[u8]) -> bool {
-    let text = String::from_utf8_lossy(bytes);
+/// A document is ours only with `apiVersion` and `kind`; others are looked at for slips.
+fn mentions_a_type(text: &str) -> bool {
     text.contains("kind") && text.contains("apiVersion")
 }
 
