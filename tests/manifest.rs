@@ -27,7 +27,7 @@ impl Tree {
 
     fn entry(&self, path: &str) -> FileEntry {
         let id = format!("{:x}", self.files[path].len());
-        FileEntry { path: path.to_owned(), kind: FileKind::File { executable: false }, id }
+        FileEntry { path: path.to_owned(), kind: FileKind::File { executable: path.contains("bin/") }, id }
     }
 
     fn snapshot(&self) -> Snapshot {
@@ -55,6 +55,10 @@ impl Files for Tree {
         let inside = self.files.range(format!("{path}/")..format!("{path}0"));
         let text: Vec<_> = inside.map(|(path, text)| format!("{path}{}", text.len())).collect();
         Ok((!text.is_empty()).then(|| text.join("-")))
+    }
+
+    fn kind(&self, path: &str) -> Result<Option<FileKind>> {
+        Ok(self.files.get(path).map(|_| self.entry(path).kind))
     }
 }
 
@@ -119,7 +123,7 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
              metadata: {{labels: {{app: s{number}}}}}\n    spec: {{containers: [{{name: a, image: 'git:services/s{number}'}}]}}\n"
         );
         tree.files.insert(format!("deploy/s{number}.yaml"), config);
-        tree.files.insert(format!("services/s{number}/main"), "x".to_owned());
+        tree.files.insert(format!("services/s{number}/bin/launch"), "x".to_owned());
     }
     let snapshot = tree.snapshot();
     let before = object(&snapshot, Kind::DeploymentConfig, "s7");
@@ -127,8 +131,8 @@ fn a_change_in_a_large_project_reads_what_changed_and_nothing_else() {
     let counted = |tree: &Tree| (tree.listings.take(), tree.reads.take(), tree.folders.take());
     assert_eq!(counted(&tree), (1, 500, 500));
 
-    tree.files.insert("services/s7/main".to_owned(), "changed".to_owned());
-    let changed = vec![("services/s7/main".to_owned(), Some(tree.entry("services/s7/main")))];
+    tree.files.insert("services/s7/bin/launch".to_owned(), "changed".to_owned());
+    let changed = vec![("services/s7/bin/launch".to_owned(), Some(tree.entry("services/s7/bin/launch")))];
     let snapshot = snapshot.update(&changed, &tree, &options()).expect("memory is readable");
     assert_eq!(counted(&tree), (0, 0, 1), "code: one folder is listed");
     assert_ne!(object(&snapshot, Kind::DeploymentConfig, "s7").digest, before.digest);

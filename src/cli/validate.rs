@@ -57,10 +57,13 @@ fn human(report: &Report) -> String {
     for problem in &report.problems {
         text.push_str(&format!("{problem:#}\n"));
     }
-    let count = |severity| report.problems.iter().filter(|problem| problem.severity == severity).count();
-    let (errors, warnings) = (count(Severity::Error), count(Severity::Warning));
-    let verdict = if errors > 0 { colored("failed") } else { colored("good") };
-    text + &format!("{verdict}: {errors} errors, {warnings} warnings\n")
+    let count = |severity: Severity| {
+        let count = report.problems.iter().filter(|problem| problem.severity == severity).count();
+        format!("{count} {severity}{}", if count == 1 { "" } else { "s" })
+    };
+    let failed = report.problems.iter().any(Problem::is_error);
+    let verdict = colored(if failed { "failed" } else { "good" });
+    text + &format!("{verdict}: {}, {}\n", count(Severity::Error), count(Severity::Warning))
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! A folder on disk as the files that `manifest` reads: what is there now, committed or not.
 
 use std::fs::{self, FileType};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
@@ -109,6 +110,17 @@ impl Files for WorkTree {
 
     fn absence(&self, path: &str) -> Result<Absence> {
         Ok(self.obstacle(path).unwrap_or_default())
+    }
+
+    /// As Git would see it: any right to execute counts, and nothing is followed.
+    fn kind(&self, path: &str) -> Result<Option<FileKind>> {
+        let Ok(found) = fs::symlink_metadata(self.root.join(path)) else { return Ok(None) };
+        let executable = found.permissions().mode() & 0o111 != 0;
+        Ok(match found.file_type() {
+            kind if kind.is_symlink() => Some(FileKind::Symlink),
+            kind if kind.is_file() => Some(FileKind::File { executable }),
+            _ => None,
+        })
     }
 }
 

@@ -335,6 +335,10 @@ impl Files for TreeFiles<'_> {
             EntryKind::File | EntryKind::Executable | EntryKind::Refused(_) => Absence::Nothing,
         }))
     }
+
+    fn kind(&self, path: &str) -> Result<Option<FileKind>> {
+        Ok(self.tree.entry(path)?.map(|entry| file_entry(entry).kind))
+    }
 }
 
 fn file_entry(entry: Entry) -> FileEntry {

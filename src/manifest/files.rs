@@ -32,6 +32,12 @@ pub trait Files {
         let _nothing_of_it = path;
         Ok(Absence::Nothing)
     }
+
+    /// What is at a path that is no folder; `None` also where a symlink would have to be followed.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn kind(&self, path: &str) -> Result<Option<FileKind>>;
 }
 
 /// What is in the place of a folder, or of one that it is in.

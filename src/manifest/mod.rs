@@ -24,6 +24,7 @@ mod names;
 mod object;
 mod pod_template;
 mod problem;
+mod program;
 mod quantity;
 mod shape;
 mod shipyard;

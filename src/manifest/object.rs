@@ -8,6 +8,7 @@ use super::findings::Findings;
 use super::image::{self, Image};
 use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
+use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
 use super::yaml::Document;
 use super::{core, deployment_config, metadata, slip, task};
@@ -21,6 +22,7 @@ pub(crate) struct Declared {
     pub(crate) key: ObjectKey,
     pub(crate) location: Location,
     pub(crate) images: Vec<ImageUse>,
+    pub(crate) programs: Vec<ProgramUse>,
     pub(crate) links: Links,
 }
 
@@ -53,6 +55,7 @@ pub(crate) struct DeclaredTask {
     pub(crate) name: String,
     pub(crate) definition: TaskDefinition,
     pub(crate) image: Option<ImageUse>,
+    pub(crate) program: Option<ProgramUse>,
 }
 
 /// What a file declares for stages.
@@ -94,7 +97,7 @@ impl Declarations {
         let mut content = value.clone();
         let kind = match (api_version, kind) {
             ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
-                deployment_config::normalise(&mut content, api_version, findings);
+                deployment_config::normalise(&mut content, findings);
                 Kind::DeploymentConfig
             }
             ("v1", "Service") => {
@@ -121,11 +124,12 @@ impl Declarations {
             _ => return without_room(api_version, kind, value, findings),
         };
         let images = image_uses(&content, &kind, findings);
+        let programs = program_uses(&content, &images, findings);
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {
             let links = links(&content, &kind, &name);
             let location = findings.location("");
-            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, links });
+            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, programs, links });
             self.contents.push(content);
         }
     }
@@ -133,9 +137,14 @@ impl Declarations {
     fn add_task(&mut self, content: &mut Value, findings: &mut Findings<'_>) {
         let Some(definition) = task::normalise(content, findings) else { return };
         let image = image_use(&definition.image, "/spec/image", findings);
+        let spec = content.get("spec").unwrap_or(&Value::Null);
+        let program = image.as_ref().and_then(|image| {
+            let place = Place { folder: &image.folder, holder: "/spec", container: &Value::Null };
+            program::of_command(spec.get("command").unwrap_or(&Value::Null), place, findings)
+        });
         let name = text_at(content, "/metadata/name").to_owned();
         if !findings.has_errors() {
-            self.tasks.push(DeclaredTask { name, definition, image });
+            self.tasks.push(DeclaredTask { name, definition, image, program });
         }
     }
 }
@@ -187,7 +196,7 @@ fn image_uses(content: &Value, kind: &Kind, findings: &mut Findings<'_>) -> Vec<
     for list in CONTAINER_LISTS {
         for (index, container) in items(template, list) {
             let name = text_at(container, "/image");
-            if !name.is_empty() {
+            if !name.trim().is_empty() {
                 uses.extend(image_use(name, &format!("/spec/template{list}/{index}/image"), findings));
             }
             let has_command = items(container, "/command").next().is_some();
@@ -196,6 +205,27 @@ fn image_uses(content: &Value, kind: &Kind, findings: &mut Findings<'_>) -> Vec<
                 let message = "this is required: the image `host` has nothing of its own to run";
                 findings.error(&field, "required", message);
             }
+        }
+    }
+    uses
+}
+
+/// What containers and hooks run of the launchables that their images name.
+fn program_uses(content: &Value, images: &[ImageUse], findings: &Findings<'_>) -> Vec<ProgramUse> {
+    let mut uses = Vec::new();
+    for image in images {
+        let holder = image.pointer.trim_end_matches("/image");
+        let container = content.pointer(holder).unwrap_or(&Value::Null);
+        let place = Place { folder: &image.folder, holder, container };
+        let own = container.get("command").unwrap_or(&Value::Null);
+        uses.extend(program::of_command(own, place, findings));
+        let hooks = deployment_config::hooks(content.get("spec").unwrap_or(&Value::Null));
+        let in_here =
+            |(_, hook): &(String, &Value)| text_at(hook, "/execNewPod/containerName") == text_at(container, "/name");
+        for (pointer, hook) in hooks.filter(in_here) {
+            let place = Place { holder: &format!("/spec{pointer}/execNewPod"), ..place };
+            let command = hook.pointer("/execNewPod/command").unwrap_or(&Value::Null);
+            uses.extend(program::of_command(command, place, findings));
         }
     }
     uses
@@ -221,7 +251,7 @@ fn links(content: &Value, kind: &Kind, name: &str) -> Links {
         Kind::DeploymentConfig => {
             let mut found = content.pointer("/spec/template").map(references::of).unwrap_or_default();
             let spec = content.get("spec").unwrap_or(&Value::Null);
-            for hook in deployment_config::hooks(spec).filter_map(|hook| hook.get("execNewPod")) {
+            for hook in deployment_config::hooks(spec).filter_map(|(_, hook)| hook.get("execNewPod")) {
                 references::add_variables(&mut found, hook);
             }
             Links {

@@ -5,6 +5,7 @@
 //! check of an object's shape then asks for quotes where text is wanted, instead of guessing. Duplicate keys are
 //! errors. Size, depth and the growth through aliases are bounded.
 
+mod foreign;
 mod scalar;
 mod split;
 
@@ -52,6 +53,8 @@ pub struct ReadError {
     pub message: String,
     /// What the reader can do.
     pub hint: Option<String>,
+    /// JSON pointer of the value that it is about; empty if it is about none.
+    pub pointer: String,
 }
 
 /// One document with the places of its values.
@@ -111,7 +114,7 @@ pub fn read(bytes: &[u8]) -> Reading {
         let ended = reader.documents(&mut reading.documents);
         reading.errors.append(&mut reader.errors);
         if let Err(error) = ended {
-            reading.errors.push(error);
+            reading.errors.push(ReadError { hint: foreign::hint(text).or(error.hint.clone()), ..error });
             break;
         }
     }
@@ -132,7 +135,13 @@ pub fn push_segment(pointer: &mut String, segment: &str) {
 
 fn text_of(bytes: &[u8]) -> Result<&str, ReadError> {
     let refuse = |position, message: &str, hint: &str| {
-        Err(ReadError { position, code: "encoding", message: message.to_owned(), hint: Some(hint.to_owned()) })
+        Err(ReadError {
+            position,
+            code: "encoding",
+            message: message.to_owned(),
+            hint: Some(hint.to_owned()),
+            pointer: String::new(),
+        })
     };
     if bytes.len() > MAX_BYTES {
         return refuse(START, "the file is larger than 16 MiB", "split it");
@@ -222,7 +231,7 @@ impl<'input> Reader<'input> {
     }
 
     fn refuse(&self, position: Position, code: &'static str, message: impl Into<String>) -> ReadError {
-        ReadError { position, code, message: message.into(), hint: None }
+        ReadError { position, code, message: message.into(), hint: None, pointer: String::new() }
     }
 
     /// The parser counts lines from 1 and columns from 0, in its part of the file.
@@ -382,6 +391,7 @@ impl<'input> Reader<'input> {
         let first = self.places.get(&pointer).and_then(|place| place.key).map(|position| position.line);
         let mut error = self.refuse(at, "duplicate-key", format!("the key `{key}` stands here a second time"));
         error.hint = first.map(|line| format!("it is already set in line {line}: remove one of the two"));
+        error.pointer = pointer;
         self.errors.push(error);
     }
 

@@ -113,7 +113,8 @@ fn judge(
 
 /// Why nothing may start now, if so.
 fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
-    let blank = spec.template.spec.containers.iter().find(|container| container.image.trim().is_empty());
+    let pod = &spec.template.spec;
+    let blank = pod.init_containers.iter().chain(&pod.containers).find(|container| container.image.trim().is_empty());
     if spec.paused {
         return Some(PAUSED.into());
     }
@@ -228,7 +229,7 @@ mod tests {
         let state = applied(&bad, Some(version(1, &good)), Some(attempt));
         let change = decide(&other, Some(&state));
         assert_eq!(change.decision, Decision::Deploy);
-        assert_eq!(change.reasons[0].pointer, "/spec/template/spec/containers/web/image");
+        assert_eq!(change.reasons[0].pointer, "/spec/template/spec/containers/0/image");
         assert_eq!(
             (change.reasons[0].old.clone(), change.reasons[0].new.clone()),
             (Some("a".into()), Some("c".into()))

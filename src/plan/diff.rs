@@ -10,9 +10,9 @@ use crate::model::plan::Difference;
 /// The keys that name a list's entries, in order of preference. Source: the patch merge keys of `core/v1`.
 const LIST_KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "type"];
 
-/// Lists in which the order of keyed entries matters too: later variables may refer to earlier ones, and init
-/// containers run one after another.
-const ORDERED: [&str; 2] = ["env", "initContainers"];
+/// Lists in which the order of keyed entries matters too, as upstream compares them: later variables may refer to earlier
+/// ones, init containers run one after another, and the first port is `PORT`.
+const ORDERED: [&str; 6] = ["env", "initContainers", "containers", "ports", "volumes", "volumeMounts"];
 
 /// Everything that differs, in the order of the new value.
 pub fn diff(old: &Value, new: &Value) -> Vec<Difference> {
@@ -47,15 +47,13 @@ fn arrays(pointer: &mut String, old: &[Value], new: &[Value], found: &mut Vec<Di
     };
     let before = found.len();
     let same = |entries: &'_ [Value], name: &str| entries.iter().position(|entry| name_of(key, entry) == name);
-    for entry in new {
-        let name = name_of(key, entry);
-        let earlier = same(old, &name).map(|index| &old[index]);
-        below(pointer, &name, |pointer| compare(pointer, earlier, Some(entry), found));
+    for (index, entry) in new.iter().enumerate() {
+        let earlier = same(old, &name_of(key, entry)).map(|index| &old[index]);
+        below(pointer, &index.to_string(), |pointer| compare(pointer, earlier, Some(entry), found));
     }
-    for entry in old {
-        let name = name_of(key, entry);
-        if same(new, &name).is_none() {
-            below(pointer, &name, |pointer| compare(pointer, Some(entry), None, found));
+    for (index, entry) in old.iter().enumerate() {
+        if same(new, &name_of(key, entry)).is_none() {
+            below(pointer, &index.to_string(), |pointer| compare(pointer, Some(entry), None, found));
         }
     }
     if found.len() == before && ORDERED.iter().any(|list| pointer.ends_with(&format!("/{list}"))) {
@@ -111,7 +109,7 @@ mod tests {
     fn keyed_lists_are_compared_by_key() {
         let old = json!({"containers": [{"name": "web", "image": "a"}, {"name": "log", "image": "l"}]});
         let new = json!({"containers": [{"name": "log", "image": "l"}, {"name": "web", "image": "b"}]});
-        assert_eq!(told(&old, &new), ["/containers/web/image: \"a\" -> \"b\""]);
+        assert_eq!(told(&old, &new), ["/containers/1/image: \"a\" -> \"b\""]);
     }
 
     #[test]
@@ -119,14 +117,17 @@ mod tests {
         let old = json!({"env": [{"name": "A", "value": "1"}, {"name": "C", "value": "3"}]});
         let new =
             json!({"env": [{"name": "A", "value": "1"}, {"name": "B", "value": "2"}, {"name": "C", "value": "3"}]});
-        assert_eq!(told(&old, &new), ["/env/B: - -> {\"name\":\"B\",\"value\":\"2\"}"]);
+        assert_eq!(told(&old, &new), ["/env/1: - -> {\"name\":\"B\",\"value\":\"2\"}"]);
     }
 
     #[test]
-    fn the_order_of_variables_matters_and_that_of_containers_does_not() {
+    fn order_matters_where_upstream_compares_it() {
         let list = |key: &str, names: [&str; 2]| json!({key: names.map(|name| json!({"name": name}))});
-        assert_eq!(told(&list("env", ["A", "B"]), &list("env", ["B", "A"])), ["/env: [\"A\",\"B\"] -> [\"B\",\"A\"]"]);
-        assert!(told(&list("containers", ["a", "b"]), &list("containers", ["b", "a"])).is_empty());
+        for key in ORDERED {
+            let expected = format!("/{key}: [\"A\",\"B\"] -> [\"B\",\"A\"]");
+            assert_eq!(told(&list(key, ["A", "B"]), &list(key, ["B", "A"])), [expected]);
+        }
+        assert!(told(&list("imagePullSecrets", ["a", "b"]), &list("imagePullSecrets", ["b", "a"])).is_empty());
     }
 
     #[test]

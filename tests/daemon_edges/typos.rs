@@ -1,6 +1,6 @@
 //! A typo never deletes: what was declared runs on, and `validate`, `plan` and the commit say what was meant.
 
-use crate::support::daemon::{World, sleeper};
+use crate::support::daemon::{World, config, sleeper};
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8099}]}\n";
@@ -12,17 +12,17 @@ fn a_typo_in_a_type_never_deletes() {
     let (web, work) = (sleeper("web", "type: Recreate", "1"), world.git.work().display().to_string());
     let first = world.deploy(&[("web.yaml", &web), ("service.yaml", SERVICE)], "success");
     let service = |from: &str, to: &str| ("service.yaml", SERVICE.replace(from, to));
-    let config = |from: &str, to: &str| ("web.yaml", web.replace(from, to));
+    let changed = |from: &str, to: &str| ("web.yaml", web.replace(from, to));
     // What it was, as only its place tells, and what `validate` can tell from the file alone.
     let table = [
-        (config("DeploymentConfig", "deploymentconfig"), "did you mean `DeploymentConfig`?", true),
-        (config("DeploymentConfig", "DeploymentConfg"), "did you mean `DeploymentConfig`?", true),
+        (changed("DeploymentConfig", "deploymentconfig"), "did you mean `DeploymentConfig`?", true),
+        (changed("DeploymentConfig", "DeploymentConfg"), "did you mean `DeploymentConfig`?", true),
         (service("Service", "service"), "did you mean `Service`?", true),
         (service("v1", "v2"), "did you mean `v1`?", true),
         (service("apiVersion: v1\n", ""), "write `apiVersion: v1`", true),
         (service("kind:", "Kind:"), "did you mean `kind`?", true),
         (service("Service", "Srv"), "Service/web was declared here: did you mean `Service`?", false),
-        (config("DeploymentConfig", "StatefulSet"), "DeploymentConfig/web was declared here", false),
+        (changed("DeploymentConfig", "StatefulSet"), "DeploymentConfig/web was declared here", false),
     ];
     for ((file, text), hint, alone) in table {
         let commit = world.git.push_files(&[("web.yaml", &web), ("service.yaml", SERVICE), (file, &text)]);
@@ -41,4 +41,31 @@ fn a_typo_in_a_type_never_deletes() {
     }
     let kept = |kind: &str| world.json(&["get", kind])["items"].as_array().map_or(0, Vec::len);
     assert_eq!((kept("dc"), kept("services")), (1, 1), "nothing was deleted");
+}
+
+#[test]
+fn a_program_that_git_does_not_have_as_executable_refuses_its_revision_at_once() {
+    let world = World::new(&[]);
+    world.start();
+    let web = config("web", "type: Recreate", "{name: main, image: 'git:app'}");
+    let commit = world.git.push_files(&[("web.yaml", &web), ("app/bin/launch", "#!/bin/sh\nexec sleep 1000\n")]);
+    let why = world.status(&commit, "launchway/plan", "error");
+    assert!(why.contains("web.yaml:13:29: error:") && why.contains("`app/bin/launch` is not executable"), "{why}");
+    world.git.git(&["update-index", "--chmod=+x", "app/bin/launch"]);
+    world.git.git(&["commit", "--quiet", "--message=as the hint says"]);
+    world.git.push();
+    world.status(&world.git.head(), "launchway/default", "success");
+}
+
+#[test]
+fn a_blank_image_that_a_trigger_brings_is_waited_for() {
+    let world = World::new(&[]);
+    let trigger = "{type: ImageChange, imageChangeParams: {containerNames: [main], from: {name: 'web:latest'}}}";
+    let web = config("web", "type: Recreate", "{name: main, image: ' '}")
+        .replace("  replicas: 1\n", &format!("  replicas: 1\n  triggers: [{{type: ConfigChange}}, {trigger}]\n"));
+    world.git.commit_files(&[("web.yaml", &web)]);
+    let plan = world.json(&["plan", &world.git.work().display().to_string()]);
+    let change = &plan["changes"][0];
+    assert_eq!(change["decision"], "wait", "{plan}");
+    assert_eq!(change["cause"], "container `main` has no image yet");
 }

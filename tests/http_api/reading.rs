@@ -68,7 +68,7 @@ async fn a_revision_has_its_statuses_and_its_plan() {
     assert!(states.contains(&&Value::from("launchway/dev/web/pre")), "{states:?}");
     let plan = server.json(&format!("/api/v1/plans/{}", revision["plan"].as_str().unwrap())).await;
     assert_eq!(plan["to"], commit);
-    assert_eq!(plan["changes"][0]["reasons"][0]["pointer"], "/spec/template/spec/containers/web/image");
+    assert_eq!(plan["changes"][0]["reasons"][0]["pointer"], "/spec/template/spec/containers/0/image");
 }
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! Defaults of `apps.openshift.io/v1`.
+//! Defaults of `apps.openshift.io/v1`, which hold for the spelling `v1` too: the two are one object.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::manifest::pod_template::defaults::{apply as apply_to_template, apply_
 use crate::model::deployment_config::{DEFAULT_ACTIVE_DEADLINE, DEFAULT_STRATEGY_TIMEOUT};
 
 /// Applies them; a second time changes nothing.
-pub(crate) fn apply(value: &mut Value, api_version: &str) {
+pub(crate) fn apply(value: &mut Value) {
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(template) = spec.get_mut("template") {
         apply_to_template(template);
@@ -18,12 +18,9 @@ pub(crate) fn apply(value: &mut Value, api_version: &str) {
         ("minReadySeconds", json!(0)),
         ("triggers", json!([{"type": "ConfigChange"}])),
         ("strategy", json!({})),
+        ("revisionHistoryLimit", json!(10)),
     ];
     set_absent(spec, defaults);
-    if api_version != "v1" {
-        // The legacy API keeps all versions.
-        set_absent(spec, [("revisionHistoryLimit", json!(10))]);
-    }
     if let Some(labels) = spec.get("template").and_then(|template| template.pointer("/metadata/labels")).cloned() {
         set_absent(spec, [("selector", labels)]);
     }

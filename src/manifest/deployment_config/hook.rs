@@ -9,11 +9,11 @@ use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 
 const POINTS: [&str; 3] = ["pre", "mid", "post"];
 
-/// The hooks of the block that applies.
-pub(crate) fn hooks(spec: &Value) -> impl Iterator<Item = &Value> {
+/// The hooks of the block that applies, with their pointers in the spec.
+pub(crate) fn hooks(spec: &Value) -> impl Iterator<Item = (String, &Value)> {
     let block = if text_at(spec, "/strategy/type") == "Recreate" { "recreateParams" } else { "rollingParams" };
-    let params = spec.pointer(&format!("/strategy/{block}"));
-    POINTS.iter().filter_map(move |point| params?.get(point))
+    let pointers = POINTS.iter().map(move |point| format!("/strategy/{block}/{point}"));
+    pointers.filter_map(|pointer| spec.pointer(&pointer).map(|hook| (pointer, hook)))
 }
 
 /// Checks all hooks of a block.

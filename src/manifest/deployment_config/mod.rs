@@ -18,10 +18,10 @@ pub(crate) use defaults::apply as apply_defaults;
 pub(crate) use hook::hooks;
 
 /// Checks a document, applies every default, and leaves the content that is compared.
-pub(crate) fn normalise(value: &mut Value, api_version: &str, findings: &mut Findings<'_>) {
+pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
-    apply_defaults(value, api_version);
+    apply_defaults(value);
     let Some(spec) = value.get("spec").filter(|spec| spec.is_object()) else { return };
     strategy::validate(spec, findings);
     trigger::validate(spec, findings);

@@ -35,12 +35,11 @@ fn set(value: &mut Value, pointer: &str, new: Value) {
 }
 
 fn normalised(value: &Value) -> (Value, Vec<(Severity, String, String)>) {
-    let version = value["apiVersion"].as_str().expect("text").to_owned();
     let reading = yaml::read(value.to_string().as_bytes());
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.json", document, "");
     let mut value = document.value.clone();
-    normalise(&mut value, &version, &mut findings);
+    normalise(&mut value, &mut findings);
     let found = findings.problems.into_iter().map(|problem| (problem.severity, problem.code, problem.field));
     (value, found.collect())
 }
@@ -80,6 +79,7 @@ refused! {
     the_ready_time_is_less_than_the_timeout: ["/spec/minReadySeconds" = 600] => "invalid" at "spec.minReadySeconds";
     a_selector_is_required: ["/spec/template/metadata/labels" = {}] => "required" at "spec.selector";
     a_selector_matches_the_template: ["/spec/selector" = {"app": "x"}] => "invalid" at "spec.template.metadata.labels";
+    a_misspelt_trigger_is_refused: ["/spec/triggers" = [{"type": "ConfigChang"}]] => "unsupported-value" at "spec.triggers[0].type";
     a_trigger_has_a_type: ["/spec/triggers" = [{"imageChangeParams": {"containerNames": ["web"]}}]] => "required" at "spec.triggers[0].type";
     an_image_trigger_has_parameters: ["/spec/triggers" = [{"type": "ImageChange"}]] => "required" at "spec.triggers[0].imageChangeParams";
     an_image_trigger_has_a_source: ["/spec/triggers" = [{"type": "ImageChange", "imageChangeParams": {"containerNames": ["web"]}}]]
@@ -253,7 +253,7 @@ fn defaults_depend_on_what_is_given() {
     let container = "/spec/template/spec/containers/0";
     let at = |base: &str, rest: &str| format!("{base}{rest}");
     let table = [
-        ("/apiVersion".to_owned(), json!("v1"), "/spec/revisionHistoryLimit".to_owned(), json!(null)),
+        ("/apiVersion".to_owned(), json!("v1"), "/spec/revisionHistoryLimit".to_owned(), json!(10)),
         ("/spec/revisionHistoryLimit".into(), json!(0), "/spec/revisionHistoryLimit".into(), json!(0)),
         ("/spec/triggers".into(), json!([]), "/spec/triggers".into(), json!([])),
         (
@@ -367,6 +367,7 @@ fn what_upstream_only_notices_later_is_a_warning() {
             "duplicate",
             "spec.triggers[1].imageChangeParams.containerNames[0]",
         ),
+        ("/spec/triggers", json!([{"type": "Webhook"}]), "unsupported-value", "spec.triggers[0].type"),
         ("/spec/strategy/recreateParams", json!({"timeoutSeconds": 5}), "leftover", "spec.strategy.recreateParams"),
         (
             "/spec/strategy/rollingParams/pre",
@@ -395,7 +396,12 @@ fn what_upstream_only_notices_later_is_a_warning() {
 fn an_image_trigger_may_bring_the_image() {
     let trigger =
         json!([{"type": "ImageChange", "imageChangeParams": {"from": {"name": "a:b"}, "containerNames": ["web"]}}]);
-    assert_eq!(errors(&[("/spec/template/spec/containers/0/image", json!("")), ("/spec/triggers", trigger)]), []);
+    for blank in ["", " "] {
+        let image = ("/spec/template/spec/containers/0/image", json!(blank));
+        assert_eq!(errors(&[image.clone(), ("/spec/triggers", trigger.clone())]), []);
+        let expected = ("required".to_owned(), "spec.template.spec.containers[0].image".to_owned());
+        assert_eq!(errors(&[image]), [expected], "nothing else brings it");
+    }
 }
 
 proptest::proptest! {

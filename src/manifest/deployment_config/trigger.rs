@@ -6,6 +6,10 @@ use serde_json::Value;
 
 use crate::manifest::findings::Findings;
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
+use crate::manifest::shape::nearest;
+
+/// The last one only says that nothing starts a deployment but people.
+const TYPES: [&str; 3] = ["ConfigChange", "ImageChange", "Manual"];
 
 /// Whether an image trigger sets the image of a container.
 pub(super) fn names_container(spec: &Value, container: &str) -> bool {
@@ -20,6 +24,7 @@ fn image_triggers(spec: &Value) -> impl Iterator<Item = (usize, &Value)> {
 /// Checks `spec.triggers`.
 pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
     for (index, trigger) in items(spec, "/triggers") {
+        known_type(text_at(trigger, "/type"), &format!("/spec/triggers/{index}/type"), findings);
         let is_image_change = text_at(trigger, "/type") == "ImageChange";
         if is_image_change && trigger.get("imageChangeParams").is_none() {
             findings.error(&format!("/spec/triggers/{index}/imageChangeParams"), "required", "this is required");
@@ -39,6 +44,22 @@ pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
             if !containers.any(|(_, container)| text_at(container, "/name") == name) {
                 findings.warning(&field, "not-found", format!("the template has no container `{name}`"));
             }
+        }
+    }
+}
+
+/// Upstream takes any word, and never deploys by one that it does not know: a slip would only be noticed much later.
+fn known_type(word: &str, field: &str, findings: &mut Findings<'_>) {
+    if word.is_empty() || TYPES.contains(&word) {
+        return;
+    }
+    let message = format!("`{word}` is no trigger");
+    match nearest(word, TYPES.into_iter()) {
+        Some(known) => {
+            findings.error(field, "unsupported-value", message).hint = Some(format!("did you mean `{known}`?"));
+        }
+        None => {
+            findings.warning(field, "unsupported-value", message).hint = Some(format!("known: {}", TYPES.join(", ")));
         }
     }
 }

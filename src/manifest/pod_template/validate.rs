@@ -28,7 +28,7 @@ pub(crate) fn validate(template: &Value, at: &str, may_lack_image: &dyn Fn(&str)
             let place = format!("{at}{list}/{index}");
             let name = text_at(container, "/name");
             named(name, &place, names::label, &mut names_seen, findings);
-            if text_at(container, "/image").is_empty() && !may_lack_image(name) {
+            if text_at(container, "/image").trim().is_empty() && !may_lack_image(name) {
                 findings.error(&format!("{place}/image"), "required", "this is required");
             }
             if list.ends_with("initContainers") {

@@ -219,7 +219,7 @@ const SECURITY_CONTEXT: Shape = Shape {
     fields: &[
         id("runAsUser"),
         id("runAsGroup"),
-        flag("runAsNonRoot"),
+        flag("runAsNonRoot").kept(),
         flag("privileged"),
         flag("readOnlyRootFilesystem"),
         flag("allowPrivilegeEscalation").kept(),

@@ -9,6 +9,7 @@ use crate::manifest::digest;
 use crate::manifest::files::{Absence, FileEntry, FileKind, Files};
 use crate::manifest::object::{Declarations, ImageUse};
 use crate::manifest::problem::Problem;
+use crate::manifest::program::ProgramUse;
 use crate::manifest::project::PROJECT_FILE;
 use crate::manifest::service::SHARED;
 use crate::manifest::yaml;
@@ -50,6 +51,12 @@ impl Parsed {
         let of_objects = self.declarations.objects.iter().flat_map(|object| &object.images);
         let of_tasks = self.declarations.tasks.iter().filter_map(|task| task.image.as_ref());
         of_objects.chain(of_tasks).map(|image| image.folder.as_str())
+    }
+
+    /// What those folders have to bring along.
+    pub(super) fn programs(&self) -> impl Iterator<Item = &ProgramUse> {
+        let of_objects = self.declarations.objects.iter().flat_map(|object| &object.programs);
+        of_objects.chain(self.declarations.tasks.iter().filter_map(|task| task.program.as_ref()))
     }
 }
 
@@ -111,7 +118,8 @@ fn mentions_a_type(text: &str) -> bool {
 
 pub(super) fn problem(path: &str, error: &yaml::ReadError) -> Problem {
     let place = Location { file: path.to_owned(), line: error.position.line, column: error.position.column };
-    let problem = Problem::error(&place, error.code, error.message.clone());
+    let mut problem = Problem::error(&place, error.code, error.message.clone());
+    problem.pointer.clone_from(&error.pointer);
     match &error.hint {
         Some(hint) => problem.hint(hint.clone()),
         None => problem,
@@ -129,13 +137,13 @@ pub(super) struct Resolved {
 }
 
 impl Resolved {
-    /// `contents` are those of the objects, with any ids or none.
+    /// `contents` are those of the objects, with any ids or none; `missing` is what their folders lack.
     pub(super) fn new<'a>(
         parsed: Arc<Parsed>,
         contents: Vec<Value>,
         ids: &impl Fn(&str) -> Result<&'a str, Absence>,
+        mut missing: Vec<Problem>,
     ) -> Self {
-        let mut missing = Vec::new();
         let mut resolve = |image: &ImageUse| {
             let id = ids(&image.folder).map_err(|absence| missing.push(no_folder(image, &absence))).ok()?;
             Some(Value::String(format!("git:{}@{id}", if image.folder.is_empty() { "." } else { &image.folder })))

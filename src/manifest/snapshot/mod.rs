@@ -8,7 +8,7 @@ mod assemble;
 mod file;
 mod layout;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
@@ -16,6 +16,7 @@ use serde_json::Value;
 
 use super::files::{Absence, FileEntry, Files};
 use super::problem::{Problem, Severity};
+use super::program::Program;
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
 use crate::model::project::Project;
@@ -87,7 +88,7 @@ impl Snapshot {
         if *options != state.options || changed.iter().any(|change| state.layout.depends_on(change)) {
             return Self::read_reusing(files, options, &state.files);
         }
-        let mut next = Next { files: state.files.clone(), folders: state.folders.clone(), touched: BTreeSet::new() };
+        let mut next = Next { files: state.files.clone(), folders: state.folders.clone(), ..Next::default() };
         for (path, entry) in changed {
             next.renew_file(path, entry.as_ref(), &state.layout, files)?;
         }
@@ -106,7 +107,7 @@ impl Snapshot {
     fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap) -> Result<Self> {
         let entries = files.entries()?;
         let layout = Layout::read(&entries, files, options)?;
-        let mut next = Next { files: FileMap::default(), folders: Folders::default(), touched: BTreeSet::new() };
+        let mut next = Next::default();
         for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
             let reusable = known.get(entry.path.as_str()).filter(|file| file.parsed.id == entry.id);
             let (parsed, contents) = match reusable {
@@ -121,11 +122,14 @@ impl Snapshot {
 }
 
 /// Files and folders on their way to the next snapshot.
+#[derive(Default)]
 struct Next {
     files: FileMap,
     folders: Folders,
     /// The files that are not what they were.
     touched: BTreeSet<Arc<str>>,
+    /// What is known of the tree's programs, by folder and path.
+    programs: BTreeMap<(String, String), Program>,
 }
 
 impl Next {
@@ -168,18 +172,35 @@ impl Next {
                 known.used_by.insert(Arc::clone(&path));
             }
         }
-        self.resolve(path, parsed, contents);
-        Ok(())
+        self.resolve(path, parsed, contents, files)
     }
 
-    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Value>) {
+    fn resolve(&mut self, path: Arc<str>, parsed: Arc<Parsed>, contents: Vec<Value>, files: &dyn Files) -> Result<()> {
+        let lacking = self.lacking(&parsed, files)?;
         let ids = |folder: &str| match self.folders.get(folder) {
             Some(Folder { id, .. }) => id.as_deref().map_err(Clone::clone),
             None => Err(Absence::Nothing),
         };
-        let resolved = Resolved::new(parsed, contents, &ids);
+        let resolved = Resolved::new(parsed, contents, &ids, lacking);
         self.touched.insert(Arc::clone(&path));
         self.files.insert_mut(path, Arc::new(resolved));
+        Ok(())
+    }
+
+    /// The programs that the folders of a file's images lack.
+    fn lacking(&mut self, parsed: &Parsed, files: &dyn Files) -> Result<Vec<Problem>> {
+        let mut problems = Vec::new();
+        let is_there = |folder: &str| self.folders.get(folder).is_some_and(|folder| folder.id.is_ok());
+        for program in parsed.programs().filter(|program| is_there(&program.folder)) {
+            let key = (program.folder.clone(), program.path.clone());
+            let found = match self.programs.get(&key) {
+                Some(known) => *known,
+                None => Program::at(&program.path, &program.folder, files)?,
+            };
+            self.programs.insert(key, found);
+            problems.extend(program.problem(found));
+        }
+        Ok(problems)
     }
 
     /// Looks again at the folders in which something changed, and at the files that name them.
@@ -194,7 +215,7 @@ impl Next {
         for path in users {
             if let Some(file) = self.files.get(&path) {
                 let (parsed, contents) = (Arc::clone(&file.parsed), file.contents());
-                self.resolve(path, parsed, contents);
+                self.resolve(path, parsed, contents, files)?;
             }
         }
         Ok(())

@@ -22,7 +22,10 @@ impl Tree {
 
     fn set(&mut self, path: &str, text: Option<&str>) {
         match text {
-            Some(text) => self.0.insert(path.into(), (FileKind::File { executable: false }, text.into())),
+            Some(text) => {
+                let executable = path.contains("bin/") && text != "plain";
+                self.0.insert(path.into(), (FileKind::File { executable }, text.into()))
+            }
             None => self.0.remove(path),
         };
     }
@@ -68,6 +71,10 @@ impl Files for Tree {
         let inside: Vec<_> =
             self.0.iter().filter(|(path, _)| path.starts_with(&folder)).map(|(p, f)| (p, &f.1)).collect();
         Ok((!inside.is_empty()).then(|| id(&inside)))
+    }
+
+    fn kind(&self, path: &str) -> Result<Option<FileKind>> {
+        Ok(self.0.get(path).map(|(kind, _)| *kind))
     }
 }
 
@@ -143,7 +150,7 @@ fn stages_have_their_paths_and_settings() {
         ),
         ("dev/a.yaml", &config("web", "host").replace("image: host", "image: host\n        command: [a]")),
         ("prod/a.yaml", &config("web", "git:app")),
-        ("app/x", "1"),
+        ("app/bin/launch", "1"),
         ("other/broken.yaml", "apiVersion: v1\nkind: [\n"),
     ]);
     let project = project(&tree);
@@ -158,7 +165,21 @@ fn stages_have_their_paths_and_settings() {
 #[test]
 fn all_problems_are_told_at_once_with_their_places() {
     type Case<'a> = (&'a [(&'a str, &'a str)], &'a [&'a str]);
-    let cases: [Case<'_>; 11] = [
+    let with_tool = config("web", "git:web").replace("image:", "command: [bin/tool]\n        image:");
+    let cases: [Case<'_>; 15] = [
+        (
+            &[("a.yaml", &config("web", "git:web")), ("web/main.py", "")],
+            &["a.yaml:11:16: error: spec.template.spec.containers[0].image: there is no `web/bin/launch`"],
+        ),
+        (
+            &[("a.yaml", &config("web", "git:web")), ("web/bin/launch", "plain")],
+            &["a.yaml:11:16: error: spec.template.spec.containers[0].image: `web/bin/launch` is not executable"],
+        ),
+        (
+            &[("a.yaml", &with_tool), ("web/bin/launch", "1")],
+            &["a.yaml:11:19: error: spec.template.spec.containers[0].command[0]: the command is not there"],
+        ),
+        (&[("a.yaml", &with_tool), ("web/bin/build", "1")], &[]),
         (
             &[("a.yaml", &config("web", "git:nowhere"))],
             &["a.yaml:11:16: error: spec.template.spec.containers[0].image: the repository has no folder `nowhere`"],
@@ -263,6 +284,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         |spec: &str| format!("apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: a}}\nspec: {spec}\n");
     let map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: m}\n";
     let reading = config("web", "git:web").replace("image:", "envFrom: [{configMapRef: {name: m}}]\n        image:");
+    let tool = reading.replace("envFrom:", "command: [bin/tool]\n        envFrom:");
     let task =
         "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: [a]}\n";
     vec![
@@ -279,13 +301,7 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         ("shipyard.yaml", vec![SHIPYARD.into(), SHIPYARD.replace("production", "live"), "x: 1".into()]),
         (
             "d/web.yaml",
-            vec![
-                config("web", "git:web"),
-                config("web", "git:lib"),
-                config("api", "git:web"),
-                reading,
-                config("web", "nginx"),
-            ],
+            vec![config("web", "git:web"), config("web", "git:lib"), config("api", "git:web"), reading, tool],
         ),
         (
             "d/service.yaml",
@@ -297,6 +313,9 @@ fn possibilities() -> Vec<(&'static str, Vec<String>)> {
         ("p/Chart.yaml", vec!["name: x".into()]),
         ("p/templates/x.yaml", vec![map.into()]),
         ("web/main.py", vec!["1".into(), "2".into()]),
+        ("web/bin/launch", vec!["1".into(), "plain".into()]),
+        ("web/bin/tool", vec!["1".into(), "plain".into()]),
+        ("web/bin/build", vec!["1".into(), "plain".into()]),
         ("lib/x/main.py", vec!["1".into(), "2".into()]),
         ("README.md", vec!["1".into(), "2".into()]),
     ]

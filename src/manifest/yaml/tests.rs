@@ -58,6 +58,7 @@ fn what_cannot_be_read_is_placed() {
 fn a_duplicate_key_is_named_with_its_first_place() {
     let error = read(b"a: 1\na: 2").errors.remove(0);
     assert!(error.message.contains("`a`"), "{}", error.message);
+    assert_eq!(error.pointer, "/a");
     assert_eq!(error.hint.as_deref(), Some("it is already set in line 1: remove one of the two"));
 }
 
