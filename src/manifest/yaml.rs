@@ -6,14 +6,18 @@
 //! errors. Size, depth and the growth through aliases are bounded.
 
 mod foreign;
+mod indentation;
 mod scalar;
 mod split;
 
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use granit_parser::{Event, Parser, ScalarStyle, ScanError, Span, Tag};
+use granit_parser::{ErrorKind, Event, Parser, ScalarStyle, ScanError, Span, StructureStyle, Tag};
 use serde_json::{Map, Value};
+
+use indentation::Mender;
+use split::Part;
 
 /// No file is larger; the caller usually stops earlier.
 pub const MAX_BYTES: usize = 16 << 20;
@@ -109,16 +113,33 @@ pub fn read(bytes: &[u8]) -> Reading {
         Err(error) => return Reading { documents: Vec::new(), errors: vec![error] },
     };
     let mut reading = Reading::default();
+    let mut mender = Mender::default();
     for part in split::parts(text) {
-        let mut reader = Reader::new(&part.text, part.start);
-        let ended = reader.documents(&mut reading.documents);
-        reading.errors.append(&mut reader.errors);
+        let ended = read_part(part, &mut mender, &mut reading);
         if let Err(error) = ended {
             reading.errors.push(ReadError { hint: foreign::hint(text).or(error.hint.clone()), ..error });
             break;
         }
     }
     reading
+}
+
+/// Reads what the parser can read by itself, again and again as long as what stopped it can be mended.
+fn read_part(part: Part<'_>, mender: &mut Mender, reading: &mut Reading) -> Step<()> {
+    let mut text = part.text;
+    loop {
+        let mut reader = Reader::new(&text, part.start);
+        let mut documents = Vec::new();
+        let ended = reader.documents(&mut documents);
+        let stopped = reader.stopped.take();
+        let mended = stopped.and_then(|(kind, line)| mender.mended(&text, &kind, line, reader.brackets > 0));
+        let Some(mended) = mended else {
+            reading.documents.append(&mut documents);
+            reading.errors.append(&mut reader.errors);
+            return ended;
+        };
+        text = Cow::Owned(mended);
+    }
 }
 
 /// Appends one segment to a JSON pointer.
@@ -172,6 +193,10 @@ struct Reader<'input> {
     parser: Parser<'input, granit_parser::StrInput<'input>>,
     start: Position,
     errors: Vec<ReadError>,
+    /// Why the parser stopped, and in which of its lines.
+    stopped: Option<(ErrorKind, usize)>,
+    /// In how many brackets or braces it is.
+    brackets: usize,
     // Of the document that is being read:
     places: HashMap<String, Place>,
     pointer: String,
@@ -186,6 +211,8 @@ impl<'input> Reader<'input> {
             parser: Parser::new_from_str_with_options(text, options),
             start,
             errors: Vec::new(),
+            stopped: None,
+            brackets: 0,
             places: HashMap::new(),
             pointer: String::new(),
             anchors: HashMap::new(),
@@ -215,7 +242,10 @@ impl<'input> Reader<'input> {
     fn next(&mut self) -> Step<(Event<'input>, Span)> {
         match self.parser.next_event() {
             Some(Ok(found)) => Ok(found),
-            Some(Err(error)) => Err(self.syntax(&error)),
+            Some(Err(error)) => {
+                self.stopped = Some((error.kind().clone(), error.marker().line()));
+                Err(self.syntax(&error))
+            }
             None => Err(self.refuse(START, "syntax", "the document ends too early")),
         }
     }
@@ -256,13 +286,13 @@ impl<'input> Reader<'input> {
         self.places.insert(self.pointer.clone(), Place { key, value: position, written: None });
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag.as_deref(), position)?, anchor),
-            Event::SequenceStart(_, anchor, tag) => {
+            Event::SequenceStart(style, anchor, tag) => {
                 self.known_tag(tag.as_deref(), &["seq"], position);
-                (self.sequence(depth)?, anchor)
+                (self.inside(style, |reader| reader.sequence(depth))?, anchor)
             }
-            Event::MappingStart(_, anchor, tag) => {
+            Event::MappingStart(style, anchor, tag) => {
                 self.known_tag(tag.as_deref(), &["map"], position);
-                (self.mapping(depth)?, anchor)
+                (self.inside(style, |reader| reader.mapping(depth))?, anchor)
             }
             Event::Alias(target) => (self.alias(target, position)?, 0),
             _ => return Err(self.refuse(position, "syntax", "a value is expected here")),
@@ -271,6 +301,14 @@ impl<'input> Reader<'input> {
             let cost = Cost { nodes: self.spent.nodes - before.nodes, text: self.spent.text - before.text };
             self.anchors.insert(anchor, (value.clone(), cost));
         }
+        Ok(value)
+    }
+
+    /// Reads a collection. What stopped the parser stopped it inside of those that are still open.
+    fn inside(&mut self, style: StructureStyle, read: impl FnOnce(&mut Self) -> Step<Value>) -> Step<Value> {
+        self.brackets += usize::from(style == StructureStyle::Flow);
+        let value = read(self)?;
+        self.brackets -= usize::from(style == StructureStyle::Flow);
         Ok(value)
     }
 
