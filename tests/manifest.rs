@@ -74,7 +74,8 @@ fn object(snapshot: &Snapshot, kind: Kind, name: &str) -> Arc<Object> {
 #[test]
 fn an_exported_list_is_a_project_as_it_is() {
     let text = include_str!("manifest/exported.yaml");
-    let snapshot = Tree::of([("all.yaml", text), ("frontend/bin/launch", "run")]).snapshot();
+    let snapshot =
+        Tree::of([("all.yaml", text), ("frontend/bin/launch", "run"), ("frontend/bin/migrate", "run")]).snapshot();
     assert_eq!(problems(&snapshot), [] as [&str; 0]);
     let config = object(&snapshot, Kind::DeploymentConfig, "frontend");
     assert_eq!((config.location.line, config.location.column), (8, 3));
@@ -160,6 +161,7 @@ fn the_documentations_examples_are_right() {
     assert_eq!(examples.len(), 6);
     let code = [
         ("services/web/bin/launch", "run"),
+        ("services/web/bin/migrate", "run"),
         ("tests/bin/smoke", "run"),
         ("deploy/dev/x", ""),
         ("deploy/production/x", ""),
