@@ -225,7 +225,7 @@ impl Decision {
 /// One value that differs; an absent side is `None`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Difference {
-    /// JSON pointer from the object's root; list entries are named by their key, as in `/spec/template/spec/containers/web/image`.
+    /// JSON pointer into the new content, as in `/spec/template/spec/containers/0/image`; of what is gone, into the old.
     pub pointer: String,
     /// What is applied.
     pub old: Option<Value>,
