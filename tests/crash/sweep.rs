@@ -180,7 +180,7 @@ fn outbox_is_empty(store: &Path) -> bool {
 
 /// The names of the pods with a status, sorted.
 fn pods(world: &World, status: &str) -> Vec<String> {
-    let pods = world.json(&["get", "pods"])["items"].as_array().cloned().unwrap_or_default();
+    let pods = world.json(&["get", "pods", "--all"])["items"].as_array().cloned().unwrap_or_default();
     let chosen = pods.iter().filter(|pod| pod["status"] == status);
     let mut names: Vec<String> = chosen.filter_map(|pod| pod["name"].as_str().map(str::to_owned)).collect();
     names.sort();
