@@ -113,7 +113,8 @@ impl App {
         state: &Path,
         wrap: impl FnOnce(Arc<dyn Store>) -> Arc<dyn Store>,
     ) -> Result<Self> {
-        let folder = StateFolder::new(state);
+        let others = settings.repositories.iter().any(|repository| !repository.allow.users.is_empty());
+        let folder = StateFolder::new(state).for_pods_of_others(others);
         let ownership = folder.take(|| owner_of(state))?;
         let clock: Arc<dyn Clock> = Arc::new(SystemClock);
         let ids: Arc<dyn Ids> = Arc::new(Ulids::default());

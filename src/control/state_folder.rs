@@ -13,6 +13,8 @@ use crate::error::{Context, Failure, Result};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StateFolder {
     root: PathBuf,
+    /// Whether pods of other users pass through it, which never end because their daemon does.
+    is_passed: bool,
 }
 
 /// The proof that this process is the folder's only daemon; given back when dropped.
@@ -25,7 +27,13 @@ pub struct Ownership {
 impl StateFolder {
     /// The folder at `root`, which need not exist yet.
     pub fn new(root: impl Into<PathBuf>) -> Self {
-        Self { root: root.into() }
+        Self { root: root.into(), is_passed: false }
+    }
+
+    /// The same, where pods may run as other users: they get through to the folders that they are told of.
+    #[must_use]
+    pub fn for_pods_of_others(self, is_passed: bool) -> Self {
+        Self { is_passed, ..self }
     }
 
     /// The folder itself.
@@ -72,14 +80,21 @@ impl StateFolder {
             Failure::stalled(message).hint("stop it, or choose another folder with --state")
         })?;
         // Others were let through to the sockets of the daemon before. A folder that is somebody else's stays as they made it.
-        match fs::set_permissions(&self.root, Permissions::from_mode(0o700)) {
+        match fs::set_permissions(&self.root, Permissions::from_mode(self.mode_for_pods())) {
             Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error).or_stalled(unusable),
             _ => {}
         }
         for folder in [self.mirrors(), self.local_runtime()] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).or_stalled(unusable)?;
         }
+        let local = Permissions::from_mode(self.mode_for_pods());
+        fs::set_permissions(self.local_runtime(), local).or_stalled(unusable)?;
         Ok(Ownership { lock })
+    }
+
+    /// Whoever is let through lists nothing: what may be read is known by its name.
+    fn mode_for_pods(&self) -> u32 {
+        if self.is_passed { 0o711 } else { 0o700 }
     }
 
     /// Lets other users through to the sockets here, which say themselves who may open them, and to nothing else.
@@ -95,10 +110,17 @@ impl StateFolder {
     /// Whatever is here is its owner's alone, whatever the umask was when it was made.
     fn close_entries(&self) -> io::Result<()> {
         for entry in fs::read_dir(&self.root)? {
-            match entry.and_then(|entry| close(&entry.path())) {
+            let path = entry?.path();
+            if self.is_passed && path == self.local_runtime() {
+                continue;
+            }
+            match close(&path) {
                 // What is made under another name may have got its own meanwhile.
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+                    tracing::warn!(file = %path.display(), "this file in the state folder is another user's");
+                }
+                closed => closed?,
             }
         }
         Ok(())
@@ -135,6 +157,19 @@ mod tests {
             fs::set_permissions(state.local_runtime(), Permissions::from_mode(0o755)).expect("the same");
             state.let_through().expect("opened");
             assert_eq!((mode(state.root()), mode(&store), mode(&state.local_runtime())), (0o711, 0o600, 0o700));
+        }
+    }
+
+    #[test]
+    fn pods_of_others_get_through_to_their_folders_also_while_a_daemon_starts() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateFolder::new(folder.path().join("state")).for_pods_of_others(true);
+        let mode = |path: &Path| fs::metadata(path).expect("there").permissions().mode() & 0o777;
+        for _life in 0..2 {
+            let _owned = state.take(|| None).expect("the folder is free");
+            assert_eq!((mode(state.root()), mode(&state.local_runtime())), (0o711, 0o711));
+            state.let_through().expect("opened");
+            assert_eq!((mode(&state.local_runtime()), mode(&state.mirrors())), (0o711, 0o700));
         }
     }
 

@@ -14,6 +14,8 @@ pub(super) struct Ownership {
     owner: (u32, u32),
     /// The mode of the folder that they are in.
     mode: u32,
+    /// Whether the folder of its objects is its own, and belongs to whom the repository does.
+    is_one: bool,
     /// Whether its group may write: `core.sharedRepository`.
     is_shared: bool,
     me: u32,
@@ -31,12 +33,14 @@ pub(super) struct Writer {
 impl Ownership {
     pub(super) fn of(repository: &git2::Repository) -> Result<Self> {
         let objects = repository.commondir().join("objects");
-        let folder = fs::metadata(&objects).or_stalled(|| format!("cannot read `{}`", objects.display()))?;
+        let look = |path: &Path| fs::symlink_metadata(path).or_stalled(|| format!("cannot read `{}`", path.display()));
+        let (folder, whole, common) = (look(&objects)?, look(repository.path())?, look(repository.commondir())?);
         let config = repository.config().and_then(|config| existing(config.get_string("core.sharedrepository")));
         let shared = config.map_err(failed(|| format!("cannot read the configuration in `{}`", objects.display())))?;
         Ok(Self {
             owner: (folder.uid(), folder.gid()),
             mode: folder.mode(),
+            is_one: folder.is_dir() && whole.uid() == folder.uid() && common.uid() == folder.uid(),
             is_shared: shared.is_some_and(|shared| is_shared(&shared)),
             me: rustix::process::geteuid().as_raw(),
         })
@@ -47,6 +51,12 @@ impl Ownership {
         let umask = !self.mode & 0o077;
         let (owner, _group) = self.owner;
         match self.me {
+            // A link to somebody else's folder must not have us write there as them.
+            0 if !self.is_one => {
+                let path = repository.display();
+                Err(Failure::stalled(format!("`{path}` and the objects in it do not belong to one user"))
+                    .hint(format!("`chown -R OWNER {path}`; links and folders of others are not written to")))
+            }
             me if me == owner => Ok(Writer { user: None, umask }),
             0 => Ok(Writer { user: Some(self.owner), umask }),
             _ if self.is_shared => Ok(Writer { user: None, umask }),
@@ -77,7 +87,7 @@ mod tests {
 
     #[test]
     fn whoever_writes_leaves_what_the_owner_can_extend() {
-        let case = |owner, mode, is_shared, me| Ownership { owner: (owner, 50), mode, is_shared, me };
+        let case = |owner, mode, is_shared, me| Ownership { owner: (owner, 50), mode, is_one: true, is_shared, me };
         let as_owner = |umask| Some(Writer { user: Some((1000, 50)), umask });
         let myself = |umask| Some(Writer { user: None, umask });
         let cases = [
@@ -96,6 +106,14 @@ mod tests {
             assert_eq!(writer.as_ref().ok(), expected.as_ref(), "{ownership:?}");
             let told = writer.err().map(|failure| failure.one_line()).unwrap_or_default();
             assert_eq!(told.contains("core.sharedRepository"), expected.is_none(), "{told}");
+        }
+    }
+
+    #[test]
+    fn root_writes_as_nobody_whose_folders_are_only_linked_to() {
+        for (me, is_written) in [(0, false), (1000, true)] {
+            let linked = Ownership { owner: (1000, 50), mode: 0o40755, is_one: false, is_shared: false, me };
+            assert_eq!(linked.writer(Path::new("/srv/shop.git")).is_ok(), is_written, "as {me}");
         }
     }
 

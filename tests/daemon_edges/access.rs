@@ -11,7 +11,7 @@ use std::process::{Command, Output};
 use serde_json::Value;
 
 use super::verbs::{deployed, web};
-use crate::support::daemon::{World, complaint, eventually, http, repository};
+use crate::support::daemon::{World, complaint, config, eventually, http, repository};
 
 /// A user who owns nothing of ours.
 const STRANGER: u32 = 65_534;
@@ -161,6 +161,30 @@ fn another_user_gets_a_sync_followed_and_nothing_else() {
     world.kill();
     let refused = told_stranger(&["sync", "shop", "--follow", &commit]);
     assert!(complaint(&refused).contains("no daemon runs"), "{}", complaint(&refused));
+}
+
+#[test]
+#[ignore = "needs root"]
+fn another_user_runs_a_pod_from_a_folder_that_is_closed_otherwise() {
+    let world = World::new(&[]);
+    fs::set_permissions(world.git.root(), Permissions::from_mode(0o711)).unwrap();
+    let bare = world.git.bare().display().to_string();
+    let allow = format!("allow: {{users: ['{STRANGER}']}}");
+    let text = format!("listen: 127.0.0.1:0\nrepositories:\n  - {{name: shop, url: {bare}, branch: main, {allow}}}\n");
+    fs::write(world.config(), text).unwrap();
+    world.start();
+    let (ran, user) = (world.git.path("ran"), format!("securityContext: {{runAsUser: {STRANGER}}}"));
+    fs::create_dir(&ran).unwrap();
+    fs::set_permissions(&ran, Permissions::from_mode(0o777)).unwrap();
+    let script = format!("#!/bin/sh\nid -u > {}/user; exec sleep 1000\n", ran.display());
+    world.git.write("app/bin/launch", &script);
+    fs::set_permissions(world.git.work().join("app/bin/launch"), Permissions::from_mode(0o755)).unwrap();
+    let web = config("web", "type: Recreate", &format!("{{name: main, image: 'git:app', {user}}}"));
+    world.deploy(&[("web.yaml", &web)], "success");
+    assert_eq!(fs::read_to_string(ran.join("user")).unwrap(), format!("{STRANGER}\n"));
+    for entry in ["mirrors", "store.db"] {
+        assert_eq!(mode(&world.state().join(entry)) & 0o077, 0, "{entry}");
+    }
 }
 
 #[test]

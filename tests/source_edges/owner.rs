@@ -50,16 +50,18 @@ fn git_as(fixture: &GitFixture, user: u32, arguments: &[&str]) -> Output {
 }
 
 fn write_notes(fixture: &GitFixture, rounds: usize) {
+    (0..rounds).for_each(|round| write_note(fixture, round).expect("written"));
+}
+
+fn write_note(fixture: &GitFixture, round: usize) -> launchway::error::Result<()> {
     let remote = Remote::new(RemoteUrl::parse(&fixture.bare().display().to_string(), false).expect("a path"), "main");
     let mirror = Mirror::open_or_create(&fixture.path("mirror.git"), Limits::default()).expect("a mirror");
     let commit = CommitId::new(fixture.git(&["rev-parse", "HEAD"]));
     mirror.fetch(&remote, &commit).expect("a fetch");
     let author = Signature { name: "launchway".into(), email: "launchway@localhost".into(), at: Timestamp(0) };
-    for round in 0..rounds {
-        let line = format!("success launchway/{round} told");
-        let line = NoteLine { commit: commit.clone(), context: format!("launchway/{round}"), line };
-        mirror.write_notes(&remote, &[line], &author).expect("written");
-    }
+    let line = format!("success launchway/{round} told");
+    let line = NoteLine { commit, context: format!("launchway/{round}"), line };
+    mirror.write_notes(&remote, &[line], &author).map(drop)
 }
 
 /// What of a repository is somebody else's.
@@ -87,6 +89,39 @@ fn notes_belong_to_the_owner_of_the_repository_who_can_push_as_before() {
     let note = git_as(&fixture, OWNER, &["notes", "--ref=launchway", "append", "-m", "by hand", "HEAD~30"]);
     assert!(note.status.success(), "{}", String::from_utf8_lossy(&note.stderr));
     assert!(git_as(&fixture, OWNER, &["push", "--quiet", "origin", NOTES_REF]).status.success(), "notes too");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_the_owner_links_to_is_not_written_to() {
+    let fixture = owned_repository();
+    let (objects, elsewhere) = (fixture.bare().join("objects"), fixture.path("elsewhere"));
+    fs::rename(&objects, &elsewhere).expect("moved");
+    all_below(&elsewhere).iter().for_each(|path| chown(path, Some(0), Some(0)).expect("root's"));
+    let before = all_below(&elsewhere);
+    std::os::unix::fs::symlink(&elsewhere, &objects).expect("linked");
+    let refused = write_note(&fixture, 0).expect_err("not written");
+    assert!(refused.one_line().contains("do not belong to one user"), "{refused:#}");
+    assert_eq!(all_below(&elsewhere), before);
+}
+
+#[test]
+#[ignore = "needs root"]
+fn what_the_owner_configures_is_not_run() {
+    let fixture = owned_repository();
+    let (ran, script) = (fixture.path("ran"), fixture.path("script"));
+    fs::write(&script, format!("#!/bin/sh\ntouch {}\n", ran.display())).expect("written");
+    fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).expect("executable");
+    write_note(&fixture, 0).expect("written");
+    let set = |key: &str, value: &str| drop(fixture.git_in(&fixture.bare(), &["config", key, value]));
+    set("core.bare", "false");
+    set("core.worktree", &fixture.work().display().to_string());
+    set("core.fsmonitor", &script.display().to_string());
+    set("receive.denyCurrentBranch", "updateInstead");
+    fixture.git_in(&fixture.bare(), &["symbolic-ref", "HEAD", NOTES_REF]);
+    give(&fixture.bare());
+    drop(write_note(&fixture, 1)); // refused, as a push to what is checked out
+    assert!(!ran.exists());
 }
 
 #[test]

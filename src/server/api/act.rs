@@ -118,6 +118,8 @@ pub(in crate::server) async fn sync(
 ) -> Acted {
     hooks::may_sync(&origin, &request)?;
     let SyncRequest { repository, allow_prune, accept_rewrite, up, only_new } = request;
+    // What was pushed is new; a head that was refused is judged anew for those alone who may do more.
+    let only_new = only_new || matches!(origin, Origin::Hooks { .. });
     if only_new && (allow_prune.is_some() || accept_rewrite.is_some()) {
         let detail = "`onlyNew` leaves a head alone for which something is to be allowed";
         return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("leave out one or the other"));

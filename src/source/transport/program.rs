@@ -91,6 +91,13 @@ impl Program {
     }
 }
 
+impl Drop for Running {
+    /// Something that it has started may keep its standard error open for ever.
+    fn drop(&mut self) {
+        self.collecting.abort();
+    }
+}
+
 impl Running {
     /// Waits until it has ended and all that it said is collected.
     async fn end(&mut self) -> Option<ExitStatus> {

@@ -16,9 +16,15 @@ use crate::source::ownership::{Ownership, Writer};
 const MASKED: &str = "umask \"$1\" && shift && exec \"$@\"";
 
 /// Whoever names a path to us has said that it may be used; but what its configuration names is not run by us, who may be
-/// another user. Notes are no push that a hook waits for, and somebody's next push cleans up.
-const SETTINGS: [&str; 4] =
-    ["safe.directory=*", "core.hooksPath=/dev/null", "core.alternateRefsCommand=true", "receive.autogc=false"];
+/// another user. Notes are no push that a hook waits for, no branch that is checked out, and somebody's next push cleans up.
+const SETTINGS: [&str; 6] = [
+    "safe.directory=*",
+    "core.hooksPath=/dev/null",
+    "core.alternateRefsCommand=true",
+    "core.fsmonitor=false",
+    "receive.denyCurrentBranch=refuse",
+    "receive.autogc=false",
+];
 
 pub(super) fn open(path: &Path, peer: String, deadline: Deadline) -> Result<Stream> {
     let repository = git::open_local(path)?;
@@ -27,7 +33,8 @@ pub(super) fn open(path: &Path, peer: String, deadline: Deadline) -> Result<Stre
     let mut command = Command::new("sh");
     // Nothing of ours: neither our variables nor a folder that its owner may not enter.
     let search_path = std::env::var_os("PATH");
-    command.env_clear().envs(search_path.map(|path| ("PATH", path))).env("LC_ALL", "C").current_dir("/");
+    command.env_clear().envs(search_path.map(|path| ("PATH", path))).env("LC_ALL", "C");
+    command.env("GIT_ALLOW_PROTOCOL", "none").current_dir("/"); // nor does it fetch what is missing
     command.args(["-c", MASKED, "sh", &format!("{umask:03o}"), "git"]);
     for setting in SETTINGS {
         command.args(["-c", setting]);
@@ -43,9 +50,12 @@ fn explain(peer: &str, complaint: &str, code: Option<i32>) -> Failure {
     let failure = match code {
         Some(127) => Failure::stalled("there is no program `git`, by which notes are written to repositories here")
             .hint("install Git"),
-        _ if complaint.contains("Permission denied") || complaint.contains("dubious ownership") => {
-            Failure::stalled(format!("{peer} may not be written to")).hint("run launchway as its owner, or as root")
-        }
+        _ if complaint.contains("Permission denied") || complaint.contains("dubious ownership") => Failure::stalled(
+            format!("{peer} may not be written to"),
+        )
+        .hint(
+            "run launchway as its owner, or as root; what root has left there, `chown -R OWNER REPOSITORY` gives back",
+        ),
         _ => Failure::transient(format!("writing to {peer} failed")),
     };
     match last_lines(complaint) {
