@@ -115,12 +115,17 @@ fn what_the_owner_configures_is_not_run() {
     write_note(&fixture, 0).expect("written");
     let set = |key: &str, value: &str| drop(fixture.git_in(&fixture.bare(), &["config", key, value]));
     set("core.bare", "false");
-    set("core.worktree", &fixture.work().display().to_string());
-    set("core.fsmonitor", &script.display().to_string());
+    let checkout = fixture.path("checkout");
+    fs::create_dir(&checkout).expect("made");
+    set("core.worktree", &checkout.display().to_string());
     set("receive.denyCurrentBranch", "updateInstead");
     fixture.git_in(&fixture.bare(), &["symbolic-ref", "HEAD", NOTES_REF]);
-    give(&fixture.bare());
-    drop(write_note(&fixture, 1)); // refused, as a push to what is checked out
+    fixture.git_in(&fixture.bare(), &["read-tree", "-m", "-u", NOTES_REF]);
+    set("core.fsmonitor", &script.display().to_string());
+    [fixture.bare(), checkout].iter().for_each(|path| give(path));
+    fs::set_permissions(fixture.root(), fs::Permissions::from_mode(0o777)).expect("a script may write here");
+    let refused = write_note(&fixture, 1).expect_err("it is checked out there");
+    assert!(refused.one_line().contains("does not take notes"), "{refused:#}");
     assert!(!ran.exists());
 }
 
