@@ -2,7 +2,7 @@
 //! the store, as every copy: what serves is taken over, and how a hook ended that ran then is unknown.
 
 use super::fixture;
-use super::rollout::{answers, begin_with, ended, let_go, of, start_of, until_the_middle};
+use super::rollout::{answers, begin_with, ended, ended_as_told, let_go, of, start_of, until_the_middle};
 use super::takeover::programs_of_before;
 use crate::support::daemon::{World, answering, complaint};
 
@@ -47,8 +47,8 @@ fn the_program_before_goes_on_with_the_copy() {
             let restored = of(&world, &programs).args(["store", "restore"]).arg(&copy).output().unwrap();
             assert!(restored.status.success(), "{}", complaint(&restored));
             start_of(&world, &programs);
-            ended(&world, "web", "Complete");
-            ended(&world, "worker", "Failed");
+            ended_as_told(|| of(&world, &programs), "web", "Complete");
+            ended_as_told(|| of(&world, &programs), "worker", "Failed");
         },
     );
 }
