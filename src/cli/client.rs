@@ -191,7 +191,7 @@ impl Client {
 }
 
 impl Daemon {
-    /// The daemon at an address, which proves themselves by a token alone: on that port may be anybody.
+    /// The daemon at an address, where a token alone says who asks. On that port may be anybody, so none is sent unasked.
     fn over_tcp(server: &str) -> Result<Self> {
         let base = Url::parse(server).or_stalled(|| format!("`{server}` is no address of a server"))?;
         let builder = if is_loopback(&base) { http().no_proxy() } else { http() };
