@@ -25,7 +25,7 @@ pub(super) fn styled(style: Style, text: &str) -> String {
 /// Text for a terminal: our own styles as they are; of everything else what is no visible character is spelled out, but
 /// for the ends of lines and tabs.
 pub(super) fn shown(text: &str) -> Cow<'_, str> {
-    if !text.chars().any(|c| is_unsafe(c) && !is_layout(c)) && !text.contains(MARK.as_str()) {
+    if !text.chars().any(is_spelled_out) && !text.contains(MARK.as_str()) {
         return Cow::Borrowed(text);
     }
     let pieces = text.split(MARK.as_str()).enumerate();
@@ -35,7 +35,7 @@ pub(super) fn shown(text: &str) -> Cow<'_, str> {
 
 /// JSON for a terminal: the same values, with such characters escaped.
 pub(super) fn shown_json(json: &str) -> String {
-    let escaped = |c: char| match is_unsafe(c) && !is_layout(c) {
+    let escaped = |c: char| match is_spelled_out(c) {
         true => c.encode_utf16(&mut [0; 2]).iter().map(|unit| format!("\\u{unit:04x}")).collect(),
         false => c.to_string(),
     };
@@ -43,15 +43,16 @@ pub(super) fn shown_json(json: &str) -> String {
 }
 
 fn spelled_out(text: &str) -> String {
-    let spell = |c: char| match is_unsafe(c) && !is_layout(c) {
+    let spell = |c: char| match is_spelled_out(c) {
         true => c.escape_unicode().to_string(),
         false => c.to_string(),
     };
     text.chars().map(spell).collect()
 }
 
-fn is_layout(c: char) -> bool {
-    matches!(c, '\n' | '\t')
+/// What is no visible character, but for the ends of lines and tabs.
+fn is_spelled_out(c: char) -> bool {
+    is_unsafe(c) && !matches!(c, '\n' | '\t')
 }
 
 #[cfg(test)]
