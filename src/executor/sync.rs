@@ -66,9 +66,8 @@ pub enum Synced {
 /// # Errors
 /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
 pub async fn sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Result<Synced> {
-    let known = state(driver, revisions).await?.value;
-    if first && known.down {
-        switch::finish_down(driver, &known.name).await?;
+    if first && state(driver, revisions).await?.value.down {
+        switch::finish_down(driver, &revisions.watched().name).await?;
     }
     for _ in 0..TRIES {
         if let Some(found) = try_sync(driver, revisions, first).await? {
