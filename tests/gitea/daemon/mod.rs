@@ -4,7 +4,7 @@ mod process;
 mod recorder;
 mod shop;
 
-use process::{Daemon, Watching, entry, eventually, settled};
+use process::{Daemon, Watching, entry, eventually};
 use recorder::Recorder;
 
 use crate::receiver::SECRET;
@@ -36,12 +36,12 @@ async fn a_push_over_http_is_deployed_and_told_on_its_commit() {
     let repository = Repository::create("daemon-http").await;
     let (tree, first) = pushed_shop(&repository).await;
     let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
-    settled(&repository, &first).await;
+    daemon.settled(&repository, &first).await;
     repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
 
     let second = shop::commit_change(&tree);
     tree.push_over_http("main").await;
-    let statuses = settled(&repository, &second).await;
+    let statuses = daemon.settled(&repository, &second).await;
     let expected = [
         "launchway/dev",
         "launchway/dev/web",
@@ -74,12 +74,12 @@ async fn a_push_over_ssh_is_deployed_with_a_key_and_told_with_a_token() {
     let credentials = files.map(|(name, file)| entry(name, file)).to_vec();
     let watching = Watching { url: repository.ssh_url(), credentials, ..Watching::over_http(&repository) };
     let daemon = Daemon::start(&repository, &watching).await;
-    settled(&repository, &first).await;
+    daemon.settled(&repository, &first).await;
     repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
 
     let second = shop::commit_change(&tree);
     tree.push_over_ssh(&key, "main").await;
-    let statuses = settled(&repository, &second).await;
+    let statuses = daemon.settled(&repository, &second).await;
     assert!(statuses.iter().all(|status| status.state == "success"), "{statuses:#?}");
     assert_eq!(daemon.serving("production").await, (2, 1));
 }
@@ -108,12 +108,12 @@ async fn a_failing_hook_is_told_with_its_last_lines_and_changes_nothing() {
     let repository = Repository::create("daemon-failing-hook").await;
     let (tree, first) = pushed_shop(&repository).await;
     let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
-    settled(&repository, &first).await;
+    daemon.settled(&repository, &first).await;
     repository.add_hook(&daemon.webhook_url(), SECRET, "json").await;
 
     let second = shop::commit_failure(&tree);
     tree.push_over_http("main").await;
-    let statuses = settled(&repository, &second).await;
+    let statuses = daemon.settled(&repository, &second).await;
     let (state, description) = told(&statuses, "launchway/dev/web/pre");
     assert_eq!(state, "failure");
     assert!(description.contains("exit code 3") && description.contains("no table orders"), "{description}");
@@ -133,12 +133,12 @@ async fn what_no_webhook_tells_is_found_by_the_poll() {
     let (tree, first) = pushed_shop(&repository).await;
     let watching = Watching { poll: "1s", ..Watching::over_http(&repository) };
     let mut daemon = Daemon::start(&repository, &watching).await;
-    settled(&repository, &first).await;
+    daemon.settled(&repository, &first).await;
     repository.add_hook(&daemon.webhook_url(), "known to nobody", "json").await;
 
     let second = shop::commit_change(&tree);
     tree.push_over_http("main").await;
-    assert_eq!(told(&settled(&repository, &second).await, "launchway/production").0, "success");
+    assert_eq!(told(&daemon.settled(&repository, &second).await, "launchway/production").0, "success");
     eventually("the webhook is refused", async || {
         let refused = r#"launchway_webhooks_total{repository="shop",result="refused"}"#;
         daemon.page("/metrics").await.contains(refused).then_some(())
@@ -149,7 +149,7 @@ async fn what_no_webhook_tells_is_found_by_the_poll() {
     let third = shop::commit_failure(&tree);
     tree.push_over_http("main").await;
     daemon.resume().await;
-    assert_eq!(told(&settled(&repository, &third).await, "launchway/dev").0, "failure");
+    assert_eq!(told(&daemon.settled(&repository, &third).await, "launchway/dev").0, "failure");
 }
 
 #[tokio::test]
@@ -174,7 +174,7 @@ async fn a_token_without_rights_is_named_and_stops_no_deployment() {
     }
 
     daemon.set_token(repository.server.admin_token());
-    let statuses = settled(&repository, &commit).await;
+    let statuses = daemon.settled(&repository, &commit).await;
     assert_eq!(told(&statuses, "launchway/production").0, "success");
     eventually("the problem is gone", async || {
         daemon.api("repositories/shop").await["statusProblem"].is_null().then_some(())
@@ -187,12 +187,12 @@ async fn a_webhook_that_is_told_again_deploys_nothing_again() {
     let repository = Repository::create("daemon-replay").await;
     let (tree, first) = pushed_shop(&repository).await;
     let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
-    settled(&repository, &first).await;
+    daemon.settled(&repository, &first).await;
     let (recorder, url) = Recorder::before(daemon.webhook_url()).await;
     let hook = repository.add_hook(&url, SECRET, "json").await;
     let second = shop::commit_change(&tree);
     tree.push_over_http("main").await;
-    settled(&repository, &second).await;
+    daemon.settled(&repository, &second).await;
     let runs = daemon.api("runs").await;
     let (posted, looks) = (repository.posted(&second).await, looks(&daemon).await);
 

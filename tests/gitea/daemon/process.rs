@@ -119,6 +119,22 @@ impl Daemon {
         serde_json::from_str(&self.page(&format!("/api/v1/{path}")).await).unwrap()
     }
 
+    /// The statuses of a commit once nothing more will happen to it and the host shows each that the daemon tells.
+    pub(crate) async fn settled(&self, repository: &Repository, commit: &str) -> Vec<ShownStatus> {
+        eventually("all is told", async || {
+            let shown = repository.statuses(commit).await;
+            let is_shown = |context: &str| shown.iter().any(|status| status.context == context);
+            if !is_shown("launchway/production") || shown.iter().any(|status| status.state == "pending") {
+                return None;
+            }
+            let told = self.api(&format!("revisions/shop/{commit}")).await;
+            let mut contexts = told["statuses"].as_array().unwrap().iter().filter_map(|told| told["context"].as_str());
+            let all = contexts.all(is_shown);
+            all.then_some(shown)
+        })
+        .await
+    }
+
     /// The version that serves in a stage and how many pods are ready; 0 of what is not there.
     pub(crate) async fn serving(&self, stage: &str) -> (u64, u64) {
         let deployments = self.api(&format!("deployments?stage={stage}")).await;
@@ -157,16 +173,6 @@ impl Drop for Daemon {
         self.stop();
         self.command(&["down", "shop"]);
     }
-}
-
-/// The statuses of a commit once nothing more will happen to it.
-pub(crate) async fn settled(repository: &Repository, commit: &str) -> Vec<ShownStatus> {
-    eventually("all is told", async || {
-        let statuses = repository.statuses(commit).await;
-        let told = statuses.iter().any(|status| status.context == "launchway/production");
-        (told && statuses.iter().all(|status| status.state != "pending")).then_some(statuses)
-    })
-    .await
 }
 
 /// Waits for something to be there.
