@@ -6,6 +6,7 @@ mod another_life;
 mod crash;
 mod damage;
 mod ending;
+mod groups;
 mod kernel;
 mod once;
 mod replicas;

@@ -18,9 +18,10 @@ use super::expand::expand;
 use super::mount::{self, MountPoint};
 use super::paths::PodDir;
 use super::record::PodRecord;
+use super::status::PodStatus;
 use super::volume::{self, Mount};
 use crate::model::pod::{Container, SecurityContext};
-use crate::runtime::local::host::cgroup::{self, Limits};
+use crate::runtime::local::host::cgroup::{Limits, PodGroups};
 
 /// Where the entry point of a launchable is.
 const ENTRY_POINT: &str = "bin/launch";
@@ -50,7 +51,7 @@ fn start(arguments: &[OsString]) -> String {
     let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
     let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|setting| {
-        limit_resources(&setting);
+        join_group(&setting)?;
         show_volumes(&setting);
         let program = find_program(&setting)?;
         settle(&setting, parent)?;
@@ -71,8 +72,9 @@ struct Setting {
     user: SecurityContext,
     mounts: Vec<Mount>,
     scratch: PathBuf,
+    container: String,
     limits: Limits,
-    group: (String, String),
+    groups: PodGroups,
 }
 
 impl Setting {
@@ -96,20 +98,22 @@ fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, 
         mounts: volume::mounts(&record, dir, container),
         scratch: dir.scratch(),
         limits: Limits::of(&container.resources),
-        group: (record.uid.clone(), container.name.clone()),
+        container: container.name.clone(),
+        groups: PodStatus::read(dir).map_err(|failure| failure.one_line())?.map(|it| it.groups).unwrap_or_default(),
         search_path: record.search_path.clone(),
         variables,
     })
 }
 
-/// Limits memory and processor time. Where the machine does not let it, the log says so.
-fn limit_resources(setting: &Setting) {
-    let (pod, container) = &setting.group;
-    if let Err(error) = cgroup::join(pod, container, setting.limits) {
-        setting.note(&format!(
-            "resource limits are not enforced: this machine allows no control groups of one's own: {error}"
-        ));
+/// Enters the container's group, which limits memory and processor time and ends with the pod. Where the machine does not
+/// enforce a limit, the log says so.
+fn join_group(setting: &Setting) -> Result<(), String> {
+    let entered = setting.groups.enter(&setting.container, setting.limits);
+    let problem = entered.map_err(|error| format!("cannot enter the control group of the pod: {error}"))?;
+    if let Some(problem) = problem {
+        setting.note(&format!("resource limits are not enforced: this machine gives us no control group: {problem}"));
     }
+    Ok(())
 }
 
 /// Puts the volumes where the mounts say. Where the machine does not allow that, the log says so, and where they are.
@@ -239,8 +243,9 @@ mod tests {
                 user: SecurityContext::default(),
                 mounts: Vec::new(),
                 scratch: PathBuf::new(),
+                container: String::new(),
                 limits: Limits::default(),
-                group: Default::default(),
+                groups: PodGroups::default(),
             })
         };
         assert_eq!(found("run").unwrap(), folder.path().join("run"));

@@ -6,6 +6,7 @@ use super::paths::PodDir;
 use crate::error::{Context, Result};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
+use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{ProcessId, boot_id};
@@ -27,6 +28,9 @@ pub(crate) struct PodStatus {
     pub(crate) shim: Option<ProcessId>,
     /// Set before the first command starts: from then on nobody may start this pod's commands again.
     pub(crate) intent: bool,
+    /// Its control groups, which are there before the intent is; a shim of before does not say them.
+    #[serde(default)]
+    pub(crate) groups: PodGroups,
     /// Where the pod is in its life.
     #[serde(flatten)]
     pub(crate) phase: PodPhase,
@@ -66,6 +70,7 @@ impl PodStatus {
             boot_id,
             shim,
             intent: false,
+            groups: PodGroups::default(),
             phase: PodPhase::Starting,
             containers,
             message,

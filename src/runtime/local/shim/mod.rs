@@ -30,7 +30,7 @@ use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
-use crate::runtime::local::host::cgroup;
+use crate::runtime::local::host::cgroup::{Limits, PodGroups};
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::process::{Belonging, ProcessId, boot_id, sweep};
@@ -75,10 +75,12 @@ fn supervise(dir: &PodDir) -> Result<()> {
     if let Err(problem) = prepare(&record, dir) {
         return report.tell(ended(report.status(), not_started(problem)));
     }
-    report.intend()?;
+    let limits: Vec<Limits> = record.containers().map(|container| Limits::of(&container.resources)).collect();
+    let groups = PodGroups::make(&record.uid, &limits);
+    report.intend(groups.clone())?;
     let supervisor = Supervisor::new((dir, &lock), &record, &SystemClock, report);
     supervisor.or_transient(|| "cannot listen to the daemon".to_owned())?.run();
-    cgroup::remove(&record.uid);
+    groups.remove();
     Ok(())
 }
 
@@ -105,8 +107,12 @@ fn prepare(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
 fn after_a_death(record: &PodRecord, dir: &PodDir, before: PodStatus) -> PodStatus {
     let rebooted = before.boot_id != boot_id();
     if !rebooted {
-        sweep(&[Belonging::of_pod(&record.mark())], SWEEP_PATIENCE);
-        cgroup::remove(&record.uid);
+        if before.groups.exist() {
+            before.groups.sweep(None, SWEEP_PATIENCE);
+            before.groups.remove();
+        } else {
+            sweep(&[Belonging::of_pod(&record.mark())], SWEEP_PATIENCE);
+        }
     }
     files::remove_if_there(&dir.ready()).ok();
     let what = if rebooted { "the machine was restarted" } else { "its shim was killed" };

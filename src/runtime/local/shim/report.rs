@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use serde_json::{Map, Value, json};
 
 use crate::error::{Context, Result};
+use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
 use crate::runtime::local::pod::paths::PodDir;
@@ -37,9 +38,9 @@ impl Report {
         &self.status
     }
 
-    /// Writes down that commands are about to be started, so that no other shim ever starts them again.
-    pub(super) fn intend(&mut self) -> Result<()> {
-        self.status.intent = true;
+    /// Writes down that commands are about to be started in these groups, so that no other shim ever starts them again.
+    pub(super) fn intend(&mut self, groups: PodGroups) -> Result<()> {
+        (self.status.intent, self.status.groups) = (true, groups);
         self.status.write(&self.dir, Durability::Durable)
     }
 

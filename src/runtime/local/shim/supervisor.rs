@@ -18,6 +18,7 @@ use crate::clock::Clock;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
+use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
@@ -180,7 +181,7 @@ impl<'a> Supervisor<'a> {
     }
 
     fn swept(&self) -> bool {
-        kill_all(&self.all_processes()) == 0
+        self.groups().kill(None) + kill_all(&self.all_processes()) == 0
     }
 
     /// Waits for all processes that ended, adopted ones included.
@@ -227,7 +228,7 @@ impl<'a> Supervisor<'a> {
             Effect::Handle(key, limit) => self.handle(key, limit),
             Effect::Clean(index) => {
                 self.handlers.abandon(index);
-                sweep(&self.leftovers(index), CLEAN_PATIENCE);
+                self.clean(index);
                 None
             }
             Effect::Terminate(index) => self.signal(index, Signal::TERM),
@@ -240,19 +241,30 @@ impl<'a> Supervisor<'a> {
         }
     }
 
-    /// What a container that ended may have left behind: whatever is left of the pod, if no other container lives.
-    fn leftovers(&self, index: usize) -> Vec<Belonging> {
+    /// Ends what a container that ended may have left behind: whatever is left of the pod, if no other container lives.
+    fn clean(&self, index: usize) {
         let alone = self.slots.iter().all(|slot| slot.child.is_none());
-        match self.slots.get(index) {
-            Some(slot) if !alone => {
-                Belonging::of_own_container(&self.record.mark(), &slot.status.name, self.dir.entered().exists())
-            }
-            _ => self.all_processes(),
-        }
+        let container = self.slots.get(index).map(|slot| slot.status.name.as_str()).filter(|_| !alone);
+        self.groups().sweep(container, CLEAN_PATIENCE);
+        let rest = container.map_or_else(
+            || self.all_processes(),
+            |name| Belonging::of_own_container(&self.record.mark(), name, self.may_be_elsewhere()),
+        );
+        sweep(&rest, CLEAN_PATIENCE);
     }
 
     fn all_processes(&self) -> Vec<Belonging> {
-        Belonging::of_own_pod(&self.record.mark(), self.dir.entered().exists())
+        Belonging::of_own_pod(&self.record.mark(), self.may_be_elsewhere())
+    }
+
+    /// Whether processes of the pod may be no descendants of this one and in no group either: all of the machine are then
+    /// searched.
+    fn may_be_elsewhere(&self) -> bool {
+        self.dir.entered().exists() && !self.groups().exist()
+    }
+
+    fn groups(&self) -> &PodGroups {
+        &self.report.status().groups
     }
 
     fn start(&mut self, index: usize) -> Option<Event> {

@@ -33,7 +33,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
 fn ended() -> Option<PodStatus> {
     let phase = PodPhase::Ended { outcome: PodOutcome::Succeeded };
     let (boot_id, message) = Default::default();
-    Some(PodStatus { v: 1, boot_id, shim: None, intent: true, phase, containers: Vec::new(), message, ended_at: None })
+    Some(PodStatus { intent: true, phase, message, ..PodStatus::beginning(boot_id, None) })
 }
 
 /// A hundred pods whose shims are watched.
