@@ -252,6 +252,7 @@ fn local_runtime(
     let services = Services::open(root.clone(), shims.clone())?;
     LocalRuntime::open(LocalOptions {
         root,
+        hidden: state.root().to_owned(),
         incarnation,
         program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),

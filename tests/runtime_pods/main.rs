@@ -7,6 +7,7 @@ mod crash;
 mod damage;
 mod ending;
 mod groups;
+mod isolation;
 mod kernel;
 mod once;
 mod replicas;

@@ -140,7 +140,7 @@ async fn what_is_mounted_read_only_refuses_writing() {
 #[tokio::test]
 async fn one_key_can_be_mounted_over_a_file_and_a_folder_under_the_launchable() {
     let world = World::new();
-    std::fs::create_dir_all(world.file("images/app")).unwrap();
+    std::fs::create_dir_all(world.image("app")).unwrap();
     let mounts = json!([
         {"name": "settings", "mountPath": "/etc/hostname", "subPath": "colour"},
         {"name": "data", "mountPath": "data"},
@@ -150,7 +150,7 @@ async fn one_key_can_be_mounted_over_a_file_and_a_folder_under_the_launchable() 
     let volumes = json!([{"name": "settings", "configMap": {"name": "settings"}}, {"name": "data", "emptyDir": {}}]);
     let pod = runs_once(json!({"containers": [container], "volumes": volumes}));
     assert_eq!(output(&world, &pod).await, "blue\nx\n");
-    assert!(!world.file("images/app/data").exists());
+    assert!(!world.image("app/data").exists());
 }
 
 #[tokio::test]
@@ -199,12 +199,12 @@ async fn what_a_volume_lacks_fails_the_start() {
 #[tokio::test]
 async fn a_launchable_is_where_its_pods_work() {
     let world = World::new();
-    let bin = world.file("images/app/bin");
+    let bin = world.image("app/bin");
     std::fs::create_dir_all(&bin).unwrap();
     std::fs::write(bin.join("launch"), "#!/bin/sh\necho \"$0 $1\"; pwd\n").unwrap();
     std::fs::set_permissions(bin.join("launch"), std::fs::Permissions::from_mode(0o755)).unwrap();
     let pod = runs_once(json!({"containers": [{"name": "web", "image": "app", "args": ["$(POD_NAME)"]}]}));
-    let folder = world.file("images/app");
+    let folder = world.image("app");
     let expected = format!("{}/bin/launch web-1-a\n{}\n", folder.display(), folder.display());
     assert_eq!(output(&world, &pod).await, expected);
 }

@@ -23,6 +23,9 @@ use tempfile::TempDir;
 /// Long, because machines that run tests are busy.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
+/// Names another copy of the program that shims run.
+pub(crate) const SHIM_VARIABLE: &str = "LAUNCHWAY_TEST_SHIM";
+
 /// Images are the folders of that name below the runtime's own.
 struct FolderImages(PathBuf);
 
@@ -99,6 +102,11 @@ pub(crate) struct World {
     pub(crate) life: Incarnation,
 }
 
+/// The program that shims run; another user's tests have theirs where they get at it.
+fn shim_program() -> PathBuf {
+    std::env::var_os(SHIM_VARIABLE).unwrap_or_else(|| env!("CARGO_BIN_EXE_launchway-shim").into()).into()
+}
+
 pub(crate) fn allow_all() -> Allow {
     Allow { users: BTreeSet::from([65534]), host_paths: Vec::new(), host_image: true }
 }
@@ -121,11 +129,12 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
+            hidden: self.root(),
             incarnation: self.life.clone(),
-            program: Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway-shim")))),
+            program: Arc::new(Program::at(shim_program())),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             clock: Arc::new(SystemClock),
-            images: Arc::new(FolderImages(self.path().join("images"))),
+            images: Arc::new(FolderImages(self.root().join("images"))),
             services: self.services.clone(),
             changes,
         });
@@ -146,6 +155,11 @@ impl World {
 
     pub(crate) fn root(&self) -> PathBuf {
         self.folder.path().join("runtime")
+    }
+
+    /// A launchable.
+    pub(crate) fn image(&self, name: &str) -> PathBuf {
+        self.root().join("images").join(name)
     }
 
     pub(crate) fn runtime(&self) -> &LocalRuntime {

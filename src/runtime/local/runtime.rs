@@ -17,6 +17,7 @@ use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
 use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::isolation::outermost;
 use crate::runtime::local::host::program::Program;
 use crate::runtime::local::launchable::images::Images;
 use crate::runtime::local::pod::exec;
@@ -42,6 +43,8 @@ use crate::runtime::{
 pub struct LocalOptions {
     /// Its folder.
     pub root: PathBuf,
+    /// The folder of which pods see nothing but what is their own: the daemon's, in which `root` is.
+    pub hidden: PathBuf,
     /// The life of the store that asks for pods.
     pub incarnation: Incarnation,
     /// The program that shims run; services have it too.
@@ -261,6 +264,7 @@ impl Inner {
             search_path: options.search_path.clone(),
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
+            hidden: outermost(&[&options.hidden, &options.root]),
             change: self.root.change(&pod.id),
         })
     }

@@ -97,8 +97,10 @@ impl Launchables {
         changes: broadcast::Sender<RuntimeChange>,
     ) -> Result<Self> {
         let failed = || format!("cannot open the launchables below `{}`", root.display());
-        let root = std::path::absolute(root.join("launchables")).map_err(on_disk(failed))?;
+        let root = root.join("launchables");
         fs::create_dir_all(&root).map_err(on_disk(failed))?;
+        // Pods see it where it is: a link that leads there may be hidden from them.
+        let root = root.canonicalize().map_err(on_disk(failed))?;
         let installer = Arc::new(Installer { root, settings, trees, changes, state: Mutex::default() });
         installer.recover().map_err(on_disk(failed))?;
         Ok(Self(installer))

@@ -15,13 +15,14 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use super::environment::{self, Variables};
 use super::expand::expand;
-use super::mount::{self, MountPoint};
 use super::paths::PodDir;
 use super::record::PodRecord;
 use super::status::PodStatus;
 use super::volume::{self, Mount};
 use crate::model::pod::{Container, SecurityContext};
 use crate::runtime::local::host::cgroup::{Limits, PodGroups};
+use crate::runtime::local::host::isolation::{Hiding, Isolation, Own};
+use crate::runtime::local::host::mount::{MountPoint, Space};
 
 /// Where the entry point of a launchable is.
 const ENTRY_POINT: &str = "bin/launch";
@@ -52,9 +53,12 @@ fn start(arguments: &[OsString]) -> String {
     let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
     let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|setting| {
         join_group(&setting)?;
-        show_volumes(&setting);
+        let hiding = surround(&setting);
         let program = find_program(&setting)?;
         settle(&setting, parent)?;
+        if let Err(problem) = setting.isolation.confine(hiding) {
+            setting.note(&format!("not all is kept from this pod that is not its own: {problem}"));
+        }
         Ok(become_command(&setting, &program))
     });
     started.unwrap_or_else(|problem| problem)
@@ -71,7 +75,7 @@ struct Setting {
     folder: PathBuf,
     user: SecurityContext,
     mounts: Vec<Mount>,
-    scratch: PathBuf,
+    isolation: Isolation,
     container: String,
     limits: Limits,
     groups: PodGroups,
@@ -90,13 +94,14 @@ fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, 
     let record = PodRecord::read(dir).map_err(|failure| failure.one_line())?.ok_or("the pod is gone")?;
     let container = record.container(container).ok_or_else(|| format!("there is no container `{container}`"))?;
     let variables = environment::of_container(&record, dir, container)?;
+    let mounts = volume::mounts(&record, dir, container);
     Ok(Setting {
         has_log: command.is_empty(),
         words: if command.is_empty() { own_command(&record, container, &variables)? } else { command },
         folder: working_folder(&record, dir, container, &variables),
         user: volume::effective_user(&record, container),
-        mounts: volume::mounts(&record, dir, container),
-        scratch: dir.scratch(),
+        isolation: isolation(&record, dir, container, &mounts),
+        mounts,
         limits: Limits::of(&container.resources),
         container: container.name.clone(),
         groups: PodStatus::read(dir).map_err(|failure| failure.one_line())?.map(|it| it.groups).unwrap_or_default(),
@@ -116,22 +121,40 @@ fn join_group(setting: &Setting) -> Result<(), String> {
     Ok(())
 }
 
-/// Puts the volumes where the mounts say. Where the machine does not allow that, the log says so, and where they are.
-fn show_volumes(setting: &Setting) {
-    if setting.mounts.is_empty() {
-        return;
+/// Hides what is not the pod's, and puts the volumes where the mounts say. Where the machine does not allow that, the log
+/// says so, and where the volumes are.
+fn surround(setting: &Setting) -> Hiding {
+    let (hiding, mounted) = match setting.isolation.enter() {
+        Ok(mut space) => (Hiding::Covered, show_volumes(setting, &mut space)),
+        Err(problem) => (Hiding::Visible, Err(problem)),
+    };
+    if let Some(problem) = mounted.err().filter(|_| !setting.mounts.is_empty()) {
+        let places: Vec<String> =
+            setting.mounts.iter().map(|it| format!("{}={}", it.variable, it.path.display())).collect();
+        setting.note(&format!("volumes are not mounted ({problem}); they are at {}", places.join(" ")));
     }
+    hiding
+}
+
+fn show_volumes(setting: &Setting, space: &mut Space<'_>) -> Result<(), String> {
     let point = |mount: &Mount| MountPoint {
         target: setting.folder.join(&mount.mount_path),
         source: mount.path.clone(),
         read_only: mount.read_only,
     };
     let points: Vec<MountPoint> = setting.mounts.iter().map(point).collect();
-    if let Err(problem) = mount::mount_all(&points, &setting.scratch) {
-        let places: Vec<String> =
-            setting.mounts.iter().map(|it| format!("{}={}", it.variable, it.path.display())).collect();
-        setting.note(&format!("volumes are not mounted ({problem}); they are at {}", places.join(" ")));
-    }
+    space.mount_all(&points)
+}
+
+/// What a container's processes are kept from: all of the daemon's state but their home, their launchable, which they
+/// cannot change, and their volumes.
+fn isolation(record: &PodRecord, dir: &PodDir, container: &Container, mounts: &[Mount]) -> Isolation {
+    let launchable = record.images.get(&container.name).map(|path| Own { path: path.clone(), read_only: true });
+    let home = Own { path: dir.home(), read_only: false };
+    let volume = |mount: &Mount| Own { path: mount.path.clone(), read_only: false };
+    let mut own: Vec<Own> = mounts.iter().map(volume).chain(launchable).chain([home]).collect();
+    own.sort();
+    Isolation { hidden: record.hidden.clone(), own, scratch: dir.scratch() }
 }
 
 /// The launchable's root, unless `workingDir` says otherwise; the pod's home if the image is `host`.
@@ -242,7 +265,7 @@ mod tests {
                 folder: folder.path().to_owned(),
                 user: SecurityContext::default(),
                 mounts: Vec::new(),
-                scratch: PathBuf::new(),
+                isolation: Isolation::default(),
                 container: String::new(),
                 limits: Limits::default(),
                 groups: PodGroups::default(),

@@ -12,7 +12,6 @@ mod index;
 pub(crate) mod launch;
 pub(crate) mod logs;
 pub(crate) mod lost;
-pub(crate) mod mount;
 pub(crate) mod paths;
 pub(crate) mod quantity;
 pub(crate) mod record;

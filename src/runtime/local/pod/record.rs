@@ -53,6 +53,9 @@ pub(crate) struct PodRecord {
     pub(crate) claims: PathBuf,
     /// The folders of the machine that it may use.
     pub(crate) host_paths: Vec<PathBuf>,
+    /// The folders of which its processes see nothing but what is their own; none if an older daemon asked for it.
+    #[serde(default)]
+    pub(crate) hidden: Vec<PathBuf>,
     /// The file to touch when it changes.
     pub(crate) change: PathBuf,
 }

@@ -28,6 +28,7 @@ pub(crate) struct Surroundings {
     pub(crate) search_path: String,
     pub(crate) claims: PathBuf,
     pub(crate) host_paths: Vec<PathBuf>,
+    pub(crate) hidden: Vec<PathBuf>,
     pub(crate) change: PathBuf,
 }
 
@@ -64,6 +65,7 @@ pub(crate) fn write_record(
         search_path: around.search_path,
         claims: around.claims,
         host_paths: around.host_paths,
+        hidden: around.hidden,
         change: around.change,
     };
     record.ports = map_ports(&record, seed, in_use)?;

@@ -25,6 +25,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
         search_path: String::new(),
         claims: Default::default(),
         host_paths: Vec::new(),
+        hidden: Vec::new(),
         change: Default::default(),
     };
     Entry::new(&record, PodDir::new(format!("/none/{name}")), None, (owner, origin))

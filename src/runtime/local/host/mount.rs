@@ -1,4 +1,5 @@
-//! Puts volumes where a container's mounts say, for that container alone: in a mount namespace of its own.
+//! What a process sees of the file system, for that process alone: in a mount namespace of its own, folders are hidden from
+//! it, and volumes are where its container's mounts say.
 //!
 //! The rest of the machine stays as it is. A mount point that does not exist is never made on the machine: the folder
 //! that lacks it is covered by a small one in memory, which shows everything of the covered folder and the new one.
@@ -12,11 +13,13 @@ use std::path::{Path, PathBuf};
 
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind, mount_bind_recursive, mount_change, mount_move,
+    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_move,
     mount_remount, unmount,
 };
 use rustix::process::{getgid, getuid, pivot_root};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
+
+use super::isolation::Own;
 
 /// The most entries that a covered folder may have.
 const MAX_ENTRIES: usize = 10_000;
@@ -55,18 +58,9 @@ fn leave(namespaces: UnshareFlags) -> Result<(), Errno> {
     rustix::thread::unshare(namespaces)
 }
 
-/// Mounts for this process and those that it becomes or starts, outer mount points first. The process must have one
-/// thread; `scratch` is an empty folder for its own use. Fails with what is wrong.
-pub(crate) fn mount_all(points: &[MountPoint], scratch: &Path) -> Result<(), String> {
-    enter_own_namespace().map_err(|error| format!("this machine allows no mounts of one's own: {error}"))?;
-    let mut space = Space { scratch, covers: BTreeSet::new(), mounted: Vec::new() };
-    let ordered: BTreeSet<&MountPoint> = points.iter().collect();
-    ordered.into_iter().try_for_each(|point| {
-        space.mount(point).map_err(|error| format!("cannot mount a volume at `{}`: {error}", point.target.display()))
-    })
-}
-
-struct Space<'a> {
+/// The file system as this process and those that it becomes or starts see it.
+#[derive(Debug)]
+pub(crate) struct Space<'a> {
     scratch: &'a Path,
     /// The file systems in memory that cover folders: mount points can be added to them.
     covers: BTreeSet<u64>,
@@ -74,10 +68,48 @@ struct Space<'a> {
     mounted: Vec<PathBuf>,
 }
 
-impl Space<'_> {
+impl<'a> Space<'a> {
+    /// Leaves the machine's mount namespace. The process must have one thread; `scratch` is an empty folder for its own
+    /// use. Fails with what is wrong.
+    pub(crate) fn enter(scratch: &'a Path) -> Result<Self, String> {
+        enter_own_namespace().map_err(|error| format!("this machine allows no mounts of one's own: {error}"))?;
+        Ok(Self { scratch, covers: BTreeSet::new(), mounted: Vec::new() })
+    }
+
+    /// Covers a folder by an empty one in which, of all that it holds, only `own` appears.
+    pub(crate) fn hide(&self, folder: &Path, own: &[Own]) -> io::Result<()> {
+        let folder = folder.canonicalize()?;
+        mount("launchway", self.scratch, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, COVER_OPTIONS)?;
+        for own in own {
+            let path = own.path.canonicalize()?;
+            let Ok(inside) = path.strip_prefix(&folder) else { continue };
+            let place = self.scratch.join(inside);
+            make_point(&place, path.is_dir())?;
+            mount_bind_recursive(&path, &place)?;
+            if own.read_only {
+                make_read_only(&place)?;
+            }
+        }
+        // What is mounted from now on is put together where the process knows that folder to be.
+        if let Ok(inside) = self.scratch.canonicalize()?.strip_prefix(&folder) {
+            fs::create_dir_all(self.scratch.join(inside))?;
+        }
+        make_read_only(self.scratch)?;
+        Ok(mount_move(self.scratch, &folder)?)
+    }
+
+    /// Mounts volumes, outer mount points first. Fails with what is wrong.
+    pub(crate) fn mount_all(&mut self, points: &[MountPoint]) -> Result<(), String> {
+        let ordered: BTreeSet<&MountPoint> = points.iter().collect();
+        ordered.into_iter().try_for_each(|point| {
+            self.mount(point).map_err(|error| format!("cannot mount a volume at `{}`: {error}", point.target.display()))
+        })
+    }
+
     fn mount(&mut self, point: &MountPoint) -> io::Result<()> {
         let target = self.make_target(&point.target, point.source.is_dir())?;
-        mount_bind(&point.source, &target)?;
+        // With what is mounted below it: a folder of the machine must not show what is hidden in it.
+        mount_bind_recursive(&point.source, &target)?;
         if point.read_only {
             make_read_only(&target)?;
         }
@@ -98,12 +130,7 @@ impl Space<'_> {
             self.cover(&base)?;
         }
         let real = base.join(missing);
-        if is_folder {
-            fs::create_dir_all(&real)?;
-        } else {
-            real.parent().map_or(Ok(()), fs::create_dir_all)?;
-            fs::File::create(&real)?;
-        }
+        make_point(&real, is_folder)?;
         Ok(real)
     }
 
@@ -129,6 +156,15 @@ impl Space<'_> {
         self.covers.insert(cover);
         Ok(())
     }
+}
+
+/// Makes an empty folder or file to mount at.
+fn make_point(place: &Path, is_folder: bool) -> io::Result<()> {
+    if is_folder {
+        return fs::create_dir_all(place);
+    }
+    place.parent().map_or(Ok(()), fs::create_dir_all)?;
+    fs::OpenOptions::new().create(true).append(true).open(place).map(drop)
 }
 
 /// Makes an entry of a folder visible in another one.
