@@ -23,6 +23,7 @@ use super::output::{Complaint, Outcome};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
 use crate::server::access::{Access, THIS_MACHINE};
+use crate::server::listener::Bounds;
 use crate::server::origin::Origin;
 use crate::server::problem::Problem;
 use crate::server::query::Query;
@@ -116,9 +117,15 @@ impl Client {
         let store = Arc::new(SqliteReader::open(&path)?);
         let query = Query { store, runtime: None, hindrances: Arc::default(), renderings: Arc::default() };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public: None });
-        let stop = CancellationToken::new();
-        let state =
-            ServerState { query, commands: None, access, started_at: SystemClock.now(), watched: Vec::new(), stop };
+        let state = ServerState {
+            query,
+            commands: None,
+            access,
+            started_at: SystemClock.now(),
+            watched: Vec::new(),
+            body_patience: Bounds::default().body,
+            stop: CancellationToken::new(),
+        };
         Ok(Self::Store { router: router(state) })
     }
 

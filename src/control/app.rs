@@ -35,7 +35,7 @@ use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_files};
 use crate::server::access::{Access, Role, Token};
 use crate::server::host::PublicAddress;
-use crate::server::listener::{self, Timeouts};
+use crate::server::listener::{self, Bounds};
 use crate::server::presence::{Presence, operator_token};
 use crate::server::query::Query;
 use crate::server::socket::{self, Listening, Socket};
@@ -285,6 +285,7 @@ async fn serve(
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) -> Result<()> {
+    let bounds = Bounds::default();
     let (driver, housekeeping) = (parts.driver.clone(), parts.housekeeping.clone());
     let commands = Arc::new(Operator { driver, watchers: watchers.clone(), housekeeping });
     let state = ServerState {
@@ -293,21 +294,21 @@ async fn serve(
         access: Arc::new(access(settings, parts.state.root())?),
         started_at: parts.driver.clock.now(),
         watched: watchers.keys().cloned().collect(),
+        body_patience: bounds.body,
         stop: stop.clone(),
     };
     let hooks = Arc::new(WatchedHooks { watchers: watchers.clone(), metrics: parts.driver.metrics.clone() });
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
-    let timeouts = Timeouts::default();
     let metrics = parts.driver.metrics.clone();
     let api = router::router(state.clone());
     let whole = api
         .clone()
-        .merge(webhook::router(hooks, store, clock, timeouts))
+        .merge(webhook::router(hooks, store, clock, bounds))
         .merge(router::metrics(state, move || metrics.encode()));
     let (for_commands, for_hooks) = sockets(settings, &parts.state)?;
-    tasks.spawn(listener::serve(listener, whole.clone(), timeouts, stop.clone()));
-    tasks.spawn(listener::serve(for_commands, whole, timeouts, stop.clone()));
-    tasks.spawn(listener::serve(for_hooks, api, timeouts, stop.clone()));
+    tasks.spawn(listener::serve(listener, whole.clone(), bounds, stop.clone()));
+    tasks.spawn(listener::serve(for_commands, whole, bounds, stop.clone()));
+    tasks.spawn(listener::serve(for_hooks, api, bounds, stop.clone()));
     Ok(())
 }
 

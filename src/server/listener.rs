@@ -14,16 +14,17 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tower::ServiceExt;
 
 use super::origin::Origin;
 use super::problem::Problem;
+use super::shares::{Share, Shares};
 
-/// Connections at once; more wait to be accepted.
-const CONNECTION_LIMIT: usize = 1024;
+/// For each connection that is served, so many more may wait.
+const WAITING: usize = 2;
 
 /// Bytes of a request's headers.
 const HEADER_LIMIT: usize = 64 * 1024;
@@ -31,18 +32,27 @@ const HEADER_LIMIT: usize = 64 * 1024;
 /// When the process is out of file descriptors, trying again at once helps nobody.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
-/// How long clients may take.
+/// How much clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Timeouts {
-    /// For the headers of a request; a slower client is cut off.
+pub struct Bounds {
+    /// Connections that are served at once, of which one client gets a fifth at most.
+    pub connections: usize,
+    /// How long the headers of a request may take; a slower client is cut off.
     pub headers: Duration,
-    /// For the body of a call that anybody may make.
+    /// How long the body of a request may take.
     pub body: Duration,
+    /// How long a client may take nothing of what it is sent.
+    pub answer: Duration,
 }
 
-impl Default for Timeouts {
+impl Default for Bounds {
     fn default() -> Self {
-        Self { headers: Duration::from_secs(10), body: Duration::from_secs(30) }
+        Self {
+            connections: 2048,
+            headers: Duration::from_secs(10),
+            body: Duration::from_secs(30),
+            answer: Duration::from_secs(30),
+        }
     }
 }
 
@@ -66,19 +76,18 @@ impl Door for TcpListener {
 
 /// Serves `router` until `shutdown`, then closes the door and waits for the requests that are under way. Each request has
 /// its [`Origin`] with it.
-pub async fn serve<D: Door>(door: D, router: Router, timeouts: Timeouts, shutdown: CancellationToken) {
-    let slots = Arc::new(Semaphore::new(CONNECTION_LIMIT));
-    let mut http = http1::Builder::new();
-    http.timer(TokioTimer::new()).header_read_timeout(timeouts.headers).max_buf_size(HEADER_LIMIT);
+pub async fn serve<D: Door>(door: D, router: Router, bounds: Bounds, shutdown: CancellationToken) {
+    let (places, queue) = (Shares::new(bounds.connections), Shares::new(WAITING * bounds.connections));
     let connections = TaskTracker::new();
-    while let Some(accepted) = shutdown.run_until_cancelled(accept(&door, &slots)).await {
+    while let Some(accepted) = shutdown.run_until_cancelled(door.accept()).await {
         match accepted {
-            Ok((stream, origin, slot)) => {
-                let connection = serve_connection(http.clone(), stream, origin, router.clone(), shutdown.clone());
-                connections.spawn(async move {
-                    connection.await;
-                    drop(slot);
-                });
+            Ok((stream, origin)) => {
+                let Some(waiting) = queue.try_take(&origin.client(), 1) else {
+                    tracing::debug!(?origin, "closed a connection of a client that has too many");
+                    continue;
+                };
+                let connection = Connection { stream, origin, bounds, shutdown: shutdown.clone() };
+                connections.spawn(connection.serve_in_turn(places.clone(), waiting, router.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -91,41 +100,52 @@ pub async fn serve<D: Door>(door: D, router: Router, timeouts: Timeouts, shutdow
     connections.wait().await;
 }
 
-async fn accept<D: Door>(door: &D, slots: &Arc<Semaphore>) -> io::Result<(D::Stream, Origin, OwnedSemaphorePermit)> {
-    let slot = Arc::clone(slots).acquire_owned().await.map_err(io::Error::other)?;
-    let (stream, origin) = door.accept().await?;
-    Ok((stream, origin, slot))
+struct Connection<S> {
+    stream: S,
+    origin: Origin,
+    bounds: Bounds,
+    shutdown: CancellationToken,
 }
 
-async fn serve_connection(
-    http: http1::Builder,
-    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    origin: Origin,
-    router: Router,
-    shutdown: CancellationToken,
-) {
-    let client = origin.clone();
-    let service = service_fn(move |request: Request<Incoming>| {
-        let (router, mut request) = (router.clone(), request.map(Body::new));
-        request.extensions_mut().insert(client.clone());
-        async move {
-            match is_ambiguous(&request) {
-                true => Ok(Problem::new(StatusCode::BAD_REQUEST, "a request has one `Host`").into_response()),
-                false => router.oneshot(request).await,
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
+    /// Waits for a place, as long as headers may take, and is served there.
+    async fn serve_in_turn(self, places: Arc<Shares>, waiting: Share, router: Router) {
+        let client = self.origin.client();
+        let turn = tokio::time::timeout(self.bounds.headers, places.take(&client, 1));
+        let Some(Ok(_place)) = self.shutdown.clone().run_until_cancelled_owned(turn).await else { return };
+        drop(waiting);
+        self.serve(router).await;
+    }
+
+    async fn serve(self, router: Router) {
+        let Self { stream, origin, bounds, shutdown } = self;
+        let client = origin.clone();
+        let service = service_fn(move |request: Request<Incoming>| {
+            let (router, mut request) = (router.clone(), request.map(Body::new));
+            request.extensions_mut().insert(client.clone());
+            async move {
+                match is_ambiguous(&request) {
+                    true => Ok(Problem::new(StatusCode::BAD_REQUEST, "a request has one `Host`").into_response()),
+                    false => router.oneshot(request).await,
+                }
             }
+        });
+        let mut http = http1::Builder::new();
+        http.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_buf_size(HEADER_LIMIT);
+        let mut stream = TimeoutWriter::new(stream);
+        stream.set_timeout(Some(bounds.answer));
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+        tokio::pin!(connection);
+        let ended = tokio::select! {
+            ended = &mut connection => ended,
+            () = shutdown.cancelled() => {
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = ended {
+            tracing::debug!(?origin, %error, "a connection broke");
         }
-    });
-    let connection = http.serve_connection(TokioIo::new(stream), service);
-    tokio::pin!(connection);
-    let ended = tokio::select! {
-        ended = &mut connection => ended,
-        () = shutdown.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await
-        }
-    };
-    if let Err(error) = ended {
-        tracing::debug!(?origin, %error, "a connection broke");
     }
 }
 
@@ -158,7 +178,7 @@ mod tests {
         };
         let shutdown = CancellationToken::new();
         let router = Router::new().route("/", get(handler));
-        let served = tokio::spawn(serve(listener, router, Timeouts::default(), shutdown.clone()));
+        let served = tokio::spawn(serve(listener, router, Bounds::default(), shutdown.clone()));
 
         let mut idle = TcpStream::connect(address).await.unwrap();
         let mut busy = TcpStream::connect(address).await.unwrap();

@@ -1,6 +1,7 @@
 //! What every handler works with.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -30,6 +31,8 @@ pub struct ServerState {
     pub watched: Vec<RepositoryName>,
     /// Since when this process serves.
     pub started_at: Timestamp,
+    /// How long the body of a request may take.
+    pub body_patience: Duration,
     /// Ends answers that would not end by themselves.
     pub stop: CancellationToken,
 }

@@ -13,7 +13,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use futures::stream;
-use launchway::server::listener::{Timeouts, serve};
+use launchway::server::listener::{Bounds, serve};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
@@ -55,7 +55,7 @@ impl FakeGitea {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let shutdown = CancellationToken::new();
-        tokio::spawn(serve(listener, routes(&world), Timeouts::default(), shutdown.clone()));
+        tokio::spawn(serve(listener, routes(&world), Bounds::default(), shutdown.clone()));
         Self { address, world, _running: shutdown.drop_guard() }
     }
 

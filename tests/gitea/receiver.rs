@@ -10,7 +10,7 @@ use axum::response::Response;
 use launchway::clock::ManualClock;
 use launchway::model::ids::RepositoryName;
 use launchway::secret::Secret;
-use launchway::server::listener::{Timeouts, serve};
+use launchway::server::listener::{Bounds, serve};
 use launchway::server::webhook::{HookTarget, Hooks, router};
 use launchway::store::sqlite::SqliteStore;
 use serde_json::Value;
@@ -66,14 +66,14 @@ impl Receiver {
         let state = tempfile::tempdir().unwrap();
         let clock = Arc::new(ManualClock::default());
         let store = SqliteStore::open(&state.path().join("store.db"), Arc::clone(&clock) as _).unwrap();
-        let (daemon, timeouts) = (Arc::new(Daemon::default()), Timeouts::default());
+        let (daemon, bounds) = (Arc::new(Daemon::default()), Bounds::default());
         let (sender, answers) = unbounded_channel();
-        let routes = router(Arc::clone(&daemon) as _, Arc::new(store), clock, timeouts)
+        let routes = router(Arc::clone(&daemon) as _, Arc::new(store), clock, bounds)
             .layer(middleware::from_fn(move |request, next| record(sender.clone(), request, next)));
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let url = format!("http://{}/webhooks/shop", listener.local_addr().unwrap());
         let shutdown = CancellationToken::new();
-        tokio::spawn(serve(listener, routes, timeouts, shutdown.clone()));
+        tokio::spawn(serve(listener, routes, bounds, shutdown.clone()));
         Self { url, daemon, answers, _state: state, _running: shutdown.drop_guard() }
     }
 

@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
 mod acting;
+mod bounds;
 mod commands;
 mod pages;
 mod reading;

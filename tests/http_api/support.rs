@@ -12,7 +12,7 @@ use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;
 use launchway::model::transaction::Write;
 use launchway::server::access::{Access, Role, Token};
-use launchway::server::listener::{self, Timeouts};
+use launchway::server::listener::{self, Bounds};
 use launchway::server::query::Query;
 use launchway::server::router::router;
 use launchway::server::socket::{Listening, Socket};
@@ -36,6 +36,7 @@ pub(crate) struct Server {
     pub(crate) folder: tempfile::TempDir,
     router: Router,
     http: reqwest::Client,
+    bounds: Bounds,
     running: DropGuard,
 }
 
@@ -65,8 +66,19 @@ pub(crate) async fn shop() -> Server {
     shop_watching(&[]).await
 }
 
+/// The same, behind a listener of these bounds.
+pub(crate) async fn shop_within(bounds: Bounds) -> Server {
+    let (folder, world) = pushed_twice().await;
+    serve(folder, &world, &[], bounds).await
+}
+
 /// The same, in a daemon that watches repositories of these names.
 pub(crate) async fn shop_watching(watched: &[&str]) -> Server {
+    let (folder, world) = pushed_twice().await;
+    serve(folder, &world, watched, Bounds::default()).await
+}
+
+async fn pushed_twice() -> (tempfile::TempDir, World) {
     let folder = tempfile::tempdir().unwrap();
     let mut world = World::open(folder.path()).unwrap();
     let params = json!({"maxSurge": 1, "maxUnavailable": 0, "pre": hook("Abort")});
@@ -77,7 +89,7 @@ pub(crate) async fn shop_watching(watched: &[&str]) -> Server {
     world.runtime.behave("web-2-hook-pre", Behaviour::fails(3));
     world.push(&shop("b")).await.unwrap();
     world.settle().await.unwrap();
-    serve(folder, &world, watched).await
+    (folder, world)
 }
 
 /// A shop of which `web` was pushed, and pushed again without a change while its deployment hangs.
@@ -90,7 +102,7 @@ pub(crate) async fn shop_under_way() -> Server {
     world.settle().await.unwrap();
     world.push(&shop).await.unwrap();
     world.settle().await.unwrap();
-    serve(folder, &world, &[]).await
+    serve(folder, &world, &[], Bounds::default()).await
 }
 
 /// A shop whose only version was scaled so often.
@@ -105,7 +117,7 @@ pub(crate) async fn shop_scaled(times: u32) -> Server {
     };
     let all: Vec<Input> = (1..=times).map(scaled).collect();
     world.driver.commit(&all).await.unwrap();
-    serve(folder, &world, &[]).await
+    serve(folder, &world, &[], Bounds::default()).await
 }
 
 fn two_stages() -> Shipyard {
@@ -115,7 +127,7 @@ fn two_stages() -> Shipyard {
     Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
 }
 
-async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str]) -> Server {
+async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bounds: Bounds) -> Server {
     let asked = Arc::new(Recorder::default());
     let store = Arc::new(SqliteReader::open(&folder.path().join("store.db")).unwrap());
     let tokens = vec![Token::new("ann", Role::Operate, OPERATOR), Token::new("ci", Role::Read, READER)];
@@ -131,14 +143,15 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str]) -> Se
         access: Arc::new(Access { tokens, loopback: true, public: None }),
         watched: watched.iter().map(|name| (*name).into()).collect(),
         started_at: Timestamp(0),
+        body_patience: bounds.body,
         stop: shutdown.clone(),
     };
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     let router = router(state);
-    tokio::spawn(listener::serve(listener, router.clone(), Timeouts::default(), shutdown.clone()));
+    tokio::spawn(listener::serve(listener, router.clone(), bounds, shutdown.clone()));
     let http = reqwest::Client::builder().no_proxy().build().unwrap();
-    Server { url, asked, folder, router, http, running: shutdown.drop_guard() }
+    Server { url, asked, folder, router, http, bounds, running: shutdown.drop_guard() }
 }
 
 impl Server {
@@ -146,7 +159,7 @@ impl Server {
     pub(crate) fn open(&self, socket: Socket) {
         let listening = Listening::open(socket, self.folder.path(), None).unwrap();
         let stop = self.running.token().clone();
-        tokio::spawn(listener::serve(listening, self.router.clone(), Timeouts::default(), stop));
+        tokio::spawn(listener::serve(listening, self.router.clone(), self.bounds, stop));
     }
 
     /// A client that asks over a socket of the state folder.

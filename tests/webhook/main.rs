@@ -2,12 +2,13 @@
 
 #![expect(clippy::unwrap_used, reason = "in a test, that is how it fails")]
 
+mod crowd;
 mod receiver;
 
 use std::time::{Duration, Instant};
 
 use futures::future::join_all;
-use launchway::server::listener::Timeouts;
+use launchway::server::listener::Bounds;
 use receiver::{AFTER, BEFORE, Call, Receiver, push, push_with};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -271,7 +272,7 @@ async fn a_body_without_end_is_cut_at_the_limit() {
 
 #[tokio::test]
 async fn headers_that_do_not_come_end_the_connection() {
-    let receiver = Receiver::with_timeouts(Timeouts { headers: SHORT, ..Timeouts::default() }).await;
+    let receiver = Receiver::with_bounds(Bounds { headers: SHORT, ..Bounds::default() }).await;
     for head in ["", "POST /webhooks/shop HTTP/1.1\r\nhost: x\r\nx-slow: "] {
         let start = Instant::now();
         let mut stream = TcpStream::connect(receiver.address).await.unwrap();
@@ -285,7 +286,7 @@ async fn headers_that_do_not_come_end_the_connection() {
 
 #[tokio::test]
 async fn a_body_that_does_not_come_is_refused() {
-    let receiver = Receiver::with_timeouts(Timeouts { body: SHORT, ..Timeouts::default() }).await;
+    let receiver = Receiver::with_bounds(Bounds { body: SHORT, ..Bounds::default() }).await;
     let start = Instant::now();
     let mut stream = TcpStream::connect(receiver.address).await.unwrap();
     let head =
@@ -298,8 +299,8 @@ async fn a_body_that_does_not_come_is_refused() {
 
 #[test]
 fn clients_have_ten_seconds_for_headers_and_thirty_for_a_body() {
-    let expected = Timeouts { headers: Duration::from_secs(10), body: Duration::from_secs(30) };
-    assert_eq!(Timeouts::default(), expected);
+    let Bounds { headers, body, .. } = Bounds::default();
+    assert_eq!((headers, body), (Duration::from_secs(10), Duration::from_secs(30)));
 }
 
 async fn status_line(stream: &mut TcpStream) -> String {

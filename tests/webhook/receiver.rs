@@ -8,7 +8,7 @@ use aws_lc_rs::hmac;
 use launchway::clock::ManualClock;
 use launchway::model::ids::RepositoryName;
 use launchway::secret::Secret;
-use launchway::server::listener::{self, Timeouts};
+use launchway::server::listener::{self, Bounds};
 use launchway::server::webhook::{HookTarget, Hooks, router};
 use launchway::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
@@ -58,17 +58,17 @@ impl Hooks for Daemon {
 
 impl Receiver {
     pub(crate) async fn start() -> Self {
-        Self::with_timeouts(Timeouts::default()).await
+        Self::with_bounds(Bounds::default()).await
     }
 
-    pub(crate) async fn with_timeouts(timeouts: Timeouts) -> Self {
+    pub(crate) async fn with_bounds(bounds: Bounds) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = tempfile::tempdir().unwrap();
         let (daemon, store) = (Arc::new(Daemon::default()), Arc::new(open_store(&state)));
-        let routes = router(Arc::clone(&daemon) as _, store, Arc::new(ManualClock::default()), timeouts);
+        let routes = router(Arc::clone(&daemon) as _, store, Arc::new(ManualClock::default()), bounds);
         let shutdown = CancellationToken::new();
-        let served = tokio::spawn(listener::serve(listener, routes, timeouts, shutdown.clone()));
+        let served = tokio::spawn(listener::serve(listener, routes, bounds, shutdown.clone()));
         Self { address, daemon, client: reqwest::Client::new(), state, shutdown, served }
     }
 

@@ -1,9 +1,12 @@
 //! Parts of requests, whose errors are problems like all others.
 
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
-use axum::extract::{FromRequest, FromRequestParts};
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::http::StatusCode;
+use serde::de::DeserializeOwned;
 
 use crate::server::problem::Problem;
+use crate::server::state::ServerState;
 
 /// Parameters after the `?`.
 #[derive(Debug, FromRequestParts)]
@@ -15,10 +18,20 @@ pub struct Parameters<T>(pub T);
 #[from_request(via(axum::extract::Path), rejection(Problem))]
 pub struct Segments<T>(pub T);
 
-/// A JSON body.
-#[derive(Debug, FromRequest)]
-#[from_request(via(axum::Json), rejection(Problem))]
+/// A JSON body, which has to be there in time.
+#[derive(Debug)]
 pub struct Body<T>(pub T);
+
+impl<T: DeserializeOwned> FromRequest<ServerState> for Body<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &ServerState) -> Result<Self, Problem> {
+        let slow = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
+        let read = tokio::time::timeout(state.body_patience, axum::Json::from_request(request, state));
+        let axum::Json(body) = read.await.map_err(slow)??;
+        Ok(Self(body))
+    }
+}
 
 macro_rules! problem_from {
     ($($rejection:ty),*) => {

@@ -8,28 +8,29 @@ use axum::body::Body;
 use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use futures::StreamExt;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
+use crate::server::origin::Client;
 use crate::server::problem::Problem;
+use crate::server::shares::{Share, Shares};
 
-/// Bodies beyond this many bytes are large.
-const LARGE: usize = 1024 * 1024;
+/// Bodies of so many bytes, as nearly all are, wait for nobody's: there is memory for one on each connection.
+const SMALL: usize = 64 * 1024;
 
-/// Large bodies in memory at once: anybody may send one, and it is held before its signature can be checked.
-const LARGE_BODIES: usize = 4;
+/// Bytes of larger bodies at once: anybody may send one, and it is held before its signature can be checked.
+const MEMORY: usize = 256 * 1024 * 1024;
 
 /// Reads bodies.
 #[derive(Debug)]
 pub(super) struct BodyReader {
     timeout: Duration,
-    large: Arc<Semaphore>,
+    memory: Arc<Shares>,
 }
 
 /// A whole body; holds its share of the memory until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedBody {
     bytes: Vec<u8>,
-    share: Option<OwnedSemaphorePermit>,
+    share: Option<Share>,
 }
 
 impl Deref for ReceivedBody {
@@ -43,21 +44,29 @@ impl Deref for ReceivedBody {
 impl BodyReader {
     /// A reader for which each body must be there within `timeout`.
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, large: Arc::new(Semaphore::new(LARGE_BODIES)) }
+        Self { timeout, memory: Shares::new(MEMORY) }
     }
 
-    /// Reads a body of at most `limit` bytes: 413 if it is longer, 408 if it takes too long, 400 if it breaks off. One
-    /// that announces its length is refused before anything of it is read.
-    pub(super) async fn read(&self, headers: &HeaderMap, body: Body, limit: usize) -> Result<ReceivedBody, Problem> {
+    /// Reads a client's body of at most `limit` bytes: 413 if it is longer, 408 if it takes too long, 400 if it breaks
+    /// off. One that announces its length is refused before anything of it is read.
+    pub(super) async fn read(
+        &self,
+        client: &Client,
+        headers: &HeaderMap,
+        body: Body,
+        limit: usize,
+    ) -> Result<ReceivedBody, Problem> {
         let announced = headers.get(CONTENT_LENGTH).and_then(|value| value.to_str().ok()?.parse::<u64>().ok());
-        if announced.is_some_and(|length| length > limit as u64) {
+        let length = announced.map_or(limit, |length| usize::try_from(length).unwrap_or(usize::MAX));
+        if length > limit {
             return Err(too_long(limit));
         }
         let slow = |_| Problem::new(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time");
-        tokio::time::timeout(self.timeout, self.collect(body, limit)).await.map_err(slow)?
+        tokio::time::timeout(self.timeout, self.collect(client, body, length)).await.map_err(slow)?
     }
 
-    async fn collect(&self, body: Body, limit: usize) -> Result<ReceivedBody, Problem> {
+    /// A body that proves to be large gets the memory for all of it at once: none waits for more while it holds some.
+    async fn collect(&self, client: &Client, body: Body, limit: usize) -> Result<ReceivedBody, Problem> {
         let mut received = ReceivedBody::default();
         let mut chunks = body.into_data_stream();
         while let Some(chunk) = chunks.next().await {
@@ -66,8 +75,9 @@ impl BodyReader {
             if length > limit {
                 return Err(too_long(limit));
             }
-            if length > LARGE && received.share.is_none() {
-                received.share = Arc::clone(&self.large).acquire_owned().await.ok();
+            if length > SMALL && received.share.is_none() {
+                received.share = Some(self.memory.take(client, limit).await);
+                received.bytes.reserve_exact(limit - received.bytes.len());
             }
             received.bytes.extend_from_slice(&chunk);
         }

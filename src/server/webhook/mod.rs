@@ -14,10 +14,11 @@ use axum::extract::{Path, State};
 use axum::http::header::{CONTENT_ENCODING, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use axum::routing::post;
-use axum::{Json, Router};
+use axum::{Extension, Json, Router};
 use serde::Serialize;
 
-use super::listener::Timeouts;
+use super::listener::Bounds;
+use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
 use crate::forge::webhook::{Host, Interest, Verdict, interpret, verify};
@@ -88,8 +89,8 @@ struct Webhooks {
 }
 
 /// The routes of webhooks.
-pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, timeouts: Timeouts) -> Router {
-    let (deliveries, bodies) = (Deliveries::new(store, clock), BodyReader::new(timeouts.body));
+pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, bounds: Bounds) -> Router {
+    let (deliveries, bodies) = (Deliveries::new(store, clock), BodyReader::new(bounds.body));
     let webhooks = Webhooks { hooks, deliveries, bodies };
     Router::new()
         .route("/webhooks/{repository}", post(receive).fallback(async || wrong_method()))
@@ -98,6 +99,7 @@ pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock
 
 async fn receive(
     State(webhooks): State<Arc<Webhooks>>,
+    Extension(origin): Extension<Origin>,
     name: Result<Path<String>, PathRejection>,
     headers: HeaderMap,
     body: axum::body::Body,
@@ -105,7 +107,7 @@ async fn receive(
     let Ok(Path(name)) = name else { return Err(unknown_repository()) };
     let repository = RepositoryName::new(name);
     let target = webhooks.hooks.repository(&repository).ok_or_else(unknown_repository)?;
-    let answered = webhooks.answer(&repository, &target, &headers, body).await;
+    let answered = webhooks.answer(&origin.client(), &repository, &target, &headers, body).await;
     let word = answered.as_ref().map_or("refused", |answer| answer.result.as_str());
     webhooks.hooks.answered(&repository, word);
     answered.map(Json)
@@ -114,6 +116,7 @@ async fn receive(
 impl Webhooks {
     async fn answer(
         &self,
+        client: &Client,
         repository: &RepositoryName,
         target: &HookTarget,
         headers: &HeaderMap,
@@ -122,7 +125,7 @@ impl Webhooks {
         require_json(headers)?;
         let host = Host::identify(headers);
         let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
-        let body = self.bodies.read(headers, body, limit).await?;
+        let body = self.bodies.read(client, headers, body, limit).await?;
         verify(host, &target.secrets, headers, &body).map_err(|problem| {
             tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
             Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
