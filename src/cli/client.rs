@@ -123,6 +123,7 @@ impl Client {
             access,
             started_at: SystemClock.now(),
             watched: Vec::new(),
+            hook_turns: Arc::default(),
             body_patience: Bounds::default().body,
             stop: CancellationToken::new(),
         };

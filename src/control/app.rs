@@ -56,6 +56,9 @@ const DOWN_PATIENCE: Duration = Duration::from_secs(120);
 const BIND_PATIENCE: Duration = Duration::from_secs(1);
 const BIND_PAUSE: Duration = Duration::from_millis(20);
 
+/// Connections to each socket of the state folder that are served at once, of all users.
+const SOCKET_CONNECTIONS: usize = 1024;
+
 /// A running daemon.
 pub struct App {
     /// Tells runs facts, and knows the store.
@@ -294,6 +297,7 @@ async fn serve(
         access: Arc::new(access(settings, parts.state.root())?),
         started_at: parts.driver.clock.now(),
         watched: watchers.keys().cloned().collect(),
+        hook_turns: Arc::default(),
         body_patience: bounds.body,
         stop: stop.clone(),
     };
@@ -307,6 +311,7 @@ async fn serve(
         .merge(router::metrics(state, move || metrics.encode()));
     let (for_commands, for_hooks) = sockets(settings, &parts.state)?;
     tasks.spawn(listener::serve(listener, whole.clone(), bounds, stop.clone()));
+    let bounds = Bounds { connections: SOCKET_CONNECTIONS, ..bounds };
     tasks.spawn(listener::serve(for_commands, whole, bounds, stop.clone()));
     tasks.spawn(listener::serve(for_hooks, api, bounds, stop.clone()));
     Ok(())

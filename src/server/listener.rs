@@ -194,4 +194,40 @@ mod tests {
         served.await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());
     }
+
+    /// A socket by which two users come: mallory, from an address of their own, and ann.
+    struct TwoUsers(TcpListener);
+
+    impl Door for TwoUsers {
+        type Stream = TcpStream;
+
+        async fn accept(&self) -> io::Result<(TcpStream, Origin)> {
+            let (stream, client) = self.0.accept().await?;
+            let user = if client.ip().to_string() == "127.0.0.2" { "mallory" } else { "ann" };
+            Ok((stream, Origin::Commands { user: user.to_owned() }))
+        }
+    }
+
+    #[tokio::test]
+    async fn a_user_that_takes_all_connections_leaves_some_to_others() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        let router = Router::new().route("/", get(async || "here"));
+        let bounds = Bounds { connections: 20, ..Bounds::default() };
+        let served = tokio::spawn(serve(TwoUsers(listener), router, bounds, shutdown.clone()));
+        let mut taken = Vec::new();
+        for _ in 0..100 {
+            let socket = tokio::net::TcpSocket::new_v4().unwrap();
+            socket.bind("127.0.0.2:0".parse().unwrap()).unwrap();
+            taken.push(socket.connect(address).await.unwrap());
+        }
+        let mut other = TcpStream::connect(address).await.unwrap();
+        other.write_all(b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+        let mut answer = String::new();
+        other.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.ends_with("here"), "{answer:?}");
+        shutdown.cancel();
+        served.await.unwrap();
+    }
 }

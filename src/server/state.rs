@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use tokio_util::sync::CancellationToken;
 
 use super::access::{Access, Need};
+use super::api::hooks::HookTurns;
 use super::origin::Origin;
 use super::problem::{Answer, Problem};
 use super::query::Query;
@@ -31,6 +32,8 @@ pub struct ServerState {
     pub watched: Vec<RepositoryName>,
     /// Since when this process serves.
     pub started_at: Timestamp,
+    /// When hooks may have repositories synced.
+    pub hook_turns: Arc<HookTurns>,
     /// How long the body of a request may take.
     pub body_patience: Duration,
     /// Ends answers that would not end by themselves.

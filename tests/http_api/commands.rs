@@ -2,13 +2,15 @@
 
 use std::path::Path;
 use std::process::Output;
+use std::time::Instant;
 
+use futures::future::join_all;
 use launchway::control::accounts;
 use launchway::server::socket::Socket;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-use crate::support::{OPERATOR, shop};
+use crate::support::{HOOKS_SPACED, OPERATOR, shop, shop_watching};
 
 /// The program with this state folder and nothing else of ours.
 fn program(state: &Path, arguments: &[&str]) -> Command {
@@ -101,7 +103,7 @@ async fn a_server_that_is_named_is_sent_the_users_own_token_alone() {
 
 #[tokio::test]
 async fn where_commands_may_not_ask_a_hook_may() {
-    let server = shop().await;
+    let server = shop_watching(&["repo", "bank"]).await;
     server.open(Socket::Hooks);
     let over = server.over(Socket::Hooks);
     let last = server.json("/api/v1/revisions").await["items"][0].clone();
@@ -125,12 +127,14 @@ async fn where_commands_may_not_ask_a_hook_may() {
         ("sync", json!({"repository": repository, "up": true}), 403),
         ("sync", json!({"repository": repository, "allowPrune": "1a2b"}), 403),
         ("sync", json!({}), 403),
+        ("sync", json!({"repository": "other"}), 404),
         ("prune", json!({}), 403),
         ("holds", json!({"project": "shop", "reason": "x"}), 403),
         ("deployments/shop/dev/web/exec", json!({"command": ["id"]}), 403),
     ] {
         let answer = over.post(format!("http://localhost/api/v1/{path}")).json(&body).send().await.unwrap();
         assert_eq!(answer.status(), expected, "{path} {body}");
+        assert!(!answer.text().await.unwrap().contains("bank"), "{path} {body}: what else is watched is told");
     }
     assert_eq!(server.asked.all().len(), 1);
 }
@@ -154,4 +158,24 @@ async fn a_backup_can_be_restored_and_read() {
     let output = launchway(other.path(), &["get", "dc", "-s", "dev", "-o", "json"]).await;
     let list: Value = serde_json::from_str(&text(&output)).unwrap();
     assert_eq!(list["items"][0]["serving"]["version"], 1);
+}
+
+#[tokio::test]
+async fn a_hook_has_a_repository_synced_now_and_then_and_commands_at_any_time() {
+    let server = shop_watching(&["repo"]).await;
+    server.open(Socket::Hooks);
+    server.open(Socket::Commands);
+    let sync = async |socket| {
+        let (over, begun) = (server.over(socket), Instant::now());
+        let asked = over.post("http://localhost/api/v1/sync").json(&json!({"repository": "repo"}));
+        assert_eq!(asked.send().await.unwrap().status(), 200);
+        begun.elapsed()
+    };
+    let begun = Instant::now();
+    sync(Socket::Hooks).await;
+    sync(Socket::Hooks).await;
+    assert!(begun.elapsed() >= HOOKS_SPACED);
+    let quickest = join_all((0..20).map(|_| sync(Socket::Commands))).await.into_iter().min();
+    assert!(quickest < Some(HOOKS_SPACED), "commands wait for no hook: {quickest:?}");
+    assert_eq!(server.asked.all().len(), 22);
 }

@@ -1,6 +1,7 @@
 //! A server over a simulated world.
 
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use async_trait::async_trait;
 use axum::Router;
@@ -12,6 +13,7 @@ use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::model::time::Timestamp;
 use launchway::model::transaction::Write;
 use launchway::server::access::{Access, Role, Token};
+use launchway::server::api::hooks::HookTurns;
 use launchway::server::listener::{self, Bounds};
 use launchway::server::query::Query;
 use launchway::server::router::router;
@@ -28,6 +30,9 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 pub(crate) const OPERATOR: &str = "an-operators-secret";
 /// A token that may read.
 pub(crate) const READER: &str = "a-readers-secret";
+
+/// The time between syncs that hooks ask for.
+pub(crate) const HOOKS_SPACED: Duration = Duration::from_millis(200);
 
 /// A server that answers until it is dropped.
 pub(crate) struct Server {
@@ -143,6 +148,7 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bound
         access: Arc::new(Access { tokens, loopback: true, public: None }),
         watched: watched.iter().map(|name| (*name).into()).collect(),
         started_at: Timestamp(0),
+        hook_turns: Arc::new(HookTurns::spaced(HOOKS_SPACED)),
         body_patience: bounds.body,
         stop: shutdown.clone(),
     };

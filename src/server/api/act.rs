@@ -116,7 +116,7 @@ pub(in crate::server) async fn sync(
     Extension(origin): Extension<Origin>,
     Body(request): Body<SyncRequest>,
 ) -> Acted {
-    hooks::may_sync(&origin, &request)?;
+    hooks::may_sync(&origin, &request, &state.watched)?;
     let SyncRequest { repository, allow_prune, accept_rewrite, up, only_new } = request;
     // What was pushed is new; a head that was refused is judged anew for those alone who may do more.
     let only_new = only_new || matches!(origin, Origin::Hooks { .. });
@@ -134,6 +134,7 @@ pub(in crate::server) async fn sync(
     let mut all = Done::default();
     for repository in names {
         let (allow_prune, accept_rewrite) = (allow_prune.clone(), accept_rewrite.clone());
+        let _turn = state.hook_turns.turn(&origin, &repository).await;
         let done = state.act(Command::Sync { repository, allow_prune, accept_rewrite, up, only_new }, &actor).await?;
         all.message =
             [all.message, done.message].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("; ");

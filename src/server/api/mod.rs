@@ -2,7 +2,7 @@
 
 pub mod act;
 pub mod extract;
-mod hooks;
+pub mod hooks;
 pub mod openapi;
 pub mod output;
 pub mod read;
