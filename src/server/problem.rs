@@ -47,6 +47,17 @@ impl Problem {
         self
     }
 
+    /// What stands in the way of something asked of a pod: what is wrong for good is wrong with what is asked, such as a
+    /// container or a command that is not there.
+    pub(super) fn of_pod(failure: &Failure) -> Self {
+        let status = match failure.class() {
+            Class::Stalled => StatusCode::UNPROCESSABLE_ENTITY,
+            Class::Waiting => StatusCode::CONFLICT,
+            Class::Transient => StatusCode::SERVICE_UNAVAILABLE,
+        };
+        Self::from_failure(status, failure)
+    }
+
     fn from_failure(status: StatusCode, failure: &Failure) -> Self {
         let hint = failure.hint_text().map(str::to_owned);
         Self { hint, ..Self::new(status, format!("{failure:#}")) }
@@ -84,6 +95,23 @@ impl IntoResponse for Problem {
     }
 }
 
+/// Makes a problem of an error that comes from below handlers, where it is a bare status or a line of text.
+pub(super) async fn worded(response: Response) -> Response {
+    let status = response.status();
+    let kind = response.headers().get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    let is_error = status.is_client_error() || status.is_server_error();
+    if !is_error || kind.starts_with("application/problem+json") || kind.starts_with("text/html") {
+        return response;
+    }
+    let detail = match status {
+        StatusCode::GATEWAY_TIMEOUT => "it took too long, and was given up here; what it began may go on",
+        StatusCode::PAYLOAD_TOO_LARGE => "the body is too long",
+        StatusCode::INTERNAL_SERVER_ERROR => "a mistake in launchway: please report it, with the daemon's log",
+        other => other.canonical_reason().unwrap_or("this cannot be answered"),
+    };
+    Problem::new(status, detail).into_response()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -102,5 +130,31 @@ mod tests {
             assert_eq!((problem.status, problem.detail.as_str()), (status, "`web` is paused"));
             assert_eq!(problem.hint.as_deref(), Some("resume it first"));
         }
+    }
+
+    #[test]
+    fn what_is_asked_of_a_pod_in_vain_is_no_mistake_of_the_server() {
+        for (failure, status) in [
+            (Failure::stalled("pod `web-1-0` has no container `x`"), 422),
+            (Failure::waiting("pod `web-1-0` does not run yet"), 409),
+            (Failure::transient("cannot read the logs"), 503),
+        ] {
+            assert_eq!(Problem::of_pod(&failure).status, status, "{failure:?}");
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_without_words_gets_some_and_others_keep_theirs() {
+        let late = worded(StatusCode::GATEWAY_TIMEOUT.into_response()).await;
+        assert_eq!(late.status(), StatusCode::GATEWAY_TIMEOUT);
+        assert_eq!(late.headers()[header::CONTENT_TYPE], "application/problem+json");
+        let body = axum::body::to_bytes(late.into_body(), 1 << 16).await.unwrap();
+        let problem: Problem = serde_json::from_slice(&body).unwrap();
+        assert_eq!((problem.status, problem.title.as_str()), (504, "Gateway Timeout"));
+
+        let page = (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, "text/html; charset=utf-8")], "<p>").into_response();
+        assert_eq!(worded(page).await.headers()[header::CONTENT_TYPE], "text/html; charset=utf-8");
+        let fine = worded("ok".into_response()).await;
+        assert_eq!(fine.status(), StatusCode::OK);
     }
 }

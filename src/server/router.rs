@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
-use axum::middleware::from_fn_with_state;
+use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use axum::{Extension, Router};
@@ -19,7 +19,7 @@ use super::api::{act, openapi, output, read};
 use super::events;
 use super::origin::Origin;
 use super::page;
-use super::problem::{Answer, Problem};
+use super::problem::{Answer, Problem, worded};
 use super::state::{ServerState, admit, guard};
 use crate::telemetry::METRICS_CONTENT_TYPE;
 
@@ -90,6 +90,7 @@ pub fn router(state: ServerState) -> Router {
                 .layer(always(header::REFERRER_POLICY, "no-referrer"))
                 .layer(always(header::CACHE_CONTROL, "no-store")),
         )
+        .layer(map_response(worded))
         .with_state(state)
 }
 

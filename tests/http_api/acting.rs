@@ -84,3 +84,20 @@ async fn a_body_that_makes_no_sense_is_refused() {
     let get = server.request(Method::PUT, "/api/v1/holds").bearer_auth(OPERATOR).send().await.unwrap();
     assert_eq!(get.status(), StatusCode::METHOD_NOT_ALLOWED);
 }
+
+#[tokio::test]
+async fn what_cannot_be_done_in_a_pod_is_no_mistake_of_the_server() {
+    let server = shop().await;
+    let exec = async |body: Value| {
+        let request = server.request(Method::POST, "/api/v1/deployments/shop/dev/web/exec").bearer_auth(OPERATOR);
+        let response = request.json(&body).send().await.unwrap();
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        response.status().as_u16()
+    };
+    // The pods of this world only pretend to run.
+    assert_eq!(exec(json!({"command": ["id"]})).await, 422);
+    assert_eq!(exec(json!({"command": []})).await, 422);
+    assert_eq!(exec(json!({"command": ["id"], "pod": "web-9-9"})).await, 404);
+    // More than a request may have.
+    assert_eq!(exec(json!({"command": ["x".repeat(2 << 20)]})).await, 413);
+}

@@ -110,6 +110,25 @@ async fn calls_of_the_wrong_form_are_refused_before_they_are_read() {
 }
 
 #[tokio::test]
+async fn a_call_of_a_host_that_is_not_understood_is_told_so() {
+    let receiver = Receiver::start().await;
+    let unsigned = || Call::generic(&push(), "1").without("x-signature");
+    for (host, call) in [
+        ("GitLab", unsigned().header("x-gitlab-event", "Push Hook").header("x-gitlab-token", "a secret")),
+        ("Bitbucket", unsigned().header("x-event-key", "repo:push")),
+        ("Azure DevOps", unsigned().header("user-agent", "VSServices/19.225.34309.2")),
+    ] {
+        let (status, answer) = receiver.deliver(call).await;
+        assert_eq!(status, 401, "{answer}");
+        assert!(answer["detail"].as_str().unwrap().starts_with(&format!("calls of {host} are not understood")));
+        assert!(answer["hint"].as_str().unwrap().contains("`poll`"), "{answer}");
+    }
+    let relayed = Call::generic(&push(), "2").header("x-gitlab-event", "Push Hook");
+    assert_eq!(receiver.deliver(relayed).await.0, 200, "signed by whoever passes it on");
+    receiver.stop().await;
+}
+
+#[tokio::test]
 async fn authentic_calls_of_no_interest_are_ignored_and_cause_no_look() {
     let receiver = Receiver::start().await;
     let zero = "0".repeat(40);

@@ -68,6 +68,26 @@ pub struct BadDeliveryId {
     pub header: &'static str,
 }
 
+/// Hosts whose calls are not understood, by what tells them from others: a header, or what its value begins with.
+const NOT_UNDERSTOOD: [(&str, &str, &str); 5] = [
+    ("GitLab", "x-gitlab-event", ""),
+    ("Bitbucket", "x-event-key", ""),
+    ("Gogs", "x-gogs-event", ""),
+    ("Azure DevOps", "user-agent", "VSServices/"),
+    ("Bitbucket", "user-agent", "Bitbucket-Webhooks/"),
+];
+
+/// The host of a call that is not understood, unless somebody has signed it as a generic one.
+pub fn not_understood(headers: &HeaderMap) -> Option<&'static str> {
+    if Host::identify(headers) != Host::Generic || headers.contains_key(Host::Generic.dialect().signature) {
+        return None;
+    }
+    let begins = |name: &str, prefix: &str| {
+        headers.get(name).is_some_and(|value| value.as_bytes().starts_with(prefix.as_bytes()))
+    };
+    NOT_UNDERSTOOD.iter().find(|(_, name, prefix)| begins(name, prefix)).map(|(host, ..)| *host)
+}
+
 impl Host {
     /// Tells whose call it is by its headers. Gitea comes first because it sends GitHub's headers too; a call with
     /// headers of Gitea's relatives is not GitHub's. A call that no host is known for counts as generic.
@@ -168,6 +188,24 @@ mod tests {
                 map.append(*name, HeaderValue::from_static(value));
             }
             assert_eq!(host.delivery_id(&map), expected, "{host:?} {pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_host_that_is_not_understood_is_named_unless_the_call_is_signed_as_others_are() {
+        type Case = (&'static [(&'static str, &'static str)], Option<&'static str>);
+        let cases: [Case; 8] = [
+            (&[("x-gitlab-event", "Push Hook"), ("x-gitlab-token", "secret")], Some("GitLab")),
+            (&[("x-event-key", "repo:push"), ("x-hub-signature", "sha256=1a2b")], Some("Bitbucket")),
+            (&[("x-gogs-event", "push"), ("x-github-event", "push")], Some("Gogs")),
+            (&[("user-agent", "VSServices/19.225.34309.2")], Some("Azure DevOps")),
+            (&[("x-gitlab-event", "Push Hook"), ("x-signature", "sha256=1a2b")], None),
+            (&[("x-gitea-event", "push"), ("x-gogs-event", "push")], None),
+            (&[("x-github-event", "push"), ("user-agent", "GitHub-Hookshot/1")], None),
+            (&[("user-agent", "curl/8")], None),
+        ];
+        for (pairs, expected) in cases {
+            assert_eq!(not_understood(&headers(pairs)), expected, "{pairs:?}");
         }
     }
 }

@@ -80,10 +80,14 @@ pub(in crate::server) async fn logs(
         let output = match which.follow {
             true => runtime
                 .follow_logs(&id, container, limit)
-                .await?
+                .await
+                .map_err(|failure| Problem::of_pod(&failure))?
                 .or_else(|failure| ready(Ok::<_, Failure>(told(&failure))))
                 .boxed(),
-            false => once(ready(Ok(runtime.logs(&id, container, limit).await?))).boxed(),
+            false => {
+                let output = runtime.logs(&id, container, limit).await;
+                once(ready(Ok(output.map_err(|failure| Problem::of_pod(&failure))?))).boxed()
+            }
         };
         outputs.push(output.map_ok(move |text| if several { prefixed(name.as_str(), &text) } else { text }));
     }
@@ -144,7 +148,8 @@ pub(in crate::server) async fn exec(
     let chosen = choose(&pods, request.pod.as_deref())
         .ok_or_else(|| Problem::not_found(format!("no pod of `{key}` runs that could run a command")))?;
     let runtime = state.query.runtime()?;
-    Ok(Json(runtime.exec(&chosen.id, request.container.as_deref(), &request.command).await?))
+    let output = runtime.exec(&chosen.id, request.container.as_deref(), &request.command).await;
+    output.map(Json).map_err(|failure| Problem::of_pod(&failure))
 }
 
 fn choose<'a>(pods: &'a [ObservedPod], name: Option<&str>) -> Option<&'a ObservedPod> {

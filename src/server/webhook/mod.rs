@@ -21,7 +21,7 @@ use super::listener::Bounds;
 use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
-use crate::forge::webhook::{Host, Interest, Verdict, interpret, verify};
+use crate::forge::webhook::{Host, Interest, Verdict, interpret, not_understood, verify};
 use crate::model::ids::RepositoryName;
 use crate::secret::Secret;
 use crate::store::Store;
@@ -123,6 +123,9 @@ impl Webhooks {
         body: axum::body::Body,
     ) -> Result<Answer, Problem> {
         require_json(headers)?;
+        if let Some(host) = not_understood(headers) {
+            return Err(unknown_host(host));
+        }
         let host = Host::identify(headers);
         let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
         let body = self.bodies.read(client, headers, body, limit).await?;
@@ -189,6 +192,14 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn unknown_repository() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no such repository")
+}
+
+/// Nobody can tell whether such a call is authentic.
+fn unknown_host(host: &str) -> Problem {
+    let detail = format!("calls of {host} are not understood yet, so that this one counts as not signed");
+    Problem::new(StatusCode::UNAUTHORIZED, detail).hint(
+        "delete the webhook: pushes are found by `poll`; or have a job send a call with `x-signature` and `x-delivery`",
+    )
 }
 
 fn wrong_method() -> Problem {
