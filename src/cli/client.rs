@@ -11,7 +11,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use reqwest::{ClientBuilder, RequestBuilder, Url};
+use reqwest::{ClientBuilder, RequestBuilder, Upgraded, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
@@ -176,6 +176,22 @@ impl Client {
         let body = serde_json::to_vec(request).or_stalled(|| "cannot write the request".to_owned())?;
         let answer = self.call(Method::POST, &format!("/api/v1/{path}"), &[], Some(body)).await?;
         parsed(&accepted(answer)?)
+    }
+
+    /// Has an action below `/api/v1/` begin a conversation over its connection.
+    pub(super) async fn upgrade(&self, path: &str, protocol: &str, request: &impl Serialize) -> Outcome<Upgraded> {
+        let Self::Daemon(daemon) = self else { return Err(no_daemon().into()) };
+        let body = serde_json::to_vec(request).or_stalled(|| "cannot write the request".to_owned())?;
+        let request = daemon.request(Method::POST, &format!("/api/v1/{path}"), &[]);
+        let request = request.header(header::CONNECTION, "upgrade").header(header::UPGRADE, protocol);
+        let request = request.header(header::CONTENT_TYPE, "application/json").body(body);
+        let unreachable = |error| daemon.unreachable(error);
+        let response = request.send().await.map_err(unreachable)?;
+        if response.status() == StatusCode::SWITCHING_PROTOCOLS {
+            return Ok(response.upgrade().await.map_err(unreachable)?);
+        }
+        accepted((response.status(), response.bytes().await.map_err(unreachable)?))?;
+        Err(Failure::stalled(format!("the server does not speak `{protocol}`")).into())
     }
 
     async fn call(

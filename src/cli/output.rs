@@ -26,6 +26,8 @@ pub enum Exit {
     Environment,
     /// With `--exit-code`: there are changes.
     Changes,
+    /// As a command ended that was run elsewhere.
+    Command(u8),
 }
 
 impl From<Exit> for ExitCode {
@@ -36,6 +38,7 @@ impl From<Exit> for ExitCode {
             Exit::Usage => 2,
             Exit::Environment => 3,
             Exit::Changes => 10,
+            Exit::Command(code) => code,
         })
     }
 }
@@ -184,7 +187,7 @@ fn write_complaint(mut stream: impl Write, failure: &Failure) -> io::Result<()> 
 }
 
 /// Whoever closes a pipe has read enough, as `head` does: that is a good end, and nothing to complain about.
-fn written(result: io::Result<()>) -> Outcome<()> {
+pub(super) fn written(result: io::Result<()>) -> Outcome<()> {
     result.map_err(|error| {
         let exit = if error.kind() == io::ErrorKind::BrokenPipe { Exit::Good } else { Exit::Environment };
         Complaint { exit, failure: Failure::stalled("cannot write the output").because(error) }

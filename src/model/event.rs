@@ -105,6 +105,15 @@ pub enum Event {
         /// Who.
         by: String,
     },
+    /// A person ran a command beside the processes of a pod.
+    Executed {
+        /// The pod.
+        pod: PodName,
+        /// The beginning of the command, as it was asked for.
+        command: String,
+        /// Who.
+        by: String,
+    },
 }
 
 /// The timers that runs set; each run has at most one of a kind.

@@ -3,6 +3,7 @@
 //! Everything here is idempotent by name, returns soon, and reports what becomes of it through [`Runtime::observe`]
 //! and the hints of [`Runtime::changes`].
 
+pub mod exec;
 pub mod local;
 pub mod references;
 pub mod replicas;
@@ -12,11 +13,11 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 use futures::stream::BoxStream;
-use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
+use self::exec::{ExecCommand, ExecSession};
 use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
@@ -98,8 +99,9 @@ pub trait Runtime: Send + Sync {
     /// The output as [`Runtime::logs`] gives it, and what follows as it comes, in whole lines, until the pod ends.
     async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream>;
 
-    /// Runs a command beside the processes of a running pod, in its environment; output and exit code come back.
-    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput>;
+    /// Starts a command beside the processes of a running pod, in its environment. One that is not there ends with 127, and
+    /// says why on its standard error, as under a shell.
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &ExecCommand) -> Result<ExecSession>;
 
     /// Hints that something changed. Losing one costs latency only.
     fn changes(&self) -> broadcast::Receiver<RuntimeChange>;
@@ -182,17 +184,6 @@ pub struct ServiceAddress {
     pub ready: u32,
     /// Why it does not answer, if it does not.
     pub problem: Option<String>,
-}
-
-/// The result of a command.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct ExecOutput {
-    /// 128 + the signal's number if a signal ended it.
-    pub code: i32,
-    /// What it printed, at most 1 MiB of it.
-    pub stdout: String,
-    /// What it complained about, at most 1 MiB of it.
-    pub stderr: String,
 }
 
 /// An image that must stay installed.

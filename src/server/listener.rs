@@ -17,6 +17,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_io_timeout::TimeoutWriter;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt;
 
 use super::origin::Origin;
@@ -31,6 +32,10 @@ const HEADER_LIMIT: usize = 64 * 1024;
 
 /// When the process is out of file descriptors, trying again at once helps nobody.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// The place that a connection takes. Whoever goes on with an upgraded one keeps it, and is waited for.
+#[derive(Clone, Debug)]
+pub struct Slot(#[expect(dead_code, reason = "it is there to be dropped")] Arc<(Share, TaskTrackerToken)>);
 
 /// How much clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,7 +92,8 @@ pub async fn serve<D: Door>(door: D, router: Router, bounds: Bounds, shutdown: C
                     continue;
                 };
                 let connection = Connection { stream, origin, bounds, shutdown: shutdown.clone() };
-                connections.spawn(connection.serve_in_turn(places.clone(), waiting, router.clone()));
+                let token = connections.token();
+                connections.spawn(connection.serve_in_turn(places.clone(), waiting, token, router.clone()));
             }
             Err(error) => {
                 tracing::warn!(%error, "cannot accept a connection");
@@ -109,20 +115,21 @@ struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
     /// Waits for a place, as long as headers may take, and is served there.
-    async fn serve_in_turn(self, places: Arc<Shares>, waiting: Share, router: Router) {
+    async fn serve_in_turn(self, places: Arc<Shares>, waiting: Share, token: TaskTrackerToken, router: Router) {
         let client = self.origin.client();
         let turn = tokio::time::timeout(self.bounds.headers, places.take(&client, 1));
-        let Some(Ok(_place)) = self.shutdown.clone().run_until_cancelled_owned(turn).await else { return };
+        let Some(Ok(place)) = self.shutdown.clone().run_until_cancelled_owned(turn).await else { return };
         drop(waiting);
-        self.serve(router).await;
+        self.serve(router, Slot(Arc::new((place, token)))).await;
     }
 
-    async fn serve(self, router: Router) {
+    async fn serve(self, router: Router, slot: Slot) {
         let Self { stream, origin, bounds, shutdown } = self;
         let client = origin.clone();
         let service = service_fn(move |request: Request<Incoming>| {
             let (router, mut request) = (router.clone(), request.map(Body::new));
             request.extensions_mut().insert(client.clone());
+            request.extensions_mut().insert(slot.clone());
             async move {
                 match is_ambiguous(&request) {
                     true => Ok(Problem::new(StatusCode::BAD_REQUEST, "a request has one `Host`").into_response()),
@@ -134,7 +141,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
         http.timer(TokioTimer::new()).header_read_timeout(bounds.headers).max_buf_size(HEADER_LIMIT);
         let mut stream = TimeoutWriter::new(stream);
         stream.set_timeout(Some(bounds.answer));
-        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service);
+        let connection = http.serve_connection(TokioIo::new(Box::pin(stream)), service).with_upgrades();
         tokio::pin!(connection);
         let ended = tokio::select! {
             ended = &mut connection => ended,

@@ -3,6 +3,7 @@
 pub mod access;
 pub mod api;
 pub mod events;
+pub mod frame;
 pub mod host;
 pub mod listener;
 pub mod origin;

@@ -15,7 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
-use super::api::{act, openapi, output, read};
+use super::api::{act, exec, openapi, output, read};
 use super::events;
 use super::origin::Origin;
 use super::page;
@@ -25,7 +25,7 @@ use crate::telemetry::METRICS_CONTENT_TYPE;
 
 /// The most bytes that a request of the API may have.
 const LARGEST_BODY: usize = 1 << 20;
-/// How long a request may take; commands that run in a pod may take long.
+/// How long an answer may take to begin.
 const LONGEST_REQUEST: Duration = Duration::from_secs(60);
 /// Pages are plain: nothing is loaded from elsewhere, nothing runs in the browser.
 const CONTENT_POLICY: &str =
@@ -63,7 +63,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/deployments/{project}/{stage}/{name}/retry", post(act::retry))
         .route("/api/v1/deployments/{project}/{stage}/{name}/undo", post(act::undo))
         .route("/api/v1/deployments/{project}/{stage}/{name}/scale", post(act::scale))
-        .route("/api/v1/deployments/{project}/{stage}/{name}/exec", post(output::exec))
+        .route("/api/v1/deployments/{project}/{stage}/{name}/exec", post(exec::exec))
         .route("/api/v1/deliveries", post(act::deliver))
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))

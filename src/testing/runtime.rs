@@ -13,8 +13,9 @@ use crate::model::ids::{Incarnation, Namespace};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::time::Timestamp;
+use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::{
-    ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
+    ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
 };
 
 /// How pods whose name begins in some way behave.
@@ -407,7 +408,7 @@ impl Runtime for PretendedRuntime {
         Ok(futures::stream::empty().boxed())
     }
 
-    async fn exec(&self, pod: &PodId, _container: Option<&str>, _command: &[String]) -> Result<ExecOutput> {
+    async fn exec(&self, pod: &PodId, _container: Option<&str>, _command: &ExecCommand) -> Result<ExecSession> {
         Err(Failure::stalled(format!("`{pod}` only pretends to run")))
     }
 

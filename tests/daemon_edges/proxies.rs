@@ -57,13 +57,18 @@ impl Proxy {
 
     /// What the daemon answers to somebody who opens its public address.
     fn status(&self, method: &str, path: &str, headers: &[&str]) -> u16 {
+        self.answer(method, path, headers, "{}")
+    }
+
+    /// The same of a request that has a body if it is a `POST`.
+    fn answer(&self, method: &str, path: &str, headers: &[&str], body: &str) -> u16 {
         let mut curl = Command::new("curl");
-        curl.args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--noproxy", "*"]);
+        curl.args(["--silent", "--output", "/dev/null", "--write-out", "%{http_code}", "--noproxy", "*", "--http1.1"]);
         curl.arg("--cacert").arg(&self.certificate).args(["--request", method]);
         curl.arg("--connect-to").arg(format!("deploy.example:443:127.0.0.1:{}", self.port));
         curl.args(headers.iter().flat_map(|header| ["--header", header]));
         if method == "POST" {
-            curl.args(["--header", "content-type: application/json", "--data", "{}"]);
+            curl.args(["--header", "content-type: application/json", "--data", body]);
         }
         let output = curl.arg(format!("https://deploy.example{path}")).output().unwrap();
         String::from_utf8_lossy(&output.stdout).trim().parse().unwrap_or_default()
@@ -86,6 +91,9 @@ impl Proxy {
         ] {
             assert_eq!(self.status(method, path, headers), expected, "{method} {path} {headers:?}");
         }
+        let (exec, upgrade) = ("/api/v1/deployments/shop/default/web/exec", "upgrade: launchway-exec.v1");
+        let talks = self.answer("POST", exec, &[&bearer, "connection: upgrade", upgrade], r#"{"command": ["true"]}"#);
+        assert_eq!(talks, 101);
     }
 }
 

@@ -191,7 +191,7 @@ fn a_command_runs_beside_the_processes_of_a_pod() {
     let world = deployed();
     eventually("a pod that is ready", || only_config(&world)["ready"] == 1);
     assert_eq!(world.tell(&["exec", "dc/web", "--", "sh", "-c", "echo $V in $POD_NAME"]), "1 in web-1-0\n");
-    assert_refused(&world, &["exec", "dc/web", "--", "sh", "-c", "echo no >&2; exit 7"], 1, &["exit code 7", "no"]);
+    assert_refused(&world, &["exec", "dc/web", "--", "sh", "-c", "echo no >&2; exit 7"], 7, &["no"]);
     assert_refused(&world, &["exec", "dc/web", "--pod", "web-9-9", "--", "true"], 1, &["no pod"]);
     world.tell(&["scale", "dc/web", "--replicas", "0"]);
     eventually("no process of a pod", || world.processes().is_empty());

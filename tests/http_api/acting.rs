@@ -90,6 +90,7 @@ async fn what_cannot_be_done_in_a_pod_is_no_mistake_of_the_server() {
     let server = shop().await;
     let exec = async |body: Value| {
         let request = server.request(Method::POST, "/api/v1/deployments/shop/dev/web/exec").bearer_auth(OPERATOR);
+        let request = request.header("connection", "upgrade").header("upgrade", "launchway-exec.v1");
         let response = request.json(&body).send().await.unwrap();
         assert_eq!(response.headers()["content-type"], "application/problem+json");
         response.status().as_u16()

@@ -2,7 +2,6 @@
 
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::Pod;
-use launchway::runtime::Runtime as _;
 use serde_json::json;
 
 use crate::world::{World, eventually, kill, lives, number_in, pod, serving, shell, with};
@@ -11,8 +10,7 @@ use crate::world::{World, eventually, kill, lives, number_in, pod, serving, shel
 async fn stray(world: &World, pod: &Pod) -> i32 {
     let pid = world.file("stray");
     let script = format!("setsid env -i sh -c 'echo $$ > {}; exec sleep 1000' > /dev/null 2>&1 &", pid.display());
-    let ran = world.runtime().exec(&pod.id, None, &["sh".into(), "-c".into(), script]).await.unwrap();
-    assert_eq!(ran.code, 0);
+    assert_eq!(world.exec(pod, &["sh", "-c", &script]).await.unwrap().0, 0);
     number_in(&pid)
 }
 

@@ -10,7 +10,6 @@ use std::process::Command;
 
 use launchway::model::object::{Kind, ObjectKey};
 use launchway::model::pod::Pod;
-use launchway::runtime::Runtime;
 use serde_json::{Value, json};
 
 use crate::world::{SHIM_VARIABLE, World, number_in, pod, read, shell, with};
@@ -168,8 +167,7 @@ async fn isolated_on(machine: Machine) {
     assert_eq!(told(&world, &visit("owner", OWN)).await, "deep\nz\nhunter2\nmoved\n");
     // A command that is run beside the pod's processes is no different.
     let script = format!("export STATE={}\n{TRY}{READER}cat $LAUNCHWAY_MOUNT_LOGIN/password", world.root().display());
-    let run = world.runtime().exec(&victim.id, None, &["sh".to_owned(), "-c".to_owned(), script]).await.unwrap();
-    assert_eq!(run.stdout, "hunter2", "{run:?}");
+    assert_eq!(world.exec(&victim, &["sh", "-c", &script]).await.unwrap(), (0, b"hunter2".to_vec(), Vec::new()));
     if machine == Machine::Whole {
         assert_eq!(told(&world, &visit("mounter", MOUNTED)).await, "deep\nz\nhunter2\n");
         assert_eq!(told(&world, &visit("caller", CONNECTION)).await, "");

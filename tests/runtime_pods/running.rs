@@ -173,18 +173,16 @@ async fn a_command_runs_beside_a_pod_in_its_environment() {
     let pod = pod(json!({"containers": [container]}));
     world.start(&pod).await;
     world.ready(&pod).await;
-    let run = async |script: &str| {
-        let command = ["sh", "-c", script].map(str::to_owned);
-        world.runtime().exec(&pod.id, None, &command).await
-    };
-    let output = run("echo $COLOUR; echo oops >&2; exit 5").await.unwrap();
-    assert_eq!((output.code, output.stdout.as_str(), output.stderr.as_str()), (5, "blue\n", "oops\n"));
-    let flood = run("head -c 3000000 /dev/zero").await.unwrap();
-    assert_eq!((flood.code, flood.stdout.len()), (0, 1 << 20));
-    let missing = world.runtime().exec(&pod.id, None, &["no-such-command".to_owned()]).await.unwrap_err();
-    assert!(missing.one_line().contains("command not found"), "{missing}");
+    let run = async |words: &[&str]| world.exec(&pod, words).await;
+    let told = run(&["sh", "-c", "echo $COLOUR; echo oops >&2; exit 5"]).await.unwrap();
+    assert_eq!(told, (5, b"blue\n".to_vec(), b"oops\n".to_vec()));
+    let (code, flood, _) = run(&["head", "-c", "3000000", "/dev/zero"]).await.unwrap();
+    assert_eq!((code, flood.len()), (0, 3_000_000));
+    let (code, _, missing) = run(&["no-such-command"]).await.unwrap();
+    let missing = String::from_utf8(missing).unwrap();
+    assert!(code == 127 && missing.contains("command not found"), "{code} {missing}");
     world.stop(&pod).await;
-    assert!(run("true").await.unwrap_err().one_line().contains("has ended"));
+    assert!(run(&["true"]).await.unwrap_err().one_line().contains("has ended"));
 }
 
 #[tokio::test]

@@ -11,6 +11,7 @@ use launchway::model::ids::{Incarnation, Namespace, RepositoryName};
 use launchway::model::object::ObjectKey;
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodPhase, SecurityContext};
+use launchway::runtime::exec::{ExecCommand, ExecOutput};
 use launchway::runtime::local::launchable::images::Images;
 use launchway::runtime::local::service::PodEndpoint;
 use launchway::runtime::local::service::table::ServiceTable;
@@ -196,6 +197,20 @@ impl World {
             }
             assert!(since.elapsed() < PATIENCE, "not {what}: {observed:?}\n{}", self.logs(pod).await);
             tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+
+    /// Runs a command beside a pod's processes to its end; its exit code and its two outputs.
+    pub(crate) async fn exec(&self, pod: &Pod, words: &[&str]) -> Result<(i32, Vec<u8>, Vec<u8>)> {
+        let words = words.iter().map(|word| (*word).to_owned()).collect();
+        let mut session = self.runtime().exec(&pod.id, None, &ExecCommand { words, ..ExecCommand::default() }).await?;
+        let (mut stdout, mut stderr) = (Vec::new(), Vec::new());
+        loop {
+            match session.output.recv().await.expect("it ends by its end")? {
+                ExecOutput::Stdout(bytes) => stdout.extend(bytes),
+                ExecOutput::Stderr(bytes) => stderr.extend(bytes),
+                ExecOutput::Ended(code) => return Ok((code, stdout, stderr)),
+            }
         }
     }
 

@@ -5,10 +5,15 @@ use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
 use crate::executor::drive::Driver;
+use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceKey};
+use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::run::{Run, SequenceRun};
+use crate::model::transaction::Write;
+
+/// The most characters that are kept of a command that was run in a pod.
+const MOST_OF_A_COMMAND: usize = 500;
 
 /// Cancels what is under way for a deployment config's service; says what, or nothing if there is no such deployment config.
 ///
@@ -65,6 +70,20 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
 /// If there is no such deployment config, or a person holds it.
 pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32, by: &str) -> Result<()> {
     driver.decide(|transition| by_hand::scale(transition, config, replicas, by)).await
+}
+
+/// Puts on record who ran a command beside the processes of a pod.
+///
+/// # Errors
+/// If the store fails.
+pub async fn executed(driver: &Driver, config: &ConfigKey, pod: &PodName, words: &[String], by: &str) -> Result<()> {
+    let command: String = words.join(" ").chars().take(MOST_OF_A_COMMAND).collect();
+    let record = |transition: &mut Transition<'_>| {
+        let event = Event::Executed { pod: pod.clone(), command: command.clone(), by: by.to_owned() };
+        transition.write(Write::Event { run: config.events(), at: transition.now, event: Box::new(event) });
+        Ok(())
+    };
+    driver.decide(record).await
 }
 
 /// Places a hold.

@@ -10,7 +10,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::Failure;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{CommitId, ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceName, StageName};
+use crate::model::ids::{
+    CommitId, ConfigKey, HoldId, PodName, ProjectName, RepositoryName, RunId, ServiceName, StageName,
+};
 
 /// Carries out what people ask for.
 #[async_trait]
@@ -69,6 +71,15 @@ pub enum Command {
         config: ConfigKey,
         /// How many.
         replicas: u32,
+    },
+    /// Put on record that a command is run beside the processes of a pod.
+    Exec {
+        /// Of which config.
+        config: ConfigKey,
+        /// In which pod.
+        pod: PodName,
+        /// What: a command and its arguments.
+        words: Vec<String>,
     },
     /// Let nothing change until released.
     Hold {

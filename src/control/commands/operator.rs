@@ -17,11 +17,10 @@ use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, StageName};
 
 /// The most characters of a reason.
 const MOST_OF_A_REASON: usize = 200;
-
 /// The daemon as commands see it.
 #[derive(Clone, Debug)]
 pub struct Operator {
@@ -77,6 +76,7 @@ impl Commands for Operator {
                 by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
                 Ok(said(format!("deploymentconfig/{} scaled", config.name)))
             }
+            Command::Exec { config, pod, words } => self.executed(&config, &pod, &words, by).await,
             Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
             Command::TriggerDelivery { project, stage, service, force } => {
@@ -175,6 +175,11 @@ impl Operator {
                 Err(Refusal::Invalid(failure.hint(format!("choose one: {}", choices.join(", ")))))
             }
         }
+    }
+
+    async fn executed(&self, config: &ConfigKey, pod: &PodName, words: &[String], by: &str) -> Result<Done, Refusal> {
+        by_hand::executed(&self.driver, config, pod, words, by).await?;
+        Ok(Done::default())
     }
 
     async fn hold(&self, scope: HoldScope, reason: String, by: &str) -> Result<Done, Refusal> {

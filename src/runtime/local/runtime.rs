@@ -15,6 +15,7 @@ use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Incarnation, Namespace, RepositoryName};
 use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::time::Timestamp;
+use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::isolation::outermost;
@@ -35,9 +36,7 @@ use crate::runtime::local::shim::changes::ChangesFolder;
 use crate::runtime::local::shim::spawn;
 use crate::runtime::local::shim::wake;
 use crate::runtime::local::shim::watch::ShimWatch;
-use crate::runtime::{
-    ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references,
-};
+use crate::runtime::{ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references};
 
 /// What the local runtime is made of.
 pub struct LocalOptions {
@@ -472,12 +471,12 @@ impl Runtime for LocalRuntime {
         Ok(follow::stream(followers, move || inner.table().get(&id).is_none_or(Entry::ended)))
     }
 
-    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &ExecCommand) -> Result<ExecSession> {
         let id = pod.clone();
         let (dir, record) = self.blocking(move |inner| inner.running(&id)).await?;
         let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
         let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
-        exec::run(self.inner.options.program.path(), &dir, &record, existing(&record, name)?, command).await
+        exec::start(self.inner.options.program.path(), &dir, &record, existing(&record, name)?, command)
     }
 
     fn changes(&self) -> broadcast::Receiver<RuntimeChange> {

@@ -8,9 +8,8 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde_json::{Map, Value, json};
 
 use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
-use super::output::ExecRequest;
+use super::exec::ExecRequest;
 use crate::control::commands::Done;
-use crate::runtime::ExecOutput;
 use crate::server::problem::Problem;
 use crate::server::view::{
     ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
@@ -80,9 +79,9 @@ const OPERATIONS: [Operation; 31] = [
     ),
     post(
         "/deployments/{project}/{stage}/{name}/exec",
-        "Run a command beside the processes of a pod",
+        "Run a command beside the processes of a pod; the connection is upgraded to `launchway-exec.v1`",
         Some(schema::<ExecRequest>),
-        schema::<ExecOutput>,
+        schema::<Value>,
     ),
     post("/deliveries", "Start a stage's delivery sequence", Some(schema::<DeliveryRequest>), schema::<Done>),
     post("/holds", "Let nothing change until released", Some(schema::<HoldRequest>), schema::<Done>),

@@ -1,21 +1,17 @@
-//! What pods print, and commands run beside them.
+//! What pods print.
 
 use std::future::ready;
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
 use futures::stream::{StreamExt as _, TryStreamExt as _, iter, once, select_all};
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 
-use super::extract::{self, Parameters, Segments};
-use super::read::config_key;
+use super::extract::Parameters;
 use crate::error::Failure;
-use crate::model::pod::{ObservedPod, PodId, PodPhase};
-use crate::runtime::ExecOutput;
+use crate::model::pod::PodId;
 use crate::server::problem::{Answer, Problem};
 use crate::server::query::Selection;
 use crate::server::state::ServerState;
@@ -38,20 +34,6 @@ pub struct LogParameters {
     pub bytes: Option<u64>,
     /// Whether to go on with what comes, until the pods end.
     pub follow: bool,
-}
-
-/// A command to run beside the processes of a pod.
-#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields)]
-pub struct ExecRequest {
-    /// The command, not run by a shell.
-    pub command: Vec<String>,
-    /// In this pod; one that is ready if absent.
-    #[serde(default)]
-    pub pod: Option<String>,
-    /// In this container; the first if absent.
-    #[serde(default)]
-    pub container: Option<String>,
 }
 
 /// The last output of the chosen pods, each line with its pod's name before it where there are several; on request
@@ -132,31 +114,6 @@ fn prefixed(pod: &str, output: &[u8]) -> Vec<u8> {
         text.push(b'\n');
     }
     text
-}
-
-/// Runs a command in a pod of a deployment config.
-pub(in crate::server) async fn exec(
-    State(state): State<ServerState>,
-    Segments((project, stage, name)): Segments<(String, String, String)>,
-    extract::Body(request): extract::Body<ExecRequest>,
-) -> Answer<Json<ExecOutput>> {
-    let key = config_key((project, stage, name));
-    if request.command.is_empty() {
-        return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, "there is no command to run"));
-    }
-    let pods = state.query.replicas(&key).await?;
-    let chosen = choose(&pods, request.pod.as_deref())
-        .ok_or_else(|| Problem::not_found(format!("no pod of `{key}` runs that could run a command")))?;
-    let runtime = state.query.runtime()?;
-    let output = runtime.exec(&chosen.id, request.container.as_deref(), &request.command).await;
-    output.map(Json).map_err(|failure| Problem::of_pod(&failure))
-}
-
-fn choose<'a>(pods: &'a [ObservedPod], name: Option<&str>) -> Option<&'a ObservedPod> {
-    match name {
-        Some(name) => pods.iter().find(|pod| pod.id.name.as_str() == name),
-        None => pods.iter().find(|pod| matches!(pod.phase, PodPhase::Ready { .. })),
-    }
 }
 
 #[cfg(test)]

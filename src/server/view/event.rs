@@ -66,6 +66,7 @@ fn message(event: &Event) -> String {
         }
         Event::Disowned { reason } => format!("gives way: {reason}"),
         Event::Scaled { from, to, by, .. } => scaled(*from, *to, by),
+        Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
 }

@@ -7,7 +7,8 @@ use crate::error::Result;
 use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
 use crate::model::time::Timestamp;
-use crate::runtime::{ExecOutput, ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::runtime::exec::{ExecCommand, ExecSession};
+use crate::runtime::{ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 use crate::testing::interleaved::scheduler::turn;
 use crate::testing::runtime::PretendedRuntime;
 
@@ -90,7 +91,7 @@ impl Runtime for SharedRuntime {
         self.0.follow_logs(pod, container, limit).await
     }
 
-    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &[String]) -> Result<ExecOutput> {
+    async fn exec(&self, pod: &PodId, container: Option<&str>, command: &ExecCommand) -> Result<ExecSession> {
         self.0.exec(pod, container, command).await
     }
 

@@ -99,6 +99,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
+        (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }
 

@@ -56,11 +56,12 @@ fn kind(event: &Event) -> &'static str {
         Event::Timer { timer: Timer::Delay } => "delay timer",
         Event::Timer { timer: Timer::Start } => "start timer",
         Event::Scaled { .. } => "scaled",
+        Event::Executed { .. } => "executed",
     }
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 19] = [
+const KINDS: [&str; 20] = [
     "queued",
     "admitted",
     "waiting",
@@ -80,4 +81,5 @@ const KINDS: [&str; 19] = [
     "delay timer",
     "start timer",
     "scaled",
+    "executed",
 ];

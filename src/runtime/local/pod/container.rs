@@ -1,5 +1,7 @@
 //! `launchway container <pod dir> <container> <parent> [command…]`: puts everything in place for a command of a pod,
-//! then becomes it. What goes wrong is written to standard input, which is a pipe to whoever started it.
+//! then becomes it. What goes wrong is written to standard input, which is a pipe to the shim. A command that enters from
+//! outside (parent 0) has streams of its own from the start: it is in a session of its own, on its terminal if it has one,
+//! and what goes wrong is said on standard error, as shells do.
 
 use std::ffi::OsString;
 use std::io::Write;
@@ -7,10 +9,12 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 
-use rustix::fs::{Access, access};
+use rustix::fs::{Access, access, fchown};
 use rustix::process::{
-    Gid, Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, set_parent_process_death_signal, setrlimit, umask,
+    Gid, Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, ioctl_tiocsctty, set_parent_process_death_signal,
+    setrlimit, setsid, umask,
 };
+use rustix::termios::isatty;
 use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use super::environment::{self, Variables};
@@ -30,6 +34,8 @@ const ENTRY_POINT: &str = "bin/launch";
 const MAX_FILES: u64 = 65_536;
 /// The most processes of one user, unless the machine allows fewer: a fork bomb ends here.
 const MAX_PROCESSES: u64 = 16_384;
+/// The parent of a command that enters from outside.
+const FROM_OUTSIDE: &str = "0";
 /// The exit code if the command could not be started, as shells have it.
 const CANNOT_START: u8 = 127;
 
@@ -37,8 +43,10 @@ const CANNOT_START: u8 = 127;
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
     let failure = rustix::io::fcntl_dupfd_cloexec(std::io::stdin(), 3);
     let problem = start(arguments);
-    if let Ok(failure) = failure {
-        // If nobody listens any more, nobody needs to know.
+    // If nobody listens any more, nobody needs to know.
+    if arguments.get(2).is_some_and(|parent| parent == FROM_OUTSIDE) {
+        std::io::stderr().write_all(format!("launchway: {problem}\n").as_bytes()).ok();
+    } else if let Ok(failure) = failure {
         std::fs::File::from(failure).write_all(problem.as_bytes()).ok();
     }
     ExitCode::from(CANNOT_START)
@@ -51,7 +59,10 @@ fn start(arguments: &[OsString]) -> String {
     };
     let command: Vec<String> = command.iter().map(|word| word.to_string_lossy().into_owned()).collect();
     let parent = parent.to_str().and_then(|parent| parent.parse().ok()).and_then(Pid::from_raw);
-    let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|setting| {
+    let started = read(&PodDir::new(dir), &container.to_string_lossy(), command).and_then(|mut setting| {
+        if parent.is_none() {
+            enter(&mut setting)?;
+        }
         join_group(&setting)?;
         let hiding = surround(&setting);
         let program = find_program(&setting)?;
@@ -59,7 +70,8 @@ fn start(arguments: &[OsString]) -> String {
         if let Err(problem) = setting.isolation.confine(hiding) {
             setting.note(&format!("not all is kept from this pod that is not its own: {problem}"));
         }
-        Ok(become_command(&setting, &program))
+        let stdin = if parent.is_none() { Stdio::inherit() } else { Stdio::null() };
+        Ok(become_command(&setting, &program, stdin))
     });
     started.unwrap_or_else(|problem| problem)
 }
@@ -108,6 +120,20 @@ fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, 
         search_path: record.search_path.clone(),
         variables,
     })
+}
+
+/// Makes a session of its own, on the terminal if there is one, which its user can open anew by its name.
+fn enter(setting: &mut Setting) -> Result<(), String> {
+    let wrong = |error: rustix::io::Errno| format!("cannot make a session: {error}");
+    setsid().map_err(wrong)?;
+    let terminal = std::io::stdin();
+    if isatty(&terminal) {
+        ioctl_tiocsctty(&terminal).map_err(wrong)?;
+        let user = setting.user.run_as_user.map(Uid::from_raw);
+        fchown(&terminal, user, None).map_err(wrong)?;
+        setting.variables.extend(std::env::var("TERM").ok().map(|kind| ("TERM".to_owned(), kind)));
+    }
+    Ok(())
 }
 
 /// Enters the container's group, which limits memory and processor time and ends with the pod. Where the machine does not
@@ -230,12 +256,12 @@ fn change_user(asked: SecurityContext) -> Result<(), String> {
     set_thread_uid(Uid::from_raw(user)).map_err(|error| format!("cannot become user {user}: {error}"))
 }
 
-fn become_command(setting: &Setting, program: &Path) -> String {
+fn become_command(setting: &Setting, program: &Path, stdin: Stdio) -> String {
     let mut command = Command::new(program);
     if let [first, rest @ ..] = setting.words.as_slice() {
         command.arg0(first).args(rest);
     }
-    command.env_clear().envs(&setting.variables).current_dir(&setting.folder).stdin(Stdio::null());
+    command.env_clear().envs(&setting.variables).current_dir(&setting.folder).stdin(stdin);
     let error = command.exec();
     format!("cannot run `{}`: {error}", program.display())
 }

@@ -30,8 +30,9 @@ pub(crate) struct Launch<'a> {
     pub(crate) container: &'a str,
     /// What to run instead of the container's own command.
     pub(crate) command: Option<&'a [String]>,
-    /// Whether it dies with the thread that starts it.
-    pub(crate) dies_with_parent: bool,
+    /// Whether it comes from outside: then its standard streams are the command's own from the start, and it is in a session
+    /// of its own. Else it is the shim's, and dies with it.
+    pub(crate) enters: bool,
 }
 
 /// A process that was started, and what is heard of it.
@@ -48,14 +49,15 @@ pub(crate) struct Launched {
 }
 
 impl Launch<'_> {
-    /// The command line of `launchway container`; its standard input has to be [`failure_pipe`]'s end for writing.
+    /// The command line of `launchway container`. The standard input of one that does not enter has to be
+    /// [`failure_pipe`]'s end for writing.
     pub(crate) fn to_command(self) -> Command {
-        let parent = if self.dies_with_parent { std::process::id() } else { 0 };
+        let parent = if self.enters { 0 } else { std::process::id() };
         let mut command = Command::new(self.program);
         command.arg0("launchway").arg("container").arg(self.dir.path()).arg(self.container).arg(parent.to_string());
         command.args(self.command.unwrap_or_default());
         // Marked from its first moment, so that a sweep finds it before it is the command.
-        command.env_clear().env(POD_MARK, self.mark).current_dir("/").process_group(0);
+        command.env_clear().env(POD_MARK, self.mark).current_dir("/");
         command
     }
 
@@ -65,7 +67,7 @@ impl Launch<'_> {
         let (output, output_writer) = pipe_with(PipeFlags::CLOEXEC)?;
         set_nonblocking(&output)?;
         let mut command = self.to_command();
-        command.stdin(failure_writer).stdout(output_writer.try_clone()?).stderr(output_writer);
+        command.process_group(0).stdin(failure_writer).stdout(output_writer.try_clone()?).stderr(output_writer);
         let child = command.spawn()?;
         let pid = i32::try_from(child.id()).map_err(io::Error::other)?;
         let exit = pidfd_open(Pid::from_child(&child), PidfdFlags::empty())?;
@@ -75,12 +77,13 @@ impl Launch<'_> {
 }
 
 /// A pipe through which a starting process says why it could not start: its ends for reading and for writing.
-pub(crate) fn failure_pipe() -> io::Result<(OwnedFd, Stdio)> {
+fn failure_pipe() -> io::Result<(OwnedFd, Stdio)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&reader)?;
     Ok((reader, Stdio::from(writer)))
 }
 
-fn set_nonblocking(pipe: &OwnedFd) -> io::Result<()> {
+/// Makes reading and writing fail where it would have to wait.
+pub(crate) fn set_nonblocking(pipe: &OwnedFd) -> io::Result<()> {
     Ok(fcntl_setfl(pipe, fcntl_getfl(pipe)? | OFlags::NONBLOCK)?)
 }

@@ -20,5 +20,6 @@ mod scale;
 pub(crate) mod start;
 pub(crate) mod status;
 mod strangers;
+mod streams;
 pub(crate) mod table;
 pub(crate) mod volume;

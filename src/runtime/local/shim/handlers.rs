@@ -159,7 +159,7 @@ fn begin_work(record: &PodRecord, dir: &PodDir, container: &Container, handler: 
     if let Some(exec) = &handler.exec {
         let (program, mark) = (OWN_PROGRAM.as_ref(), record.mark());
         let (name, command) = (&container.name, Some(exec.command.as_slice()));
-        let launch = Launch { program, dir, mark: &mark, container: name, command, dies_with_parent: true };
+        let launch = Launch { program, dir, mark: &mark, container: name, command, enters: false };
         let child = launch.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
         return Ok(Work::Command { child: Box::new(Child::new(child)), tail: Vec::new() });
     }

@@ -271,7 +271,7 @@ impl<'a> Supervisor<'a> {
         let slot = self.slots.get_mut(index)?;
         let (program, mark) = (OWN_PROGRAM.as_ref(), self.record.mark());
         let (dir, container) = (self.dir, slot.status.name.as_str());
-        let launch = Launch { program, dir, mark: &mark, container, command: None, dies_with_parent: true };
+        let launch = Launch { program, dir, mark: &mark, container, command: None, enters: false };
         match launch.spawn() {
             Ok(launched) => {
                 slot.log.begin();
