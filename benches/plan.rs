@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use launchway::clock::{SystemClock, Ulids};
-use launchway::control::aside::Hosts;
+use launchway::control::aside::{Aside, Hosts};
 use launchway::control::watched::Watched;
 use launchway::engine::transition::Input;
 use launchway::executor::drive::Driver;
@@ -115,7 +115,7 @@ fn watched(folder: &Path, bare: &Path) -> Arc<Watched> {
         limits,
         Options { repository: name() },
         false,
-        Hosts::default().turns(""),
+        Aside::new(Hosts::default().turns("")),
     ))
 }
 

@@ -18,6 +18,7 @@ mod daemon_edges {
     mod at_rest;
     mod bad_input;
     mod damage;
+    mod dead_disk;
     mod exec;
     mod full_disk;
     mod lost_mirror;

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 
 use crate::config::{ForgeKind, History, RepositorySettings, Settings};
 use crate::control::app::Parts;
-use crate::control::aside::Hosts;
+use crate::control::aside::{Aside, Hosts};
 use crate::control::watched::Watched;
 use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
@@ -42,7 +42,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
     let limits = limits(settings);
     let path = parts.state.mirror(settings.name.as_str());
     let remote = remote(settings)?;
-    let turns = hosts.turns(remote.url.host());
+    let aside = Aside::new(hosts.turns(remote.url.host()));
     let opened = tokio::task::spawn_blocking(move || Mirror::open_or_create(&path, limits)).await;
     let mirror = opened.or_transient(|| "opening the mirror broke off".into())??;
     let watched = Watched::new(
@@ -52,7 +52,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         limits,
         Options { repository: settings.name.clone() },
         settings.history == History::RewriteAllowed,
-        turns,
+        aside,
     );
     Ok(Watcher {
         watched: Arc::new(watched),

@@ -2,11 +2,9 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
-use async_trait::async_trait;
-use tokio::sync::Semaphore;
-
-use crate::control::aside::aside;
+use crate::control::aside::Aside;
 use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
@@ -16,6 +14,12 @@ use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
 use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
+use async_trait::async_trait;
+
+/// How long a repository on this machine may take to say what its branch is, which is a matter of milliseconds, and how long
+/// to be read, which is one of minutes where it is large. Other machines have times of their own, in `source`.
+pub(super) const QUESTION: Duration = Duration::from_secs(10);
+const READING: Duration = Duration::from_secs(3600);
 
 /// A repository that is watched.
 pub struct Watched {
@@ -31,8 +35,8 @@ pub struct Watched {
     pub options: manifest::Options,
     /// Whether a head that does not descend from the applied one is taken.
     pub rewrite_allowed: bool,
-    /// Whose turn it is to ask the host that it is on.
-    turns: Arc<Semaphore>,
+    /// Where what may not answer is waited for.
+    aside: Aside,
     /// The branch that the remote's `HEAD` named when it was asked, perhaps before the daemon started.
     default_branch: Mutex<Option<String>>,
     /// What was read last, so that a new revision costs what it changes.
@@ -56,7 +60,7 @@ impl Watched {
         limits: Limits,
         options: manifest::Options,
         rewrite_allowed: bool,
-        turns: Arc<Semaphore>,
+        aside: Aside,
     ) -> Self {
         Self {
             name,
@@ -65,7 +69,7 @@ impl Watched {
             limits,
             options,
             rewrite_allowed,
-            turns,
+            aside,
             default_branch: Mutex::default(),
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
@@ -173,12 +177,27 @@ impl Watched {
             .await
     }
 
+    /// Does what may not answer, if that is on this machine for `patience` at most.
+    ///
+    /// # Errors
+    /// Those of the work, or if it takes too long.
+    pub(super) async fn ask<T: Send + 'static>(
+        self: &Arc<Self>,
+        patience: Duration,
+        work: impl FnOnce(&Self) -> Result<T> + Send + 'static,
+    ) -> Result<T> {
+        let watched = self.clone();
+        let patience = if self.remote.url.local_path().is_some() { patience } else { Duration::MAX };
+        self.aside.work(patience, move || work(&watched)).await
+    }
+
     /// Reads the head, unless it is the one that was seen and the mirror has it.
-    fn read(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
-        let (remote, head) = self.look()?;
-        let Some(head) = head else {
-            return Err(source::without_branch(&remote, seen.or(applied).is_some()));
-        };
+    fn read(
+        &self,
+        (remote, head): (Remote, CommitId),
+        seen: Option<&CommitId>,
+        applied: Option<&CommitId>,
+    ) -> Result<Option<Read>> {
         if Some(&head) == seen && self.mirror.is_at(&remote, &head)? {
             return Ok(None);
         }
@@ -280,8 +299,15 @@ impl Revisions for Arc<Watched> {
     }
 
     async fn head(&self, seen: Option<&CommitId>, applied: Option<&CommitId>) -> Result<Option<Read>> {
-        let (watched, seen, applied) = (self.clone(), seen.cloned(), applied.cloned());
-        aside(self.turns.clone(), move || watched.read(seen.as_ref(), applied.as_ref())).await
+        let (seen, applied) = (seen.cloned(), applied.cloned());
+        let was_there = seen.is_some() || applied.is_some();
+        let found = self.ask(QUESTION, move |watched| {
+            let (remote, head) = watched.look()?;
+            let head = head.ok_or_else(|| source::without_branch(&remote, was_there))?;
+            Ok((remote, head))
+        });
+        let found = found.await?;
+        self.ask(READING, move |watched| watched.read(found, seen.as_ref(), applied.as_ref())).await
     }
 
     async fn at(&self, commit: &CommitId) -> Result<Read> {

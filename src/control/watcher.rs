@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
-use crate::control::watched::Watched;
+use crate::control::watched::{QUESTION, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::Synced;
@@ -16,7 +16,7 @@ use crate::telemetry::Metrics;
 use crate::trigger::debounce::Debounce;
 use crate::trigger::poll::next_sync;
 use crate::trigger::schedule::Schedule;
-use crate::trigger::watch::RefWatches;
+use crate::trigger::watch::{RefWatch, RefWatches};
 
 /// Longer than any interval: the pause when nothing is planned.
 const UNPLANNED: Duration = Duration::from_secs(24 * 3600);
@@ -45,9 +45,7 @@ pub struct Watcher {
 impl Watcher {
     /// Syncs at once, and then whenever that is requested, until told to stop.
     pub async fn run(self, driver: Driver, stop: CancellationToken) {
-        let requests = self.requests.clone();
-        let path = self.watched.remote.url.local_path().map(ToOwned::to_owned);
-        let _events = path.and_then(|path| self.events.watch(&path, move || requests.request()));
+        let Some(_events) = stop.run_until_cancelled(self.listen()).await else { return };
         let mut failures = 0;
         self.requests.request();
         loop {
@@ -64,6 +62,17 @@ impl Watcher {
                 Err(_) => before.saturating_add(1),
             };
         }
+    }
+
+    /// Hears of its files, if it is on this machine.
+    async fn listen(&self) -> Option<RefWatch> {
+        let (events, requests) = (self.events.clone(), self.requests.clone());
+        let watch = move |watched: &Watched| {
+            let path = watched.remote.url.local_path();
+            Ok(path.and_then(|path| events.watch(path, move || requests.request())))
+        };
+        // That it does not answer, the sync that follows says.
+        self.watched.ask(QUESTION, watch).await.ok().flatten()
     }
 
     /// How long to wait for somebody to ask.
