@@ -20,6 +20,7 @@ use crate::config::{RepositorySettings, Settings};
 use crate::control::repository;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::CommitId;
+use crate::runtime::local::Reach;
 use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
 /// The line by which our own hook is known again.
@@ -40,7 +41,7 @@ enum Verb {
     /// List the watched repositories
     #[command(after_help = "Example:\n  launchway repository list")]
     List,
-    /// Look whether a repository answers, and where its branch is
+    /// Look whether a repository answers, where its branch is, and how far pods are kept apart here
     #[command(
         after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main\n  launchway repository check --config /etc/launchway.yaml\n  launchway repository check shop --config /etc/launchway.yaml\n\nWithout --config no credentials are used."
     )]
@@ -76,9 +77,17 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
                 Some(config) => configured(&load(config)?, which.as_deref())?,
                 None => vec![without_credentials(which.as_deref().unwrap_or_default(), branch.as_deref())?],
             };
-            let check = move || remotes.into_iter().map(check).collect::<Vec<Checked>>();
-            let checked = tokio::task::spawn_blocking(check).await.or_transient(|| "the check broke off".to_owned())?;
-            output.show(&checked, |checked| checked.iter().map(human).collect())?;
+            let check = move || {
+                let reach = Reach::on_this_machine()?;
+                Ok(remotes.into_iter().map(|remote| check(remote, &reach)).collect::<Vec<Checked>>())
+            };
+            let checked: Result<Vec<Checked>> =
+                tokio::task::spawn_blocking(check).await.or_transient(|| "the check broke off".to_owned())?;
+            let checked = checked?;
+            output.show(&checked, |checked| {
+                let isolation = checked.first().map(|checked| isolation(&checked.isolation));
+                checked.iter().map(human).chain(isolation).collect()
+            })?;
             if checked.iter().any(|checked| checked.problem.is_some()) {
                 return Ok(Exit::Failed);
             }
@@ -115,6 +124,8 @@ struct Checked {
     head: Option<String>,
     problem: Option<String>,
     hint: Option<String>,
+    /// What its pods would be kept from here.
+    isolation: Reach,
 }
 
 fn without_credentials(location: &str, branch: Option<&str>) -> Result<Remote> {
@@ -135,7 +146,7 @@ fn configured(settings: &Settings, name: Option<&str>) -> Outcome<Vec<Remote>> {
 }
 
 /// Whether a repository answers, and what its branch says.
-fn check(mut remote: Remote) -> Checked {
+fn check(mut remote: Remote, reach: &Reach) -> Checked {
     let found = head(&mut remote);
     let (head, failure) = (found.as_ref().ok().map(ToString::to_string), found.as_ref().err());
     Checked {
@@ -144,6 +155,7 @@ fn check(mut remote: Remote) -> Checked {
         head,
         problem: failure.map(Failure::one_line),
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
+        isolation: reach.clone(),
     }
 }
 
@@ -155,12 +167,33 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
 }
 
 fn human(checked: &Checked) -> String {
-    let Checked { url, branch, head, problem, hint } = checked;
+    let Checked { url, branch, head, problem, hint, isolation: _ } = checked;
     match (head, problem) {
         (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n", short(head)),
         (None, problem) => {
             let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
             format!("{url}: {}\n{hint}", problem.as_deref().unwrap_or_default())
+        }
+    }
+}
+
+/// What pods of this user's daemon are kept from on this machine, and what not.
+fn isolation(reach: &Reach) -> String {
+    let parts = [
+        (reach.files, "the state folder"),
+        (reach.sockets, "its sockets"),
+        (reach.processes, "the processes of others"),
+    ];
+    let named = |holds: bool| {
+        let names: Vec<&str> = parts.iter().filter(|part| part.0 == holds).map(|part| part.1).collect();
+        names.join(", ")
+    };
+    match (named(true), named(false)) {
+        (kept, open) if open.is_empty() => format!("pods of this user are kept from {kept}\n"),
+        (kept, open) => {
+            let kept = if kept.is_empty() { "nothing" } else { &kept };
+            let why = reach.problems.join("; ");
+            format!("pods of this user are kept from {kept} here, and not from {open}: {why}\n")
         }
     }
 }
@@ -242,6 +275,15 @@ mod tests {
     }
 
     #[test]
+    fn what_pods_are_not_kept_from_is_said_with_the_reason() {
+        let whole = Reach { files: true, sockets: true, processes: true, problems: vec!["no Landlock".into()] };
+        let told = isolation(&whole);
+        assert_eq!(told, "pods of this user are kept from the state folder, its sockets, the processes of others\n");
+        let told = isolation(&Reach { sockets: false, ..whole });
+        assert!(told.ends_with("the processes of others here, and not from its sockets: no Landlock\n"), "{told}");
+    }
+
+    #[test]
     fn odd_names_stay_words() {
         assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
     }
@@ -251,6 +293,6 @@ mod tests {
         let folder = tempfile::tempdir().expect("a folder");
         assert!(hook_path(folder.path()).is_err());
         let remote = without_credentials(&folder.path().display().to_string(), None).expect("a path");
-        assert!(check(remote).problem.is_some());
+        assert!(check(remote, &Reach::default()).problem.is_some());
     }
 }

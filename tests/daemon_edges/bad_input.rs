@@ -150,13 +150,17 @@ fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_righ
     let config = world.config().display().to_string();
     let check = world.run(&["repository", "check", "--config", &config]);
     assert_eq!(check.status.code(), Some(1));
-    assert!(String::from_utf8_lossy(&check.stdout).contains("credentials"), "{check:?}");
+    let told = String::from_utf8_lossy(&check.stdout);
+    assert!(
+        told.contains("credentials") && told.contains("pods of this user are kept from the state folder"),
+        "{told}"
+    );
     world.start();
     eventually("a problem", || problem(&world).contains("credentials"));
     assert!(!problem(&world).contains("wrong"), "a secret is never told");
     std::fs::write(&password, "secret\n").unwrap();
     let check = world.json(&["repository", "check", "shop", "--config", &config]);
-    assert_eq!(check[0]["head"], world.git.head());
+    assert_eq!((&check[0]["head"], &check[0]["isolation"]["files"]), (&world.git.head().into(), &true.into()));
     eventually("no problem", || problem(&world).is_empty());
     let commit = world.git.head();
     eventually("the deployment", || world.json(&["status", &commit])["statuses"][0]["state"] == "success");

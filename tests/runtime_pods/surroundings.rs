@@ -138,6 +138,54 @@ async fn what_is_mounted_read_only_refuses_writing() {
 }
 
 #[tokio::test]
+async fn a_sub_path_is_followed_through_links_of_its_volume_and_never_out_of_it() {
+    let world = World::new();
+    let outside = world.file("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("theirs"), "theirs").unwrap();
+    let spec = |script: &str, sub_path: Option<&str>| {
+        let mount = match sub_path {
+            Some(path) => json!({"name": "data", "mountPath": "/not-there", "subPath": path}),
+            None => json!({"name": "data", "mountPath": "/not-there"}),
+        };
+        let container = with(shell(script), json!({"volumeMounts": [mount]}));
+        let volumes = json!([{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]);
+        json!({"containers": [container], "volumes": volumes})
+    };
+    let mut number = 0;
+    let mut named = |spec: Value| {
+        number += 1;
+        let mut pod = runs_once(spec);
+        pod.id.name = format!("web-{number}").as_str().into();
+        pod
+    };
+    let plant = format!(
+        "cd /not-there; mkdir v1; echo ours > v1/x; ln -s v1 current; ln -s {0} out; ln -s ../../../pods up; ln -s {0} v1/out",
+        outside.display()
+    );
+    output(&world, &named(spec(&plant, None))).await;
+    assert_eq!(output(&world, &named(spec("cat /not-there/x", Some("./current")))).await, "ours\n");
+    for way in ["out", "out/made", "up", "current/out"] {
+        let pod = named(spec("ls /not-there", Some(way)));
+        world.start_with(&pod, &objects()).await;
+        let PodOutcome::Failed { reason, message, .. } = world.ended(&pod).await else { panic!() };
+        assert_eq!(reason, FailureReason::StartError);
+        assert!(message.contains("leaves it by a link"), "{way}: {message}");
+    }
+    assert!(!outside.join("made").exists());
+    // A link that was made after the pod was: its next start, or a command, does not follow it either.
+    let pod = named(spec("sleep 600", Some("late")));
+    let late = Pod { run_once_seconds: None, ..pod };
+    world.start_with(&late, &objects()).await;
+    world.ready(&late).await;
+    let swap = format!("cd /not-there; rmdir late; ln -s {} late", outside.display());
+    output(&world, &named(spec(&swap, None))).await;
+    let failure = world.runtime().exec(&late.id, None, &["ls".to_owned()]).await.unwrap_err();
+    assert!(failure.one_line().contains("leaves it by a link"), "{failure:?}");
+    world.stop(&late).await;
+}
+
+#[tokio::test]
 async fn one_key_can_be_mounted_over_a_file_and_a_folder_under_the_launchable() {
     let world = World::new();
     std::fs::create_dir_all(world.image("app")).unwrap();

@@ -23,6 +23,7 @@ use std::process::ExitCode;
 pub use self::host::allow::Allow;
 pub use self::host::open_files;
 pub use self::host::program::Program;
+pub use self::host::reach::Reach;
 pub use self::pod::paths::PodDir;
 pub use self::runtime::{LocalOptions, LocalRuntime};
 
@@ -41,6 +42,7 @@ pub fn shim_entry(arguments: &[OsString]) -> Option<ExitCode> {
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(pod::container::run(rest)),
+        host::reach::VERB => Some(host::reach::tell(rest)),
         host::program::BUILD_VERB => Some(host::program::tell_build()),
         _ => service::process_entry(arguments),
     }

@@ -6,30 +6,41 @@
 //! the process from looking into others (`/proc/<pid>/environ`, `/proc/<pid>/root`) and from undoing mounts; without a
 //! namespace it also refuses the content of hidden folders. A process of root's gives up what would reach past both.
 
+use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
 
+use super::beneath;
 use super::mount::Space;
 use super::powers;
 use super::rights;
 
 /// Something in a hidden folder that is the process' own.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug)]
 pub(crate) struct Own {
-    /// A file or folder, with all below it.
+    /// Where the process finds it.
     pub(crate) path: PathBuf,
+    /// The file or folder, with all below it; held open, so that nothing else can take its place.
+    pub(crate) file: OwnedFd,
     /// Whether writing to it is refused.
     pub(crate) read_only: bool,
 }
 
+impl Own {
+    /// What is at a path, which only the daemon's user changes.
+    pub(crate) fn at(path: PathBuf, read_only: bool) -> Result<Self, String> {
+        let file = beneath::open_place(&path).map_err(|error| format!("cannot open `{}`: {error}", path.display()))?;
+        Ok(Self { path, file, read_only })
+    }
+}
+
 /// What a process is kept from.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Debug, Default)]
 pub(crate) struct Isolation {
-    /// The folders that are hidden; with none, nothing is kept from the process, whose daemon was an older one.
+    /// The folders that are hidden, without links in their paths; with none, nothing is kept from the process, whose daemon
+    /// was an older one.
     pub(crate) hidden: Vec<PathBuf>,
-    /// What in them is its own, outer folders first.
+    /// What in them is its own.
     pub(crate) own: Vec<Own>,
-    /// An empty folder in one of them, in which mounts are put together.
-    pub(crate) scratch: PathBuf,
 }
 
 /// How hidden folders are kept from a process.
@@ -42,31 +53,26 @@ pub(crate) enum Hiding {
 }
 
 impl Isolation {
-    /// Enters a mount namespace in which the folders are hidden. The process must have one thread. Fails with what is
-    /// wrong; then [`Self::confine`] refuses what it can.
-    pub(crate) fn enter(&self) -> Result<Space<'_>, String> {
-        let space = Space::enter(&self.scratch)?;
-        for folder in &self.hidden {
+    /// Hides the folders in a mount namespace, in which everything of its own was opened. Fails with what is wrong; then
+    /// [`Self::confine`] refuses what it can.
+    pub(crate) fn hide(&self, space: &Space<'_>) -> Result<(), String> {
+        self.hidden.iter().try_for_each(|folder| {
             let hidden = space.hide(folder, &self.own);
-            hidden.map_err(|error| format!("cannot hide `{}`: {error}", folder.display()))?;
-        }
-        Ok(space)
+            hidden.map_err(|error| format!("cannot hide `{}`: {error}", folder.display()))
+        })
     }
 
-    /// The last step before the process becomes something else, after which nothing can be mounted. Fails with what is
-    /// wrong.
-    pub(crate) fn confine(&self, hiding: Hiding) -> Result<(), String> {
+    /// The last step before the process becomes something else, after which nothing can be mounted. The version of
+    /// Landlock that holds from now on, if one does. Fails with what is wrong.
+    pub(crate) fn confine(&self, hiding: Hiding) -> Result<Option<i32>, String> {
         if self.hidden.is_empty() {
-            return Ok(());
+            return Ok(None);
         }
         powers::give_up().map_err(|error| format!("root's capabilities cannot be given up: {error}"))?;
         let hidden: &[PathBuf] = if hiding == Hiding::Covered { &[] } else { &self.hidden };
-        let confined = rights::give_up(hidden, &self.own).map_err(|error| error.to_string());
-        match (confined, hiding) {
-            // Without Landlock, what is covered stays out of reach.
-            (Ok(None), Hiding::Covered) | (Ok(Some(_)), _) => Ok(()),
-            (Ok(None), Hiding::Visible) => Err("this kernel has no Landlock".to_owned()),
-            (Err(problem), _) => Err(format!("Landlock: {problem}")),
+        match rights::give_up(hidden, &self.own) {
+            Ok(None) if hiding == Hiding::Visible => Err("this kernel has no Landlock".to_owned()),
+            held => held.map_err(|error| format!("Landlock: {error}")),
         }
     }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod address;
 pub(crate) mod allow;
+pub(crate) mod beneath;
 pub(crate) mod cgroup;
 pub(crate) mod files;
 pub(crate) mod format;
@@ -11,5 +12,7 @@ pub mod open_files;
 mod powers;
 pub(crate) mod process;
 pub(crate) mod program;
+pub(crate) mod reach;
 mod rights;
 pub(crate) mod signals;
+pub(crate) mod user;

@@ -8,17 +8,20 @@ use std::collections::BTreeSet;
 use std::ffi::CStr;
 use std::fs;
 use std::io;
+use std::os::fd::OwnedFd;
 use std::os::unix::fs::{MetadataExt, symlink};
 use std::path::{Path, PathBuf};
 
+use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, UnmountFlags, mount, mount_bind_recursive, mount_change, mount_move,
-    mount_remount, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive,
+    mount_change, mount_move, mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::{getgid, getuid, pivot_root};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
 
+use super::beneath;
 use super::isolation::Own;
 
 /// The most entries that a covered folder may have.
@@ -27,12 +30,12 @@ const MAX_ENTRIES: usize = 10_000;
 const COVER_OPTIONS: &CStr = c"size=8m,mode=0755";
 
 /// A volume, or a part of it, at a place in the file system.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct MountPoint {
+#[derive(Clone, Debug)]
+pub(crate) struct MountPoint<'a> {
     /// Where it appears.
     pub(crate) target: PathBuf,
     /// What appears there.
-    pub(crate) source: PathBuf,
+    pub(crate) source: &'a OwnedFd,
     /// Whether writing is refused.
     pub(crate) read_only: bool,
 }
@@ -77,39 +80,45 @@ impl<'a> Space<'a> {
     }
 
     /// Covers a folder by an empty one in which, of all that it holds, only `own` appears.
-    pub(crate) fn hide(&self, folder: &Path, own: &[Own]) -> io::Result<()> {
-        let folder = folder.canonicalize()?;
+    pub(super) fn hide(&self, folder: &Path, own: &[Own]) -> io::Result<()> {
         mount("launchway", self.scratch, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, COVER_OPTIONS)?;
-        for own in own {
-            let path = own.path.canonicalize()?;
-            let Ok(inside) = path.strip_prefix(&folder) else { continue };
-            let place = self.scratch.join(inside);
-            make_point(&place, path.is_dir())?;
-            mount_bind_recursive(&path, &place)?;
+        let mut ordered: Vec<&Own> = own.iter().collect();
+        ordered.sort_by(|one, other| one.path.cmp(&other.path));
+        for own in ordered {
+            let Ok(inside) = own.path.strip_prefix(folder) else { continue };
+            let (place, source) = (self.scratch.join(inside), beneath::path_of(&own.file));
+            make_point(&place, source.is_dir())?;
+            mount_bind_recursive(source, &place)?;
             if own.read_only {
                 make_read_only(&place)?;
             }
         }
         // What is mounted from now on is put together where the process knows that folder to be.
-        if let Ok(inside) = self.scratch.canonicalize()?.strip_prefix(&folder) {
+        if let Ok(inside) = self.scratch.strip_prefix(folder) {
             fs::create_dir_all(self.scratch.join(inside))?;
         }
         make_read_only(self.scratch)?;
-        Ok(mount_move(self.scratch, &folder)?)
+        Ok(mount_move(self.scratch, folder)?)
     }
 
     /// Mounts volumes, outer mount points first. Fails with what is wrong.
-    pub(crate) fn mount_all(&mut self, points: &[MountPoint]) -> Result<(), String> {
-        let ordered: BTreeSet<&MountPoint> = points.iter().collect();
-        ordered.into_iter().try_for_each(|point| {
-            self.mount(point).map_err(|error| format!("cannot mount a volume at `{}`: {error}", point.target.display()))
-        })
+    pub(crate) fn mount_all(&mut self, mut points: Vec<MountPoint<'_>>) -> Result<(), String> {
+        points.sort_by(|one, other| one.target.cmp(&other.target));
+        let wrong = |point: &MountPoint<'_>, error: &dyn std::fmt::Display| {
+            format!("cannot mount a volume at `{}`: {error}", point.target.display())
+        };
+        // All are taken before the first is put in place: that may give the process another root, without what was below.
+        let taken = points.iter().map(|point| take(point.source).map_err(|error| wrong(point, &error)));
+        let trees: Vec<OwnedFd> = taken.collect::<Result<_, _>>()?;
+        points
+            .iter()
+            .zip(trees)
+            .try_for_each(|(point, tree)| self.mount(point, &tree).map_err(|error| wrong(point, &error)))
     }
 
-    fn mount(&mut self, point: &MountPoint) -> io::Result<()> {
-        let target = self.make_target(&point.target, point.source.is_dir())?;
-        // With what is mounted below it: a folder of the machine must not show what is hidden in it.
-        mount_bind_recursive(&point.source, &target)?;
+    fn mount(&mut self, point: &MountPoint<'_>, tree: &OwnedFd) -> io::Result<()> {
+        let target = self.make_target(&point.target, beneath::path_of(point.source).is_dir())?;
+        move_mount(tree, "", CWD, &target, MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH)?;
         if point.read_only {
             make_read_only(&target)?;
         }
@@ -156,6 +165,13 @@ impl<'a> Space<'a> {
         self.covers.insert(cover);
         Ok(())
     }
+}
+
+/// What is open as something to mount, with what is mounted below it: a folder of the machine must not show what is hidden
+/// in it.
+fn take(source: &OwnedFd) -> io::Result<OwnedFd> {
+    let whole = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::AT_RECURSIVE | OpenTreeFlags::AT_EMPTY_PATH;
+    Ok(open_tree(source, "", whole | OpenTreeFlags::OPEN_TREE_CLOEXEC)?)
 }
 
 /// Makes an empty folder or file to mount at.

@@ -141,7 +141,7 @@ fn running() -> BTreeSet<i32> {
 }
 
 /// The descendants of a process. What a pod's end takes is in proportion to the pod, however many there are.
-fn descendants(ancestor: i32) -> BTreeSet<i32> {
+pub(crate) fn descendants(ancestor: i32) -> BTreeSet<i32> {
     let (mut found, mut next) = (BTreeSet::new(), vec![ancestor]);
     while let Some(pid) = next.pop() {
         let Some(children) = children(pid) else {

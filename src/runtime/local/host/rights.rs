@@ -35,8 +35,9 @@ pub(super) fn give_up(hidden: &[PathBuf], own: &[Own]) -> Result<Option<i32>, io
         for path in beside(hidden)? {
             rules = allow(rules, &path, all)?;
         }
-        for Own { path, read_only } in own {
-            rules = allow(rules, path, if *read_only { AccessFs::from_read(KNOWN) } else { all })?;
+        for Own { file, read_only, .. } in own {
+            let rights = if *read_only { AccessFs::from_read(KNOWN) } else { all };
+            rules = rules.add_rule(PathBeneath::new(file, rights)).map_err(io::Error::other)?;
         }
         rules
     };

@@ -11,22 +11,21 @@ use std::process::{Command, ExitCode, Stdio};
 
 use rustix::fs::{Access, access, fchown};
 use rustix::process::{
-    Gid, Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, ioctl_tiocsctty, set_parent_process_death_signal,
+    Pid, Resource, Rlimit, Signal, Uid, getppid, getrlimit, ioctl_tiocsctty, set_parent_process_death_signal,
     setrlimit, setsid, umask,
 };
 use rustix::termios::isatty;
-use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use super::environment::{self, Variables};
 use super::expand::expand;
 use super::paths::PodDir;
 use super::record::PodRecord;
 use super::status::PodStatus;
-use super::volume::{self, Mount};
+use super::surroundings::Surroundings;
+use super::volume;
 use crate::model::pod::{Container, SecurityContext};
 use crate::runtime::local::host::cgroup::{Limits, PodGroups};
-use crate::runtime::local::host::isolation::{Hiding, Isolation, Own};
-use crate::runtime::local::host::mount::{MountPoint, Space};
+use crate::runtime::local::host::user::become_user;
 
 /// Where the entry point of a launchable is.
 const ENTRY_POINT: &str = "bin/launch";
@@ -64,10 +63,11 @@ fn start(arguments: &[OsString]) -> String {
             enter(&mut setting)?;
         }
         join_group(&setting)?;
-        let hiding = surround(&setting);
-        let program = find_program(&setting)?;
+        let entered = setting.surroundings.enter()?;
+        entered.lacking.iter().for_each(|lacking| setting.note(lacking));
+        let program = find_program(&setting.words, &setting.search_path, &setting.surroundings.folder)?;
         settle(&setting, parent)?;
-        if let Err(problem) = setting.isolation.confine(hiding) {
+        if let Err(problem) = entered.isolation.confine(entered.hiding) {
             setting.note(&format!("not all is kept from this pod that is not its own: {problem}"));
         }
         let stdin = if parent.is_none() { Stdio::inherit() } else { Stdio::null() };
@@ -84,10 +84,8 @@ struct Setting {
     words: Vec<String>,
     variables: Variables,
     search_path: String,
-    folder: PathBuf,
     user: SecurityContext,
-    mounts: Vec<Mount>,
-    isolation: Isolation,
+    surroundings: Surroundings,
     container: String,
     limits: Limits,
     groups: PodGroups,
@@ -106,18 +104,22 @@ fn read(dir: &PodDir, container: &str, command: Vec<String>) -> Result<Setting, 
     let record = PodRecord::read(dir).map_err(|failure| failure.one_line())?.ok_or("the pod is gone")?;
     let container = record.container(container).ok_or_else(|| format!("there is no container `{container}`"))?;
     let variables = environment::of_container(&record, dir, container)?;
-    let mounts = volume::mounts(&record, dir, container);
+    let folder = working_folder(&record, dir, container, &variables);
     Ok(Setting {
         has_log: command.is_empty(),
         words: if command.is_empty() { own_command(&record, container, &variables)? } else { command },
-        folder: working_folder(&record, dir, container, &variables),
         user: volume::effective_user(&record, container),
-        isolation: isolation(&record, dir, container, &mounts),
-        mounts,
         limits: Limits::of(&container.resources),
         container: container.name.clone(),
         groups: PodStatus::read(dir).map_err(|failure| failure.one_line())?.map(|it| it.groups).unwrap_or_default(),
         search_path: record.search_path.clone(),
+        surroundings: Surroundings {
+            image: record.images.get(&container.name).cloned(),
+            mounts: volume::mounts(&record, dir, container),
+            dir: dir.clone(),
+            folder,
+            record: record.clone(),
+        },
         variables,
     })
 }
@@ -147,42 +149,6 @@ fn join_group(setting: &Setting) -> Result<(), String> {
     Ok(())
 }
 
-/// Hides what is not the pod's, and puts the volumes where the mounts say. Where the machine does not allow that, the log
-/// says so, and where the volumes are.
-fn surround(setting: &Setting) -> Hiding {
-    let (hiding, mounted) = match setting.isolation.enter() {
-        Ok(mut space) => (Hiding::Covered, show_volumes(setting, &mut space)),
-        Err(problem) => (Hiding::Visible, Err(problem)),
-    };
-    if let Some(problem) = mounted.err().filter(|_| !setting.mounts.is_empty()) {
-        let places: Vec<String> =
-            setting.mounts.iter().map(|it| format!("{}={}", it.variable, it.path.display())).collect();
-        setting.note(&format!("volumes are not mounted ({problem}); they are at {}", places.join(" ")));
-    }
-    hiding
-}
-
-fn show_volumes(setting: &Setting, space: &mut Space<'_>) -> Result<(), String> {
-    let point = |mount: &Mount| MountPoint {
-        target: setting.folder.join(&mount.mount_path),
-        source: mount.path.clone(),
-        read_only: mount.read_only,
-    };
-    let points: Vec<MountPoint> = setting.mounts.iter().map(point).collect();
-    space.mount_all(&points)
-}
-
-/// What a container's processes are kept from: all of the daemon's state but their home, their launchable, which they
-/// cannot change, and their volumes.
-fn isolation(record: &PodRecord, dir: &PodDir, container: &Container, mounts: &[Mount]) -> Isolation {
-    let launchable = record.images.get(&container.name).map(|path| Own { path: path.clone(), read_only: true });
-    let home = Own { path: dir.home(), read_only: false };
-    let volume = |mount: &Mount| Own { path: mount.path.clone(), read_only: false };
-    let mut own: Vec<Own> = mounts.iter().map(volume).chain(launchable).chain([home]).collect();
-    own.sort();
-    Isolation { hidden: record.hidden.clone(), own, scratch: dir.scratch() }
-}
-
 /// The launchable's root, unless `workingDir` says otherwise; the pod's home if the image is `host`.
 fn working_folder(record: &PodRecord, dir: &PodDir, container: &Container, variables: &Variables) -> PathBuf {
     let base = record.images.get(&container.name).cloned().unwrap_or_else(|| dir.home());
@@ -202,8 +168,7 @@ fn own_command(record: &PodRecord, container: &Container, variables: &Variables)
 }
 
 /// Looks a command up as a shell would: with a slash it is a path, else the search path is gone through.
-fn find_program(setting: &Setting) -> Result<PathBuf, String> {
-    let Setting { words, search_path, folder, .. } = setting;
+fn find_program(words: &[String], search_path: &str, folder: &Path) -> Result<PathBuf, String> {
     if !folder.is_dir() {
         return Err(format!("the working directory `{}` is not there", folder.display()));
     }
@@ -229,7 +194,7 @@ fn settle(setting: &Setting, parent: Option<Pid>) -> Result<(), String> {
     limit(Resource::Nproc, MAX_PROCESSES);
     limit(Resource::Core, 0);
     umask(rustix::fs::Mode::from_raw_mode(0o022));
-    change_user(setting.user)?;
+    become_user(setting.user)?;
     let Some(parent) = parent else { return Ok(()) };
     // Changing the user ends an earlier bond, so it is made last; a parent that died before is noticed here.
     set_parent_process_death_signal(Some(Signal::KILL)).map_err(|error| error.to_string())?;
@@ -243,25 +208,12 @@ fn limit(resource: Resource, most: u64) {
     setrlimit(resource, Rlimit { current, maximum }).ok();
 }
 
-/// A user without a group gets the group of the same number, and no others.
-fn change_user(asked: SecurityContext) -> Result<(), String> {
-    let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
-    let user = asked.run_as_user.filter(|user| *user != own.0);
-    if let Some(group) = asked.run_as_group.filter(|group| *group != own.1).or(user) {
-        let id = Gid::from_raw(group);
-        let changed = set_thread_groups(&[id]).and_then(|()| set_thread_gid(id));
-        changed.map_err(|error| format!("cannot become group {group}: {error}"))?;
-    }
-    let Some(user) = user else { return Ok(()) };
-    set_thread_uid(Uid::from_raw(user)).map_err(|error| format!("cannot become user {user}: {error}"))
-}
-
 fn become_command(setting: &Setting, program: &Path, stdin: Stdio) -> String {
     let mut command = Command::new(program);
     if let [first, rest @ ..] = setting.words.as_slice() {
         command.arg0(first).args(rest);
     }
-    command.env_clear().envs(&setting.variables).current_dir(&setting.folder).stdin(stdin);
+    command.env_clear().envs(&setting.variables).current_dir(&setting.surroundings.folder).stdin(stdin);
     let error = command.exec();
     format!("cannot run `{}`: {error}", program.display())
 }
@@ -282,21 +234,8 @@ mod tests {
         file(&folder.path().join("run"), 0o755);
         file(&folder.path().join("data"), 0o644);
         let path = folder.path().display().to_string();
-        let found = |command: &str| {
-            find_program(&Setting {
-                has_log: false,
-                words: vec![command.to_owned()],
-                variables: Variables::new(),
-                search_path: format!("/nowhere:{path}"),
-                folder: folder.path().to_owned(),
-                user: SecurityContext::default(),
-                mounts: Vec::new(),
-                isolation: Isolation::default(),
-                container: String::new(),
-                limits: Limits::default(),
-                groups: PodGroups::default(),
-            })
-        };
+        let search_path = format!("/nowhere:{path}");
+        let found = |command: &str| find_program(&[command.to_owned()], &search_path, folder.path());
         assert_eq!(found("run").unwrap(), folder.path().join("run"));
         assert_eq!(found("./run").unwrap(), folder.path().join("./run"));
         assert!(found("none").unwrap_err().contains("/nowhere"));

@@ -21,5 +21,6 @@ pub(crate) mod start;
 pub(crate) mod status;
 mod strangers;
 mod streams;
+mod surroundings;
 pub(crate) mod table;
 pub(crate) mod volume;

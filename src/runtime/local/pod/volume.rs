@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
+use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
@@ -14,7 +15,8 @@ use super::environment::variable_part;
 use super::paths::{self, PodDir};
 use super::record::PodRecord;
 use crate::model::object::Kind;
-use crate::model::pod::{Container, HostPath, KeyToPath, PodSpec, SecurityContext, Volume};
+use crate::model::pod::{Container, HostPath, KeyToPath, PodSpec, SecurityContext, Volume, VolumeMount};
+use crate::runtime::local::host::beneath;
 
 /// The mode of files from ConfigMaps and Secrets, unless they say otherwise (Kubernetes' default).
 const DEFAULT_MODE: u32 = 0o644;
@@ -30,6 +32,28 @@ pub(crate) struct Mount {
     pub(crate) mount_path: String,
     /// Whether writing is refused.
     pub(crate) read_only: bool,
+    /// The name of the volume, and where all of it is.
+    volume: (String, PathBuf),
+    /// `subPath`; empty for all of the volume.
+    sub_path: PathBuf,
+}
+
+impl Mount {
+    /// Opens what is to be mounted, wherever links that the volume's users have made since would lead. Fails with what is
+    /// wrong, for people.
+    pub(crate) fn open(&self, record: &PodRecord) -> Result<OwnedFd, String> {
+        let (name, folder) = &self.volume;
+        let base = beneath::open_place(folder).map_err(|error| format!("volume `{name}`: {error}"))?;
+        let from_machine = find(record, name).is_some_and(|volume| volume.host_path.is_some());
+        if from_machine {
+            let real = fs::read_link(beneath::path_of(&base)).map_err(|error| format!("volume `{name}`: {error}"))?;
+            allowed_host_path(record, &real).map_err(|problem| format!("volume `{name}`: {problem}"))?;
+        }
+        if self.sub_path.as_os_str().is_empty() {
+            return Ok(base);
+        }
+        beneath::open_below(base.as_fd(), &self.sub_path).map_err(|error| wrong_sub_path(name, &self.sub_path, &error))
+    }
 }
 
 /// Where a container finds its volumes, in the order of its mounts. A volume's second mount ends in `_2`.
@@ -42,16 +66,34 @@ pub(crate) fn mounts(record: &PodRecord, dir: &PodDir, container: &Container) ->
             let suffix = if *count == 1 { String::new() } else { format!("_{count}") };
             let variable = format!("LAUNCHWAY_MOUNT_{}{suffix}", variable_part(&mount.name));
             let base = folder(record, dir, volume);
-            let path = mount.sub_path.as_ref().filter(|sub| !sub.is_empty()).map_or(base.clone(), |sub| base.join(sub));
+            let sub_path = sub_path(mount);
+            let path = if sub_path.as_os_str().is_empty() { base.clone() } else { base.join(&sub_path) };
             let claim_read_only = volume.persistent_volume_claim.as_ref().is_some_and(|claim| claim.read_only);
             Mount {
                 variable,
                 path,
                 mount_path: mount.mount_path.clone(),
                 read_only: mount.read_only || claim_read_only,
+                volume: (volume.name.clone(), base),
+                sub_path,
             }
         })
         .collect()
+}
+
+/// `subPath` without what means nothing in it.
+fn sub_path(mount: &VolumeMount) -> PathBuf {
+    let parts = Path::new(mount.sub_path.as_deref().unwrap_or("")).components();
+    parts.filter(|part| *part != Component::CurDir).collect()
+}
+
+fn wrong_sub_path(volume: &str, path: &Path, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::CrossesDevices => {
+            format!("the `subPath` of volume `{volume}` leaves it by a link: `{}`", path.display())
+        }
+        _ => format!("the `subPath` of volume `{volume}`, `{}`: {error}", path.display()),
+    }
 }
 
 fn find<'a>(record: &'a PodRecord, name: &str) -> Option<&'a Volume> {
@@ -200,10 +242,10 @@ fn check_host_path(record: &PodRecord, host: &HostPath) -> Result<(), String> {
     // Where it really is counts, whatever links lead there; what does not exist yet is judged by its parent.
     let existing = path.ancestors().find(|folder| folder.exists()).unwrap_or(Path::new("/"));
     let real = existing.canonicalize().map_err(|error| format!("cannot read `{}`: {error}", path.display()))?;
-    let allowed = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
-    if !path.is_absolute() || host.path.contains("..") || !record.host_paths.iter().any(allowed) {
-        return Err(format!("`{}` is not among this repository's `allow.hostPaths`", host.path));
+    if !path.is_absolute() || host.path.contains("..") {
+        return Err(format!("`{}` is no absolute path without `..`", host.path));
     }
+    allowed_host_path(record, &real)?;
     let made = match kind {
         "DirectoryOrCreate" => fs::create_dir_all(path),
         "FileOrCreate" => fs::OpenOptions::new().create(true).append(true).open(path).map(drop),
@@ -218,15 +260,25 @@ fn check_host_path(record: &PodRecord, host: &HostPath) -> Result<(), String> {
     if fits { Ok(()) } else { Err(format!("`{}` is not there, or not a {kind}", host.path)) }
 }
 
+/// Whether a folder of the machine, in whose path no links are, may be mounted.
+fn allowed_host_path(record: &PodRecord, real: &Path) -> Result<(), String> {
+    let allowed = |folder: &PathBuf| folder.canonicalize().is_ok_and(|folder| real.starts_with(folder));
+    if !record.host_paths.iter().any(allowed) {
+        return Err(format!("`{}` is not among this repository's `allow.hostPaths`", real.display()));
+    }
+    if record.hidden.iter().any(|hidden| real.starts_with(hidden)) {
+        return Err(format!("`{}` is in launchway's state folder, which no pod gets", real.display()));
+    }
+    Ok(())
+}
+
 fn make_sub_paths(record: &PodRecord, dir: &PodDir, container: &Container) -> Result<(), String> {
     let user = effective_user(record, container);
-    for mount in container.volume_mounts.iter().filter(|mount| mount.sub_path.is_some()) {
-        let Some(volume) = find(record, &mount.name) else { continue };
-        let base = folder(record, dir, volume);
-        let target = base.join(mount.sub_path.as_deref().unwrap_or(""));
-        if !target.exists() {
-            make_folder(&target, user)?;
-        }
+    for (mount, path) in container.volume_mounts.iter().map(|mount| (mount, sub_path(mount))) {
+        let Some(volume) = find(record, &mount.name).filter(|_| !path.as_os_str().is_empty()) else { continue };
+        let made = beneath::open_place(&folder(record, dir, volume))
+            .and_then(|base| beneath::make_folders(base.as_fd(), &path, user.run_as_user, user.run_as_group));
+        made.map_err(|error| wrong_sub_path(&volume.name, &path, &error))?;
     }
     Ok(())
 }
