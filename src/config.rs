@@ -129,11 +129,33 @@ pub struct Limits {
     pub depth: u64,
     /// Bytes that the remote sends at once.
     pub fetch: u64,
+    /// What `bin/build` may take while it runs.
+    pub build: BuildLimits,
+}
+
+/// What a build may take while it runs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct BuildLimits {
+    /// How long it may take.
+    pub time: Duration,
+    /// Bytes of memory.
+    pub memory: u64,
+    /// Processes at once.
+    pub processes: u64,
+    /// Bytes of the disk.
+    pub disk: u64,
+}
+
+impl Default for BuildLimits {
+    fn default() -> Self {
+        Self { time: Duration::from_secs(15 * 60), memory: 4 << 30, processes: 4096, disk: 8 << 30 }
+    }
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128, fetch: 8 << 30 }
+        let build = BuildLimits::default();
+        Self { manifest: 4 << 20, launchable: 2 << 30, entries: 1_000_000, depth: 128, fetch: 8 << 30, build }
     }
 }
 

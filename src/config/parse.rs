@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use super::fields::Field;
 use super::{
-    AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
-    RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
+    AccessToken, Allowances, BuildLimits, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings,
+    History, Limits, RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
 use crate::secret::{Secret, SecretSource};
@@ -258,7 +258,7 @@ fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
 }
 
 fn limits(field: &Field<'_>) -> Limits {
-    field.known(&["manifest", "launchable", "entries", "depth", "fetch"]);
+    field.known(&["manifest", "launchable", "entries", "depth", "fetch", "build"]);
     let default = Limits::default();
     Limits {
         manifest: field.field("manifest").size().unwrap_or(default.manifest),
@@ -266,6 +266,18 @@ fn limits(field: &Field<'_>) -> Limits {
         entries: field.field("entries").count().unwrap_or(default.entries),
         depth: field.field("depth").count().unwrap_or(default.depth),
         fetch: field.field("fetch").size().unwrap_or(default.fetch),
+        build: build_limits(&field.field("build")),
+    }
+}
+
+fn build_limits(field: &Field<'_>) -> BuildLimits {
+    field.known(&["time", "memory", "processes", "disk"]);
+    let default = BuildLimits::default();
+    BuildLimits {
+        time: field.field("time").duration().unwrap_or(default.time),
+        memory: field.field("memory").size().unwrap_or(default.memory),
+        processes: field.field("processes").count().unwrap_or(default.processes),
+        disk: field.field("disk").size().unwrap_or(default.disk),
     }
 }
 

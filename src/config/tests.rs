@@ -15,7 +15,7 @@ repositories:
     insecure: false
     credentials: {tokenFile: secrets/token, sshKeyFile: /keys/id, knownHostsFile: hosts, caFile: ca.pem}
     history: rewrite-allowed
-    limits: {manifest: 1MiB, launchable: 3GiB, entries: 10, depth: 5, fetch: 1GiB}
+    limits: {manifest: 1MiB, launchable: 3GiB, entries: 10, depth: 5, fetch: 1GiB, build: {time: 5m, disk: 1GiB}}
     forge: {kind: forgejo, url: "https://git.example/"}
     notes: true
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
@@ -53,7 +53,9 @@ fn a_whole_configuration_is_read() {
     assert_eq!(shop.poll, Duration::from_secs(90));
     assert!(shop.schedule.is_some() && shop.notes && !shop.insecure);
     assert_eq!(shop.history, History::RewriteAllowed);
-    assert_eq!(shop.limits, Limits { manifest: 1 << 20, launchable: 3 << 30, entries: 10, depth: 5, fetch: 1 << 30 });
+    let build = BuildLimits { time: Duration::from_secs(300), disk: 1 << 30, ..BuildLimits::default() };
+    let limits = Limits { manifest: 1 << 20, launchable: 3 << 30, entries: 10, depth: 5, fetch: 1 << 30, build };
+    assert_eq!(shop.limits, limits);
     assert_eq!(shop.allow.host_paths, [PathBuf::from("/srv/data")]);
     assert_eq!(shop.credentials.token, Some("/etc/launchway/secrets/token".into()));
     assert_eq!(shop.credentials.ssh_key, Some("/keys/id".into()));

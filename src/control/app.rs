@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
-use crate::config::{AccessToken, RepositorySettings, Settings};
+use crate::config::{self, AccessToken, RepositorySettings, Settings};
 use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
@@ -30,7 +30,7 @@ use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
 use crate::model::ids::{Incarnation, RepositoryName};
 use crate::model::run::TaskLimits;
-use crate::runtime::local::launchable::{LaunchableSettings, Launchables};
+use crate::runtime::local::launchable::{self, LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_files};
 use crate::server::access::{Access, Role, Token};
@@ -243,11 +243,9 @@ fn local_runtime(
     let changes = broadcast::channel(ANNOUNCEMENTS).0;
     let hosts = settings.repositories.iter().filter(|repository| repository.allow.host_image);
     let host_allowed: BTreeSet<RepositoryName> = hosts.map(|repository| repository.name.clone()).collect();
-    // What is fetched from elsewhere is bounded by the largest that any repository allows; what comes from a
-    // repository, by its own limits.
-    let largest = settings.repositories.iter().map(|repository| repository.limits.launchable).max();
-    let mut launchables = LaunchableSettings { host_allowed, ..LaunchableSettings::new(program) };
-    launchables.limits.bytes = largest.unwrap_or(launchables.limits.bytes);
+    let limits = settings.repositories.iter().map(|it| (it.name.clone(), launchable_limits(&it.limits)));
+    let mut launchables = LaunchableSettings::new(program, state.root().to_owned());
+    (launchables.host_allowed, launchables.limits_by_repository) = (host_allowed, limits.collect());
     launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
     let images = Launchables::open(&root, launchables, trees, changes.clone())?;
@@ -264,6 +262,16 @@ fn local_runtime(
         services: Arc::new(services),
         changes,
     })
+}
+
+fn launchable_limits(limits: &config::Limits) -> launchable::Limits {
+    let config::BuildLimits { time, memory, processes, disk } = limits.build;
+    launchable::Limits {
+        bytes: limits.launchable,
+        entries: limits.entries,
+        depth: usize::try_from(limits.depth).unwrap_or(usize::MAX),
+        build: launchable::BuildLimits { time, memory, processes, disk },
+    }
 }
 
 /// What a repository may use of the machine; users are given by name or number.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use launchway::error::Class;
 use launchway::model::pod::SecurityContext;
+use launchway::runtime::local::launchable::{BuildLimits, Limits};
 
 use crate::support::{World, eventually, prepare, repository, tree};
 
@@ -52,9 +53,11 @@ fn a_build_that_fails_shows_its_last_lines_and_is_remembered_until_forgotten() {
 fn a_build_that_hangs_is_ended_with_all_that_it_started() {
     let mut world =
         World::new(&[("bin/build", "#!/bin/sh\necho begun\nsetsid sleep 1000 &\necho $! > child\nsleep 1000\n")]);
-    world.settings.build_patience = Duration::from_secs(1);
+    world.settings.limits.build.time = Duration::from_secs(1);
     let failure = prepare(&world.open(), &tree('a')).unwrap_err();
-    assert_eq!(failure.to_string(), "`bin/build` of `git:apps/web` took longer than 1 s; its last lines:\nbegun");
+    let expected =
+        "`bin/build` of `git:apps/web` took longer than 1 s: its `limits.build.time`; its last lines:\nbegun";
+    assert_eq!(failure.to_string(), expected);
 }
 
 #[test]
@@ -68,7 +71,7 @@ fn what_a_build_leaves_running_ends_with_it() {
 #[test]
 fn a_build_goes_on_without_the_daemon_and_is_not_started_twice() {
     let mut world = World::new(&[]);
-    let (journal, gate) = (world.journal(), world.root.path().join("gate"));
+    let (journal, gate) = (world.journal(), world.outside.path().join("gate"));
     let script = format!(
         "#!/bin/sh\necho run >> {}\nwhile ! [ -e {} ]; do sleep 0.01; done\n",
         journal.display(),
@@ -89,7 +92,7 @@ fn a_build_goes_on_without_the_daemon_and_is_not_started_twice() {
 #[test]
 fn a_builder_that_is_killed_is_no_result_and_the_next_one_builds_alone() {
     let mut world = World::new(&[]);
-    let (journal, gate) = (world.journal(), world.root.path().join("gate"));
+    let (journal, gate) = (world.journal(), world.outside.path().join("gate"));
     let script = format!(
         "#!/bin/sh\necho $PPID $$ >> {}\nwhile ! [ -e {} ]; do sleep 0.01; done\n",
         journal.display(),
@@ -113,4 +116,64 @@ fn a_builder_that_is_killed_is_no_result_and_the_next_one_builds_alone() {
     assert!(environment.is_empty(), "the first build still runs");
     fs::write(gate, "").unwrap();
     prepare(&launchables, &tree('a')).unwrap();
+}
+
+#[test]
+fn what_a_build_leaves_behind_is_measured_like_any_launchable() {
+    let mut world = World::new(&[("bin/build", "#!/bin/sh\nhead -c 8388608 /dev/zero > big\nln -s /bin/sh python\n")]);
+    world.settings.limits.bytes = 1 << 20;
+    let failure = prepare(&world.open(), &tree('a')).unwrap_err();
+    assert_eq!(
+        failure.to_string(),
+        "`bin/build` of `git:apps/web` left too much: the launchable has more than 1048576 bytes (leave out what is not \
+         needed, or raise the repository's `limits.launchable` in the daemon's configuration)"
+    );
+    world.settings.limits_by_repository.insert(repository(), Limits::default());
+    let launchables = world.open();
+    launchables.forget_failure(&repository(), &tree('a')).unwrap();
+    prepare(&launchables, &tree('a')).unwrap();
+}
+
+#[test]
+fn a_build_that_takes_too_much_is_ended_and_says_which_limit_it_was() {
+    let cases = [
+        ("for i in 1 2 3 4 5 6 7 8 9; do sleep 1000 & done; wait", "had more than 5 processes at once", "processes"),
+        (
+            "for i in 1 2 3; do head -c 900000 /dev/zero > $HOME/$i; done; sleep 1000",
+            "filled more than 1048576",
+            "disk",
+        ),
+        ("exec head -c 2097152 /dev/zero > big", "wrote a file of more than 1048576 bytes", "disk"),
+        ("exec python3 -c 'bytearray(1 << 30)'", "ended with exit code 1", ""),
+    ];
+    for (script, expected, key) in cases {
+        let mut world = World::new(&[]);
+        let files = vec![("bin/build", format!("#!/bin/sh\n{script}\n"))];
+        std::sync::Arc::get_mut(&mut world.trees).unwrap().files = files;
+        let build = BuildLimits { processes: 5, disk: 1 << 20, memory: 256 << 20, ..BuildLimits::default() };
+        world.settings.limits.build = build;
+        let told = prepare(&world.open(), &tree('a')).unwrap_err().to_string();
+        let limit = format!(": its `limits.build.{key}`");
+        assert!(told.contains(expected) && (key.is_empty() || told.contains(&limit)), "{told}");
+        assert!(!key.is_empty() || told.contains("MemoryError") || told.contains("limits.build.memory"), "{told}");
+    }
+}
+
+#[test]
+fn a_build_reaches_its_tree_and_its_home_and_nothing_of_the_daemons() {
+    let mut world = World::new(&[]);
+    let (state, journal) = (world.root.path().to_owned(), world.journal());
+    fs::write(state.join("operator-token"), "the-token").unwrap();
+    let script = format!(
+        "#!/bin/sh\nset -e\ntouch tree $HOME/home $TMPDIR/tmp\necho ran > {}\n! cat {1}/operator-token\n! touch {1}/new\n\
+         ! cat /proc/$PPID/environ\n! cat /proc/$PPID/root{1}/operator-token\n",
+        journal.display(),
+        state.display()
+    );
+    std::sync::Arc::get_mut(&mut world.trees).unwrap().files = vec![("bin/build", script)];
+    let path = prepare(&world.open(), &tree('a')).unwrap();
+    assert!(path.join("tree").exists() && world.journal_lines() == 1);
+    let log = fs::read_to_string(path.parent().unwrap().join("build.log")).unwrap();
+    assert!(!log.contains("the-token") && log.contains("operator-token"), "{log}");
+    assert!(!path.parent().unwrap().join("scratch").exists());
 }

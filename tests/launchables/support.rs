@@ -46,6 +46,8 @@ impl TreeExport for Trees {
 /// A state folder with launchables, as a daemon opens them.
 pub(crate) struct World {
     pub(crate) root: tempfile::TempDir,
+    /// A folder that builds may write to.
+    pub(crate) outside: tempfile::TempDir,
     pub(crate) trees: Arc<Trees>,
     pub(crate) settings: LaunchableSettings,
     pub(crate) changes: broadcast::Sender<RuntimeChange>,
@@ -54,9 +56,12 @@ pub(crate) struct World {
 impl World {
     pub(crate) fn new(files: &[(&'static str, &str)]) -> Self {
         let files = files.iter().map(|(name, content)| (*name, (*content).to_owned())).collect();
-        let settings = LaunchableSettings::new(Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway")))));
+        let root = tempfile::tempdir().unwrap();
+        let program = Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway"))));
+        let settings = LaunchableSettings::new(program, root.path().to_owned());
         Self {
-            root: tempfile::tempdir().unwrap(),
+            root,
+            outside: tempfile::tempdir().unwrap(),
             trees: Arc::new(Trees { files, exports: AtomicUsize::new(0) }),
             settings: LaunchableSettings { host_allowed: BTreeSet::from([repository()]), ..settings },
             changes: broadcast::channel(16).0,
@@ -68,9 +73,9 @@ impl World {
         Launchables::open(self.root.path(), settings, trees, self.changes.clone()).unwrap()
     }
 
-    /// A file in the state folder, of which every line that a builder appends can be counted.
+    /// A file of which every line that a builder appends can be counted.
     pub(crate) fn journal(&self) -> PathBuf {
-        self.root.path().join("journal")
+        self.outside.path().join("journal")
     }
 
     pub(crate) fn journal_lines(&self) -> usize {

@@ -7,16 +7,18 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process_group, pidfd_open, set_child_subreaper};
+use rustix::process::{Signal, set_child_subreaper};
 
 use super::disk;
 use super::folder::{BuildFailure, Folder, Order};
+use super::limits::BuildLimits;
 use super::processes::{self, end_children};
+use super::{step, watch};
+use crate::runtime::local::host::cgroup;
 use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::program::Program;
+use crate::runtime::local::pod::launch::{OWN_PROGRAM, failure_pipe};
 
 /// What a build sees of the daemon's environment: where programs and mirrors are, and no secret of the daemon's.
 const PASSED_ON: [&str; 12] = [
@@ -71,8 +73,13 @@ fn build(folder: &Folder) -> io::Result<()> {
     set_child_subreaper(Some(rustix::process::getpid()))?;
     let (result, last_lines) = run_build(folder, &order)?;
     end_children()?;
+    cgroup::remove(&folder.group());
     disk::remove(&folder.home())?;
-    match result {
+    disk::remove(&folder.scratch())?;
+    let left = result.and_then(|()| {
+        disk::measure(&folder.tree(), order.limits).map_err(|failure| format!("left too much: {}", failure.one_line()))
+    });
+    match left {
         Ok(()) => {
             let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
             disk::give(&folder.tree(), order.user.and(Some(user)), order.group.and(Some(group)))?;
@@ -84,23 +91,20 @@ fn build(folder: &Folder) -> io::Result<()> {
 
 /// Runs the program to its end; the inner error says why it is no success.
 fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, String)> {
-    let Some(builder) = folder.builder() else { return Ok((Err("is gone".into()), String::new())) };
     let home = folder.home();
-    fs::create_dir_all(&home)?;
-    fs::set_permissions(&home, Permissions::from_mode(0o700))?;
+    for made in [&home, &folder.scratch()] {
+        fs::create_dir_all(made)?;
+        fs::set_permissions(made, Permissions::from_mode(0o700))?;
+    }
     disk::give(&home, order.user, order.group)?;
     disk::give(&folder.tree(), order.user, order.group)?;
     let (output, input) = io::pipe()?;
-    let mut command = Command::new(builder);
-    command.current_dir(folder.tree()).env("HOME", &home).env("TMPDIR", &home).process_group(0);
+    let (problem, problem_writer) = failure_pipe()?;
+    let mut command = Command::new(OWN_PROGRAM);
+    command.arg0("launchway").arg(step::VERB).arg(folder.path()).current_dir("/").process_group(0);
+    command.env("HOME", &home).env("TMPDIR", &home);
     command.env(processes::MARK, folder.path()).env_remove(open_files::VARIABLE);
-    command.stdin(Stdio::null()).stdout(input.try_clone()?).stderr(input);
-    if let Some(group) = order.group {
-        command.gid(group);
-    }
-    if let Some(user) = order.user {
-        command.uid(user);
-    }
+    command.stdin(problem_writer).stdout(input.try_clone()?).stderr(input);
     let started = command.spawn();
     // The command holds the writing ends of the pipe: the log ends when the build's processes have closed theirs.
     drop(command);
@@ -110,30 +114,31 @@ fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, 
     };
     let mut log = Log::new(File::create(folder.log())?);
     let reader = thread::spawn(move || log.copy(output).map(|()| log.last_lines()));
-    let result = wait(child, Duration::from_millis(order.patience_ms))?;
+    let result = watch::wait(child, folder, &order.limits.build)?;
     // What still runs keeps the pipe open.
     end_children()?;
     let last_lines = reader.join().unwrap_or_else(|_| Err(io::Error::other("the log's reader failed")))?;
+    let mut told = String::new();
+    // The process is gone, so this is all there will be; nothing at all if the build ran.
+    File::from(problem).read_to_string(&mut told).ok();
+    let result = if told.is_empty() { result } else { Err(format!("cannot be started: {told}")) };
     Ok((result, last_lines))
 }
 
-/// Waits for the end of a build, and ends it after its time.
-fn wait(mut child: Child, patience: Duration) -> io::Result<Result<(), String>> {
-    let pid = i32::try_from(child.id()).ok().and_then(Pid::from_raw).ok_or(io::ErrorKind::NotFound)?;
-    let process = pidfd_open(pid, PidfdFlags::empty())?;
-    let timeout = Timespec::try_from(patience).map_err(io::Error::other)?;
-    let ended = rustix::io::retry_on_intr(|| poll(&mut [PollFd::new(&process, PollFlags::IN)], Some(&timeout)))? > 0;
-    // The group is gone already if the build left nothing running.
-    kill_process_group(pid, Signal::KILL).ok();
-    let status = child.wait()?;
-    Ok(if ended { judge(status) } else { Err(format!("took longer than {} s", patience.as_secs())) })
-}
-
-fn judge(status: ExitStatus) -> Result<(), String> {
-    match (status.code(), status.signal()) {
+/// How a build ended. What ends it for its size says so by a signal.
+pub(super) fn judge(status: ExitStatus, limits: &BuildLimits) -> Result<(), String> {
+    let signal = status.signal().unwrap_or_default();
+    match (status.code(), signal) {
         (Some(0), _) => Ok(()),
         (Some(code), _) => Err(format!("ended with exit code {code}")),
-        (None, signal) => Err(format!("was ended by signal {}", signal.unwrap_or_default())),
+        (None, signal) if signal == Signal::XFSZ.as_raw() => {
+            Err(format!("wrote a file of more than {} bytes: its `limits.build.disk`", limits.disk))
+        }
+        (None, signal) if signal == Signal::KILL.as_raw() => Err(format!(
+            "was killed, as happens to what takes more than {} bytes of memory: its `limits.build.memory`",
+            limits.memory
+        )),
+        (None, signal) => Err(format!("was ended by signal {signal}")),
     }
 }
 

@@ -2,11 +2,14 @@
 
 use std::fs::{self, File, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{PermissionsExt, lchown};
-use std::path::Path;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, lchown};
+use std::path::{Path, PathBuf};
 
 use super::limits::{Budget, Limits};
 use crate::error::{Failure, Result};
+
+/// What the kernel counts files' room in, in bytes.
+const BLOCK: u64 = 512;
 
 /// What went wrong while copying.
 #[derive(Debug)]
@@ -74,6 +77,41 @@ pub(super) fn inspect(tree: &Path, limits: Limits) -> Result<()> {
         Ok(())
     })
     .map_err(|error| error.into_failure(failed))
+}
+
+/// Checks the size of a tree that a build has left, whose links may lead to programs of the machine.
+pub(super) fn measure(tree: &Path, limits: Limits) -> Result<()> {
+    let mut budget = Budget::new(limits);
+    let visit = &mut |path: &Path, file: &fs::Metadata| {
+        budget.take_entry(path.strip_prefix(tree).unwrap_or(path).components().count())?;
+        if file.is_file() { budget.take_bytes(file.len()) } else { Ok(()) }
+    };
+    walk(tree, visit).map_err(|error| error.into_failure(|| format!("cannot look through `{}`", tree.display())))
+}
+
+/// What folders take of the disk, in bytes, while others write to them; once it is more than `most`, not all of it. A folder
+/// that cannot be looked into counts as too much.
+pub(super) fn usage(folders: &[&Path], most: u64) -> io::Result<u64> {
+    let mut pending: Vec<PathBuf> = folders.iter().map(|folder| folder.to_path_buf()).collect();
+    let mut found = 0;
+    while let Some(folder) = pending.pop().filter(|_| found <= most) {
+        let entries = match fs::read_dir(&folder) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied => return Ok(u64::MAX),
+            entries => entries?,
+        };
+        for entry in entries {
+            // It may have gone meanwhile.
+            let Ok((entry, file)) = entry.and_then(|entry| entry.metadata().map(|file| (entry, file))) else {
+                continue;
+            };
+            found += file.blocks() * BLOCK;
+            if file.is_dir() {
+                pending.push(entry.path());
+            }
+        }
+    }
+    Ok(found)
 }
 
 /// Makes a tree read-only for everybody, and durable.

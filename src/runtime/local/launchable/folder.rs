@@ -12,7 +12,9 @@ use serde::{Deserialize, Serialize};
 
 use super::disk;
 use super::image::Key;
+use super::limits::Limits;
 use super::processes;
+use crate::model::pod::SecurityContext;
 use crate::runtime::local::host::files::{self, Durability};
 
 /// The most that a file of the folder's own holds.
@@ -49,6 +51,16 @@ impl Folder {
     /// The home and temporary folder of the builder.
     pub(super) fn home(&self) -> PathBuf {
         self.0.join("home")
+    }
+
+    /// An empty folder, in which mounts are put together for the build.
+    pub(super) fn scratch(&self) -> PathBuf {
+        self.0.join("scratch")
+    }
+
+    /// The name of the build's control group.
+    pub(super) fn group(&self) -> String {
+        format!("build-{}", self.0.file_name().unwrap_or_default().to_string_lossy())
     }
 
     /// What the builder printed.
@@ -153,8 +165,17 @@ pub(super) struct Order {
     pub(super) user: Option<u32>,
     /// Its group.
     pub(super) group: Option<u32>,
-    /// How long it may take, in milliseconds.
-    pub(super) patience_ms: u64,
+    /// What it may take, and leave behind.
+    pub(super) limits: Limits,
+    /// The folders of which the build sees nothing but what is its own.
+    pub(super) hidden: Vec<PathBuf>,
+}
+
+impl Order {
+    /// Whom the build runs as.
+    pub(super) fn run_as(&self) -> SecurityContext {
+        SecurityContext { run_as_user: self.user, run_as_group: self.group }
+    }
 }
 
 /// Why a launchable does not build.

@@ -21,6 +21,7 @@ use crate::error::{Class, Failure, Result};
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
 use crate::runtime::RuntimeChange;
+use crate::runtime::local::host::isolation::outermost;
 
 /// How many launchables are installed at once.
 const THREADS: usize = 4;
@@ -183,10 +184,11 @@ impl Installer {
         }
         let failed = || format!("cannot install `{image}`");
         folder.start_over().map_err(on_disk(failed))?;
-        let filled = self.sources().fill(&folder, &job.repository, image).and_then(|()| match folder.builder() {
-            None => folder.seal().map_err(on_disk(failed)),
-            Some(_) => self.build(&folder, job.run_as).map_err(on_disk(failed)),
-        });
+        let filled =
+            self.sources(&job.repository).fill(&folder, &job.repository, image).and_then(|()| match folder.builder() {
+                None => folder.seal().map_err(on_disk(failed)),
+                Some(_) => self.build(&folder, job).map_err(on_disk(failed)),
+            });
         if let Err(failure) = filled {
             // The failure is what matters; what is left is removed at the next attempt.
             disk::remove(folder.path()).ok();
@@ -195,18 +197,20 @@ impl Installer {
         result_of_build(&folder)
     }
 
-    fn sources(&self) -> Sources<'_> {
-        let LaunchableSettings { limits, ca_file, .. } = &self.settings;
-        Sources { trees: &*self.trees, limits: *limits, ca_file: ca_file.as_deref() }
+    fn sources(&self, repository: &RepositoryName) -> Sources<'_> {
+        let limits = self.settings.limits_of(repository);
+        Sources { trees: &*self.trees, limits, ca_file: self.settings.ca_file.as_deref() }
     }
 
     /// Lets a process of its own build, and waits for it.
-    fn build(&self, folder: &Folder, run_as: SecurityContext) -> io::Result<()> {
+    fn build(&self, folder: &Folder, job: &Job) -> io::Result<()> {
+        let Job { run_as, repository, .. } = job;
         let (user, group) = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
         let order = Order {
             user: run_as.run_as_user.filter(|wanted| *wanted != user),
             group: run_as.run_as_group.filter(|wanted| *wanted != group),
-            patience_ms: u64::try_from(self.settings.build_patience.as_millis()).unwrap_or(u64::MAX),
+            limits: self.settings.limits_of(repository),
+            hidden: outermost(&[&self.settings.hidden, &self.root]),
         };
         folder.write_order(&order)?;
         build::spawn(&self.settings.executable, folder)?.wait().map(drop)

@@ -16,18 +16,19 @@ mod install;
 mod installer;
 mod limits;
 mod processes;
+mod step;
+mod watch;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use tokio::sync::broadcast;
 
-pub use self::limits::Limits;
+pub use self::limits::{BuildLimits, Limits};
 
 use self::disk::on_disk;
 use self::folder::Folder;
@@ -43,6 +44,7 @@ use crate::runtime::{ImageUse, RuntimeChange};
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
     match arguments {
         [verb, folder] if verb == "build" => Some(build::run(&Folder::new(folder))),
+        [verb, folder] if verb == step::VERB => Some(step::run(&Folder::new(folder))),
         _ => None,
     }
 }
@@ -63,17 +65,23 @@ pub struct LaunchableSettings {
     pub host_allowed: BTreeSet<RepositoryName>,
     /// Bounds of each.
     pub limits: Limits,
-    /// How long `bin/build` may take.
-    pub build_patience: Duration,
+    /// Those of repositories that have their own.
+    pub limits_by_repository: BTreeMap<RepositoryName, Limits>,
+    /// The folder of which builds see nothing but what is their own: the daemon's.
+    pub hidden: PathBuf,
     /// Certificates that downloads trust besides the machine's own, as PEM.
     pub ca_file: Option<PathBuf>,
 }
 
 impl LaunchableSettings {
     /// The usual bounds; no repository may use the host's files.
-    pub fn new(executable: Arc<Program>) -> Self {
-        let build_patience = Duration::from_secs(15 * 60);
-        Self { executable, host_allowed: BTreeSet::new(), limits: Limits::default(), build_patience, ca_file: None }
+    pub fn new(executable: Arc<Program>, hidden: PathBuf) -> Self {
+        let (limits, limits_by_repository) = Default::default();
+        Self { executable, host_allowed: BTreeSet::new(), limits, limits_by_repository, hidden, ca_file: None }
+    }
+
+    fn limits_of(&self, repository: &RepositoryName) -> Limits {
+        self.limits_by_repository.get(repository).copied().unwrap_or(self.limits)
     }
 }
 
