@@ -15,7 +15,7 @@ pub use self::metrics::{METRICS_CONTENT_TYPE, Metrics};
 /// The variable that says what is logged, such as `debug` or `launchway::source=trace,info`.
 pub const FILTER_VARIABLE: &str = "LAUNCHWAY_LOG";
 /// What is logged unless told otherwise.
-const DEFAULT_FILTER: &str = "info";
+pub const DEFAULT_FILTER: &str = "info";
 
 /// How log lines look.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,11 +27,11 @@ pub enum LogFormat {
     Json,
 }
 
-/// Begins to log to standard error, once per process. `filter` is what [`FILTER_VARIABLE`] holds.
+/// Begins to log to standard error, once per process. `filter` is what [`FILTER_VARIABLE`] holds, or takes its place.
 ///
 /// # Errors
 /// If the filter cannot be read, or something logs already.
-pub fn init(format: LogFormat, filter: Option<&str>) -> Result<()> {
+pub fn init(format: LogFormat, filter: &str) -> Result<()> {
     let filter = parse_filter(filter)?;
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
     let started = match format {
@@ -41,8 +41,7 @@ pub fn init(format: LogFormat, filter: Option<&str>) -> Result<()> {
     started.map_err(|error| Failure::stalled("cannot begin to log").because(error))
 }
 
-fn parse_filter(filter: Option<&str>) -> Result<EnvFilter> {
-    let filter = filter.filter(|filter| !filter.trim().is_empty()).unwrap_or(DEFAULT_FILTER);
+fn parse_filter(filter: &str) -> Result<EnvFilter> {
     EnvFilter::try_new(filter)
         .or_stalled(|| format!("`{FILTER_VARIABLE}` has no meaning: `{filter}`"))
         .map_err(|failure| failure.hint("a level such as `debug`, or `launchway::source=trace,info`"))
@@ -54,15 +53,10 @@ mod tests {
 
     #[test]
     fn a_filter_is_a_level_or_a_list() {
-        for (filter, meaning) in [
-            (None, "info"),
-            (Some(""), "info"),
-            (Some("debug"), "debug"),
-            (Some("launchway::source=trace,warn"), "launchway::source=trace,warn"),
-        ] {
-            assert_eq!(parse_filter(filter).unwrap().to_string(), meaning);
+        for filter in [DEFAULT_FILTER, "debug", "launchway::source=trace,warn"] {
+            assert_eq!(parse_filter(filter).unwrap().to_string(), filter);
         }
-        let problem = parse_filter(Some("launchway=loud")).unwrap_err().one_line();
+        let problem = parse_filter("launchway=loud").unwrap_err().one_line();
         assert!(problem.contains(FILTER_VARIABLE) && problem.contains("such as `debug`"), "{problem}");
     }
 }

@@ -17,6 +17,7 @@ mod daemon_edges {
     mod at_once;
     mod at_rest;
     mod bad_input;
+    mod by_hand;
     mod damage;
     mod dead_disk;
     mod exec;

@@ -38,6 +38,8 @@ const CONNECT: Duration = Duration::from_secs(5);
 const ANSWER: Duration = Duration::from_secs(90);
 /// The store's file in the state folder.
 pub(super) const STORE_FILE: &str = "store.db";
+/// What to do where no daemon runs.
+const START_ONE: &str = "start it with `launchway up` or `launchway serve`, or name one with `--server`";
 /// Where answers of this machine seem to come from.
 const HERE: &str = "http://localhost/";
 
@@ -82,12 +84,12 @@ impl Client {
     /// Who syncs and tells what becomes of a push: also another user's daemon, over its socket for hooks.
     pub(super) async fn to_sync(global: &Global) -> Outcome<Self> {
         let closed = match Self::daemon(global).await {
-            Ok(daemon) => return Ok(Self::Daemon(daemon.ok_or_else(no_daemon)?)),
+            Ok(daemon) => return Ok(Self::Daemon(daemon.ok_or_else(deployed_later)?)),
             Err(failure) if global.server().is_none() => failure,
             Err(failure) => return Err(failure.into()),
         };
         match Daemon::over_socket(&global.state_folder()?, Socket::Hooks).await {
-            Ok(daemon) => Ok(Self::Daemon(daemon.ok_or_else(no_daemon)?)),
+            Ok(daemon) => Ok(Self::Daemon(daemon.ok_or_else(deployed_later)?)),
             Err(_closed_too) => Err(closed.into()),
         }
     }
@@ -282,8 +284,12 @@ fn built(builder: ClientBuilder) -> Result<reqwest::Client> {
 }
 
 fn no_daemon() -> Failure {
-    Failure::transient("no daemon runs that could do that")
-        .hint("start it with `launchway up` or `launchway serve`, or name one with `--server`")
+    Failure::transient("no daemon runs that could do that").hint(START_ONE)
+}
+
+/// The same to whoever has pushed.
+fn deployed_later() -> Failure {
+    Failure::transient("no daemon answers: what is pushed is deployed when it starts").hint(START_ONE)
 }
 
 async fn in_process(router: &Router, request: Request<Body>) -> Result<(StatusCode, Bytes)> {

@@ -5,9 +5,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 
 use super::arguments::Global;
-use super::client::{Client, Parameters};
+use super::client::Client;
+use super::listing::Listing;
 use super::moment::age;
-use super::output::{Exit, Outcome, Output, Table, remark};
+use super::output::{Exit, Outcome, Output, Table};
 use crate::server::view::{
     ConfigView, EventView, HoldView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
 };
@@ -15,7 +16,7 @@ use crate::server::view::{
 /// List what runs, what is watched, and what happened
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway get dc\n  launchway get pods web -s production --all\n  launchway get holds -o json"
+    after_help = "Examples:\n  launchway get dc\n  launchway get pods web -s production --all\n  launchway get pods -w\n  launchway get holds -o json"
 )]
 pub(super) struct Arguments {
     /// What to list; without it, the kinds are listed
@@ -28,6 +29,9 @@ pub(super) struct Arguments {
     /// Ended pods too
     #[arg(long)]
     all: bool,
+    /// Go on with what changes, until Ctrl-C
+    #[arg(short, long, requires = "kind")]
+    watch: bool,
 }
 
 #[derive(Clone, Copy, Debug, ValueEnum)]
@@ -68,7 +72,8 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         ("name", arguments.name.as_deref()),
         ("limit", Some(limit.as_str())),
     ];
-    list((kind, arguments.all), &client, &parameters, output).await?;
+    let listing = Listing { client: &client, parameters: &parameters, watch: arguments.watch };
+    list((kind, arguments.all), listing, output).await?;
     Ok(Exit::Good)
 }
 
@@ -98,31 +103,16 @@ fn kinds_table(kinds: &[KindView]) -> String {
     table.render("")
 }
 
-async fn list(
-    (kind, all): (Kind, bool),
-    client: &Client,
-    parameters: Parameters<'_>,
-    output: &mut Output,
-) -> Outcome<()> {
+async fn list((kind, all): (Kind, bool), listing: Listing<'_>, output: &mut Output) -> Outcome<()> {
     match kind {
-        Kind::Deployments => show(&client.get("deployments", parameters).await?, output, deployments),
-        Kind::Services => show(&client.get("services", parameters).await?, output, services),
-        Kind::Pods => {
-            let mut list: List<PodView> = client.get("pods", parameters).await?;
-            list.items.retain(|pod| all || !pod.has_ended());
-            show(&list, output, pods)
-        }
-        Kind::Runs => show(&client.get("runs", parameters).await?, output, runs),
-        Kind::Revisions => show(&client.get("revisions", parameters).await?, output, revisions),
-        Kind::Repositories => show(&client.get("repositories", parameters).await?, output, repositories),
-        Kind::Holds => show(&client.get("holds", parameters).await?, output, holds),
+        Kind::Deployments => listing.show("deployments", |_| true, deployments, output).await,
+        Kind::Services => listing.show("services", |_| true, services, output).await,
+        Kind::Pods => listing.show("pods", |pod: &PodView| all || !pod.has_ended(), pods, output).await,
+        Kind::Runs => listing.show("runs", |_| true, runs, output).await,
+        Kind::Revisions => listing.show("revisions", |_| true, revisions, output).await,
+        Kind::Repositories => listing.show("repositories", |_| true, repositories, output).await,
+        Kind::Holds => listing.show("holds", |_| true, holds, output).await,
     }
-}
-
-/// Also what cannot be read is shown.
-fn show<T: Serialize>(list: &List<T>, output: &mut Output, table: fn(&List<T>) -> String) -> Outcome<()> {
-    list.damaged.iter().for_each(|damaged| remark(&damaged.problem));
-    output.show(list, table)
 }
 
 fn deployments(list: &List<ConfigView>) -> String {

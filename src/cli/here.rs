@@ -7,8 +7,7 @@ use crate::source::{Limits, RemoteUrl, Repository};
 
 /// The repository around the folder that the command was started in, if there is one.
 pub(super) fn repository() -> Option<Repository> {
-    let path = Repository::discover(Path::new(".")).ok()?;
-    Repository::open_local(&path, Limits::default()).ok()
+    Repository::around(Path::new("."), Limits::default()).ok()
 }
 
 /// What Git here calls `revision`, such as `HEAD~1`; as it is, where Git has no such name.
@@ -21,9 +20,12 @@ pub(super) fn commit(revision: &str) -> String {
 pub(super) fn belongs_to(repository: &Repository, watched: &RepositoryView) -> bool {
     let Ok(url) = RemoteUrl::parse(&watched.url, true) else { return false };
     let is_origin = |origin: String| RemoteUrl::parse(&origin, true).is_ok_and(|origin| origin.leads_where(&url));
-    let is_itself =
-        |path: &Path| [path.join(".git").as_path(), path].iter().any(|it| is_same(it, &repository.git_dir()));
-    url.local_path().is_some_and(is_itself) || repository.origin().is_some_and(is_origin)
+    url.local_path().is_some_and(|path| is_at(repository, path)) || repository.origin().is_some_and(is_origin)
+}
+
+/// Whether a repository on this machine is the one at a path.
+pub(super) fn is_at(repository: &Repository, path: &Path) -> bool {
+    [path.join(".git").as_path(), path].iter().any(|it| is_same(it, &repository.git_dir()))
 }
 
 /// Those of the watched repositories that a repository on this machine belongs to.

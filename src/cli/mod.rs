@@ -14,6 +14,7 @@ mod get;
 mod here;
 mod history;
 mod hold;
+mod listing;
 mod logs;
 mod man;
 mod moment;
@@ -81,9 +82,9 @@ fn refuse(error: &clap::Error) -> ExitCode {
 fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
     match verb {
         Verb::Demo(arguments) => wait(demo::run(arguments, output)),
-        Verb::Up(arguments) => serve(up::run(arguments, global, output)),
-        Verb::Down(arguments) => serve(down::run(arguments, global, output)),
-        Verb::Serve(arguments) => serve(serve::run(arguments, global, output)),
+        Verb::Up(arguments) => serve(up::run(arguments, global, output), TOLD_OTHERWISE),
+        Verb::Down(arguments) => serve(down::run(arguments, global, output), TOLD_OTHERWISE),
+        Verb::Serve(arguments) => serve(serve::run(arguments, global, output), telemetry::DEFAULT_FILTER),
         Verb::Validate(arguments) => validate::run(arguments, output),
         Verb::Plan(arguments) => wait(plan::run(arguments, global, output)),
         Verb::Get(arguments) => wait(get::run(arguments, global, output)),
@@ -109,15 +110,19 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
     }
 }
 
+/// What is logged by daemons whose story people read: what is wrong in launchway itself, because all else is told there.
+const TOLD_OTHERWISE: &str = "error";
+
 /// Runs a verb that waits for others, on this thread alone.
 fn wait(verb: impl Future<Output = Outcome>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
 }
 
-/// Runs a verb that is a daemon, on all cores, with a log.
-fn serve(verb: impl Future<Output = Outcome>) -> Outcome {
-    telemetry::init(telemetry::LogFormat::Human, std::env::var(telemetry::FILTER_VARIABLE).ok().as_deref())?;
+/// Runs a verb that is a daemon, on all cores, with a log; `logged` is what stands there unless the user says otherwise.
+fn serve(verb: impl Future<Output = Outcome>, logged: &str) -> Outcome {
+    let chosen = std::env::var(telemetry::FILTER_VARIABLE).ok().filter(|filter| !filter.trim().is_empty());
+    telemetry::init(telemetry::LogFormat::Human, chosen.as_deref().unwrap_or(logged))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
 }

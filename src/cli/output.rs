@@ -314,30 +314,38 @@ fn push_line<'a>(text: &mut String, cells: impl ExactSizeIterator<Item = (&'a st
     text.push('\n');
 }
 
+/// What tests print to.
+#[cfg(test)]
+#[derive(Clone, Debug, Default)]
+pub(super) struct Page(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
+
+#[cfg(test)]
+impl Page {
+    pub(super) fn text(&self) -> String {
+        String::from_utf8(self.0.lock().expect("no test panics while writing").clone()).expect("text")
+    }
+}
+
+#[cfg(test)]
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().expect("no test panics while writing").extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use std::sync::{Arc, Mutex};
-
     use super::*;
-
-    #[derive(Clone, Default)]
-    struct Page(Arc<Mutex<Vec<u8>>>);
-
-    impl Write for Page {
-        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            self.0.lock().expect("no test panics while writing").extend_from_slice(bytes);
-            Ok(bytes.len())
-        }
-
-        fn flush(&mut self) -> io::Result<()> {
-            Ok(())
-        }
-    }
 
     fn printed(format: Format, print: impl FnOnce(&mut Output)) -> String {
         let page = Page::default();
         print(&mut Output::plain(format, page.clone()));
-        String::from_utf8(page.0.lock().expect("no test panics while writing").clone()).expect("text")
+        page.text()
     }
 
     #[test]

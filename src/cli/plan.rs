@@ -32,7 +32,7 @@ use crate::store::sqlite::SqliteReader;
     after_help = "Examples:\n  launchway plan --from HEAD~1\n  launchway plan /srv/git/shop.git --to main -o json\n  launchway plan --from applied --exit-code\n\nExits with 1 if the revision would be refused."
 )]
 pub(super) struct Arguments {
-    /// A work tree or a bare repository
+    /// A work tree or a bare repository, or a folder inside
     #[arg(value_name = "PATH", default_value = ".")]
     path: PathBuf,
     /// Compare with this revision as if it were deployed, or with what is `applied` [default: with nothing]
@@ -62,7 +62,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
 }
 
 async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
-    let repository = Repository::open_local(&arguments.path, Limits::default())?;
+    let repository = Repository::around(&arguments.path, Limits::default())?;
     let name = match arguments.from.as_deref() {
         Some("applied") => watched_name(&repository, global).await?,
         _ => global.repository.clone(),

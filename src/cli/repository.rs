@@ -13,6 +13,7 @@ use serde::Serialize;
 use super::arguments::Global;
 use super::client::Client;
 use super::get::{repositories, short};
+use super::here;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::serve::load;
 use super::target;
@@ -21,6 +22,7 @@ use crate::control::repository;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::CommitId;
 use crate::runtime::local::Reach;
+use crate::server::view::{List, RepositoryView};
 use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
 /// The line by which our own hook is known again.
@@ -94,8 +96,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         }
         Verb::InstallHook { path } => {
             let client = Client::to_read(global).await?;
-            let repository = target::repository(&client, global.repository.as_deref()).await?;
-            let hook = hook_path(path).map_err(Complaint::usage)?;
+            let found = Repository::open_local(path, Limits::default()).map_err(Complaint::usage)?;
+            let repository = pushed_to(path, &found, &client, global).await?;
+            let hook = found.git_dir().join("hooks/post-receive");
             if repository.branch.is_empty() {
                 let unknown = format!("nobody could ask yet which branch of `{}` is its main one", repository.name);
                 return Err(Failure::waiting(unknown).hint("`launchway sync` asks").into());
@@ -110,9 +113,31 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     Ok(Exit::Good)
 }
 
-/// Where a repository's post-receive hook is; `path` is a bare repository or a work tree.
-fn hook_path(path: &Path) -> Result<PathBuf> {
-    Ok(Repository::open_local(path, Limits::default())?.git_dir().join("hooks/post-receive"))
+/// What the daemon calls the bare repository that is pushed to. One that it watches by an address may be anywhere, so a
+/// person has to name it.
+async fn pushed_to(path: &Path, found: &Repository, client: &Client, global: &Global) -> Outcome<RepositoryView> {
+    if !found.is_bare() {
+        let failure = Failure::stalled(format!("`{}` has a work tree, so nobody pushes to it", path.display()));
+        return Err(Complaint::usage(failure.hint("a commit there is noticed without a hook; name a bare repository")));
+    }
+    if let Some(name) = &global.repository {
+        let named = target::repository(client, Some(name)).await?;
+        let is_elsewhere = local_path(&named).is_some_and(|path| !here::is_at(found, &path));
+        return if is_elsewhere { Err(not_watched(path, &[named])) } else { Ok(named) };
+    }
+    let watched: List<RepositoryView> = client.get("repositories", &[]).await?;
+    let is_it = |view: &&RepositoryView| local_path(view).is_some_and(|path| here::is_at(found, &path));
+    watched.items.iter().find(is_it).cloned().ok_or_else(|| not_watched(path, &watched.items))
+}
+
+fn local_path(watched: &RepositoryView) -> Option<PathBuf> {
+    RemoteUrl::parse(&watched.url, true).ok()?.local_path().map(Path::to_owned)
+}
+
+fn not_watched(path: &Path, watched: &[RepositoryView]) -> Complaint {
+    let known = watched.iter().map(|view| format!("\n  -r {}: {}", view.name, view.url)).collect::<String>();
+    let failure = Failure::stalled(format!("nobody watches `{}`", path.display()));
+    Complaint::usage(failure.hint(format!("name one that is watched, by an address with `-r`:{known}")))
 }
 
 /// What a check found.
@@ -291,7 +316,6 @@ mod tests {
     #[test]
     fn a_folder_without_a_repository_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
-        assert!(hook_path(folder.path()).is_err());
         let remote = without_credentials(&folder.path().display().to_string(), None).expect("a path");
         assert!(check(remote, &Reach::default()).problem.is_some());
     }

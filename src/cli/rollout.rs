@@ -31,8 +31,17 @@ pub(super) struct Arguments {
 #[derive(Debug, Subcommand)]
 enum Verb {
     /// Deploy what is declared now, also if nothing changed
-    #[command(after_help = "Example:\n  launchway rollout latest dc/web -s dev")]
-    Latest(Config),
+    #[command(
+        after_help = "Examples:\n  launchway rollout latest dc/web -s dev\n  launchway rollout latest --again dc/web"
+    )]
+    Latest {
+        #[command(flatten)]
+        config: Config,
+        /// With the images that are declared, and none that a trigger could bring; so it is without this too, as long as
+        /// image triggers bring none
+        #[arg(long)]
+        again: bool,
+    },
     /// Wait for the latest deployment and say how it ended
     #[command(after_help = "Example:\n  launchway rollout status dc/web -s production")]
     Status {
@@ -71,7 +80,7 @@ struct Config {
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     match &arguments.verb {
-        Verb::Latest(config) => act(config, "latest", &json!({}), global, output).await,
+        Verb::Latest { config, again: _as_always } => act(config, "latest", &json!({}), global, output).await,
         Verb::Cancel(config) => cancel(config, global, output).await,
         Verb::Retry(config) => act(config, "retry", &json!({}), global, output).await,
         Verb::Undo { config, to_revision } => {

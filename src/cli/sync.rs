@@ -7,11 +7,14 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::follow::{Patience, follow};
+use super::get::short;
 use super::here;
 use super::output::{Complaint, Outcome, Output};
 use super::target;
 use crate::control::commands::Done;
+use crate::error::Failure;
 use crate::server::api::act::{SyncRequest, commit_word};
+use crate::server::view::RevisionView;
 
 /// How long a followed revision may take to be synced.
 const FIRST_SYNC: Duration = Duration::from_secs(10);
@@ -66,15 +69,25 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     tokio::pin!(synced, followed);
     if comes_first {
         synced.await?;
-        return followed.await;
+    } else {
+        // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
+        tokio::select! {
+            biased;
+            done = &mut synced => done.map(drop)?,
+            ended = &mut followed => return ended,
+        }
     }
-    // Whoever pushes waits for what becomes of it, and not for a sync that takes long.
-    tokio::select! {
-        biased;
-        done = &mut synced => done.map(drop)?,
-        ended = &mut followed => return ended,
+    let known: Option<RevisionView> = client.find(&format!("revisions/{repository}/{commit}")).await?;
+    match known {
+        Some(_) => followed.await,
+        None => Err(Complaint::failed(unknown(&repository, &commit))),
     }
-    followed.await
+}
+
+fn unknown(repository: &str, commit: &str) -> Failure {
+    Failure::waiting(format!("`{}` is not known as a head of `{repository}`", short(commit))).hint(
+        "is it pushed to the branch that is watched? of several that are pushed at once only the last is deployed",
+    )
 }
 
 /// The name of the repository that is meant; a hook knows it, and is told of no others.

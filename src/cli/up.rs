@@ -1,7 +1,7 @@
 //! `launchway up`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use clap::Args;
@@ -77,15 +77,17 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     ended
 }
 
-/// A path as an absolute one, an address as it is.
+/// The root of the repository that a path is in, as an absolute path; an address as it is.
 fn located(location: &str) -> Result<String, Complaint> {
-    let path = PathBuf::from(location);
+    let path = Path::new(location);
     if !path.exists() {
         return Ok(location.to_owned());
     }
-    let absolute = path.canonicalize();
-    let absolute = absolute.map_err(|error| Failure::stalled(format!("cannot find `{location}`")).because(error));
-    Ok(absolute.map_err(Complaint::usage)?.display().to_string())
+    let root = Repository::around(path, Limits::default()).and_then(|found| {
+        let root = found.root().canonicalize();
+        root.map_err(|error| Failure::stalled(format!("cannot find `{location}`")).because(error))
+    });
+    Ok(root.map_err(Complaint::usage)?.display().to_string())
 }
 
 /// One repository, with what somebody at their own machine expects to be allowed.
@@ -98,7 +100,7 @@ fn settings(arguments: &Arguments, url: &str, name: RepositoryName) -> Settings 
     Settings { listen: arguments.listen, ..Settings::of([repository]) }
 }
 
-fn name_uncommitted(path: &std::path::Path, output: &mut Output) -> Outcome<()> {
+fn name_uncommitted(path: &Path, output: &mut Output) -> Outcome<()> {
     let Ok(repository) = Repository::open_local(path, Limits::default()) else { return Ok(()) };
     let files = repository.uncommitted(FILES_NAMED + 1)?;
     if files.is_empty() {
@@ -116,6 +118,7 @@ async fn watch(app: &App, name: &RepositoryName, output: &mut Output) -> Outcome
     let stop = daemon::stop_signal()?;
     tokio::pin!(stop);
     loop {
+        progress.tell_problem(app, name, output).await?;
         if let Some(newest) = app.driver.store.outlines(name, 1).await?.into_iter().next() {
             progress.tell(app, &newest, output).await?;
         }
@@ -196,13 +199,28 @@ async fn is_done(app: &App, revision: &RevisionState) -> Outcome<bool> {
 struct Progress {
     commit: Option<CommitId>,
     told: BTreeMap<String, StatusView>,
+    problem: Option<String>,
 }
 
 impl Progress {
+    /// Prints what keeps the repository from being synced, and that nothing does any more.
+    async fn tell_problem(&mut self, app: &App, name: &RepositoryName, output: &mut Output) -> Outcome<()> {
+        let problem = app.driver.store.repository(name).await?.and_then(|state| state.value.problem);
+        if problem != self.problem {
+            output.line(problem.as_deref().map_or_else(
+                || format!("{name} is synced again"),
+                |problem| format!("{} {name} cannot be synced: {problem}", colored("failure")),
+            ))?;
+            self.problem = problem;
+        }
+        Ok(())
+    }
+
     /// Prints what is new; hands back the revision as it is now.
     async fn tell(&mut self, app: &App, revision: &RevisionState, output: &mut Output) -> Outcome<RevisionView> {
         if self.commit.as_ref() != Some(&revision.commit) {
-            *self = Self { commit: Some(revision.commit.clone()), told: BTreeMap::new() };
+            self.commit = Some(revision.commit.clone());
+            self.told.clear();
             output.line(format!("{} {}", revision.commit.short(), revision.subject))?;
         }
         let view = RevisionView::new(revision, &app.query.renderings.told(&*app.driver.store, revision).await?);

@@ -1,12 +1,12 @@
 //! `launchway validate`.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use serde::Serialize;
 
-use super::output::{Exit, Outcome, Output, colored};
+use super::output::{Exit, Outcome, Output, colored, remark};
 use super::work_tree::WorkTree;
 use crate::error::Result;
 use crate::manifest::{Options, Problem, Severity, Snapshot};
@@ -15,7 +15,7 @@ use crate::model::ids::RepositoryName;
 /// Check files or a work tree, committed or not, without a server
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway validate\n  launchway validate deploy/web.yaml -o json\n\nExits with 1 if there are errors."
+    after_help = "Examples:\n  launchway validate\n  launchway validate deploy/web.yaml -o json\n\nExits with 1 if there are errors, and with 0 where nothing is there to check, which it says."
 )]
 pub(super) struct Arguments {
     /// Files, or folders of repositories
@@ -26,18 +26,22 @@ pub(super) struct Arguments {
 #[derive(Debug, Serialize)]
 struct Report {
     problems: Vec<Problem>,
+    /// Where nothing is ours, for people.
+    #[serde(skip)]
+    foreign: Vec<PathBuf>,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     let report = check(&arguments.paths)?;
     output.show(&report, human)?;
+    report.foreign.iter().for_each(|path| remark(foreign(path)));
     let failed = report.problems.iter().any(Problem::is_error);
     Ok(if failed { Exit::Failed } else { Exit::Good })
 }
 
 /// The problems of the named files, or of everything below the named folders.
 fn check(paths: &[PathBuf]) -> Result<Report> {
-    let mut found = BTreeMap::new();
+    let (mut found, mut foreign) = (BTreeMap::new(), Vec::new());
     for path in paths {
         let tree = WorkTree::around(path)?;
         let chosen = tree.relative(path)?;
@@ -48,8 +52,19 @@ fn check(paths: &[PathBuf]) -> Result<Report> {
         };
         let problems = snapshot.project().problems.iter().filter(|problem| inside(&problem.file));
         found.extend(problems.map(|problem| (problem.clone(), ())));
+        if !snapshot.files().any(inside) {
+            foreign.push(path.clone());
+        }
     }
-    Ok(Report { problems: found.into_keys().collect() })
+    Ok(Report { problems: found.into_keys().collect(), foreign })
+}
+
+/// Nothing is wrong there, but nothing is right either: somebody may mean another folder.
+fn foreign(path: &Path) -> String {
+    format!(
+        "nothing was checked: `{}` has no shipyard, no deployment config and nothing else that is read",
+        path.display()
+    )
 }
 
 fn human(report: &Report) -> String {
@@ -85,9 +100,32 @@ mod tests {
             "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\nspec: {typo: 1}\n",
         );
         let good = write("settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n");
-        assert!(check(&[good]).expect("readable").problems.is_empty());
+        let report = check(&[good]).expect("readable");
+        assert!(report.problems.is_empty() && report.foreign.is_empty(), "{report:?}");
         let problems = check(&[folder.path().to_owned()]).expect("readable").problems;
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!((problems[0].file.as_str(), problems[0].line), ("launchway.yaml", 4));
+    }
+
+    #[test]
+    fn where_nothing_is_ours_nothing_was_checked() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir(path("docs")).expect("made");
+        fs::write(path("docs/Chart.yaml"), "name: web\nversion: 1\n").expect("written");
+        let foreign = |paths: &[PathBuf]| check(paths).expect("readable").foreign;
+        assert_eq!(foreign(&[path("docs")]), [path("docs")]);
+        for (file, text) in [
+            ("launchway.yaml", "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n"),
+            (
+                "shipyard.yaml",
+                "apiVersion: spec.keptn.sh/0.2.0\nkind: Shipyard\nspec: {stages: [{name: dev, sequences: []}]}\n",
+            ),
+        ] {
+            fs::write(path(file), text).expect("written");
+            let found = [path("docs"), folder.path().to_owned(), path(file)];
+            assert_eq!(foreign(&found), [path("docs")], "{file}");
+            fs::remove_file(path(file)).expect("removed");
+        }
     }
 }

@@ -87,13 +87,7 @@ pub(super) fn is_commit(repository: &git2::Repository, id: Oid) -> std::result::
 /// Opens a person's repository: bare, or the one of a work tree.
 pub(super) fn open_local(path: &Path) -> Result<git2::Repository> {
     process::configure()?;
-    match git2::Repository::open(path) {
-        Ok(repository) => Ok(repository),
-        Err(_) if !path.exists() => {
-            Err(Failure::stalled(format!("`{}` does not exist", path.display())).hint("check the repository's path"))
-        }
-        Err(error) => Err(explain_unopened(path, error)),
-    }
+    git2::Repository::open(path).map_err(|error| explain_unopened(path, error))
 }
 
 /// Opens the repository that `path` is in.
@@ -103,6 +97,9 @@ pub(super) fn discover(path: &Path) -> Result<git2::Repository> {
 }
 
 fn explain_unopened(path: &Path, error: git2::Error) -> Failure {
+    if !path.exists() {
+        return Failure::stalled(format!("`{}` does not exist", path.display())).hint("check the repository's path");
+    }
     if error.message().contains("sha256") {
         return sha256(&path.display().to_string());
     }

@@ -57,10 +57,19 @@ impl Repository {
         Ok(Self { git: git::open_local(path)?, limits, _lease: None })
     }
 
-    /// The root of the work tree that `path` is in, or the bare repository that it is in.
-    pub fn discover(path: &Path) -> Result<PathBuf> {
-        let found = git::discover(path)?;
-        Ok(found.workdir().unwrap_or(found.path()).to_owned())
+    /// Opens the repository that `path` is in, as [`Self::open_local`] does at its root.
+    pub fn around(path: &Path, limits: Limits) -> Result<Self> {
+        Ok(Self { git: git::discover(path)?, limits, _lease: None })
+    }
+
+    /// The root of its work tree, or, of a bare one, itself.
+    pub fn root(&self) -> &Path {
+        self.git.workdir().unwrap_or(self.git.path())
+    }
+
+    /// Whether it has no work tree, as those that are pushed to.
+    pub fn is_bare(&self) -> bool {
+        self.git.is_bare()
     }
 
     /// The folder that holds refs and hooks; of a linked work tree, that of its main repository.

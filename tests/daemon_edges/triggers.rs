@@ -191,6 +191,8 @@ fn a_push_goes_through_without_a_daemon_and_with_one_that_hangs() {
         let output = push.args(["push", "origin", "HEAD"]).stdin(Stdio::null()).output().unwrap();
         assert!(output.status.success(), "the daemon {daemon}: {}", complaint(&output));
         assert!(since.elapsed() < Duration::from_secs(20), "the daemon {daemon}: {:?}", since.elapsed());
+        let told = complaint(&output);
+        assert!(told.contains("what is pushed is deployed when it starts"), "the daemon {daemon}: {told}");
         world.kill();
     }
 }

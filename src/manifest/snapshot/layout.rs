@@ -26,6 +26,8 @@ pub(super) struct Layout {
     pub(super) problems: Vec<Problem>,
     settings: Settings,
     shipyard_file: String,
+    /// The files that it was read from.
+    pub(super) files: Vec<String>,
     charts: BTreeSet<String>,
 }
 
@@ -65,7 +67,9 @@ impl Layout {
         let stages = stages(&name, &shipyard, &settings, &mut problems);
         let charts = entries.iter().filter_map(|entry| chart_of(&entry.path)).map(str::to_owned).collect();
         let statuses = settings.statuses;
-        Ok(Self { name, shipyard, stages, statuses, problems, settings, shipyard_file, charts })
+        let read = [PROJECT_FILE, shipyard_file.as_str()].into_iter().filter(|file| by_path.contains_key(file));
+        let files = read.map(str::to_owned).collect();
+        Ok(Self { name, shipyard, stages, statuses, problems, settings, shipyard_file, files, charts })
     }
 
     /// Whether a file is read for what stages declare.

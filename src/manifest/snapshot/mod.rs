@@ -103,6 +103,12 @@ impl Snapshot {
         &self.0.outcome
     }
 
+    /// The files that declare something, or are wrong.
+    pub fn files(&self) -> impl Iterator<Item = &str> {
+        let of_stages = self.0.files.keys().map(|path| &**path);
+        of_stages.chain(self.0.layout.files.iter().map(String::as_str))
+    }
+
     /// Reads everything, except files that were parsed before.
     fn read_reusing(files: &dyn Files, options: &Options, known: &FileMap) -> Result<Self> {
         let entries = files.entries()?;
