@@ -229,9 +229,9 @@ pub async fn unreadable_but_applied(
     }
     let mut applied = Origins::default();
     let configs = store.configs(Some(&project.name), None).await?.whole()?;
-    configs.iter().for_each(|config| applied.add(&config.value.object));
+    configs.iter().for_each(|config| applied.add(&config.value.key.stage, &config.value.object));
     let objects = store.objects(Some(&project.name), None, None).await?.whole()?;
-    objects.iter().for_each(|object| applied.add(&object.value.object));
+    objects.iter().for_each(|object| applied.add(&object.value.stage, &object.value.object));
     Ok(unreadable::breaking(&suspects, &applied))
 }
 

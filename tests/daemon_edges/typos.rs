@@ -21,7 +21,11 @@ fn a_typo_in_a_type_never_deletes() {
         (service("v1", "v2"), "did you mean `v1`?", true),
         (service("apiVersion: v1\n", ""), "write `apiVersion: v1`", true),
         (service("kind:", "Kind:"), "did you mean `kind`?", true),
-        (service("Service", "Srv"), "Service/web was declared here: did you mean `Service`?", false),
+        (
+            service("Service", "Srv"),
+            "Service/web was declared here, and would be deleted: did you mean `Service`?",
+            false,
+        ),
         (changed("DeploymentConfig", "StatefulSet"), "DeploymentConfig/web was declared here", false),
     ];
     for ((file, text), hint, alone) in table {
@@ -44,6 +48,30 @@ fn a_typo_in_a_type_never_deletes() {
 }
 
 #[test]
+fn what_is_moved_and_mistyped_in_one_push_is_not_deleted() {
+    let world = World::new(&[]);
+    world.start();
+    let (web, service) = (sleeper("web", "type: Recreate", "1"), ("service.yaml", SERVICE));
+    let others = ["a", "b", "c"].map(|name| (format!("{name}.yaml"), sleeper(name, "type: Recreate", "1")));
+    let others = others.iter().map(|(file, text)| (file.as_str(), text.as_str()));
+    world.deploy(&others.chain([("web.yaml", web.as_str()), service]).collect::<Vec<_>>(), "success");
+    for (kind, file) in [("StatefulSet", "deploy/web.yaml"), ("dc", "deploy/app.yaml")] {
+        std::fs::remove_file(world.git.work().join("web.yaml")).ok();
+        let commit = world.git.push_files(&[(file, &web.replace("DeploymentConfig", kind))]);
+        let why = world.status(&commit, "launchway/plan", "error");
+        let said = [file, "is not applied on the local runtime", "DeploymentConfig/web was declared in `web.yaml`"];
+        assert!(said.iter().all(|words| why.contains(words)), "{why}");
+        std::fs::remove_file(world.git.work().join(file)).unwrap();
+    }
+    let configs = world.json(&["get", "dc"])["items"].as_array().map_or(0, Vec::len);
+    assert_eq!(configs, 4, "nothing was deleted");
+    let moved = world
+        .git
+        .push_files(&[("deploy/web.yaml", &web), ("other.yaml", &web.replace("DeploymentConfig", "StatefulSet"))]);
+    world.status(&moved, "launchway/default", "skipped");
+}
+
+#[test]
 fn a_program_that_git_does_not_have_as_executable_refuses_its_revision_at_once() {
     let world = World::new(&[]);
     world.start();
@@ -55,6 +83,19 @@ fn a_program_that_git_does_not_have_as_executable_refuses_its_revision_at_once()
     world.git.git(&["commit", "--quiet", "--message=as the hint says"]);
     world.git.push();
     world.status(&world.git.head(), "launchway/default", "success");
+}
+
+#[test]
+fn what_a_build_has_not_made_is_said_where_it_is_missed() {
+    let world = World::new(&[]);
+    world.start();
+    world.git.write_program(&world.git.work().join("app/bin/build"), "#!/bin/sh\ntouch bin/other\n");
+    let hook = "pre: {failurePolicy: Abort, execNewPod: {containerName: main, command: [bin/migrate]}}";
+    let container = "{name: main, image: 'git:app', command: [sleep, '1000']}";
+    let web = config("web", &format!("type: Recreate, recreateParams: {{{hook}}}"), container);
+    let commit = world.git.push_files(&[("web.yaml", &web)]);
+    let why = world.status(&commit, "launchway/default/web/pre", "failure");
+    assert!(why.contains("there is no file `bin/migrate`, and `bin/build` has made none"), "{why}");
 }
 
 #[test]

@@ -29,6 +29,8 @@ use crate::runtime::local::host::user::become_user;
 
 /// Where the entry point of a launchable is.
 const ENTRY_POINT: &str = "bin/launch";
+/// What makes programs of a launchable, before it is sealed.
+const BUILD: &str = "bin/build";
 /// The most files that a process may have open, unless the machine allows fewer.
 const MAX_FILES: u64 = 65_536;
 /// The most processes of one user, unless the machine allows fewer: a fork bomb ends here.
@@ -65,7 +67,8 @@ fn start(arguments: &[OsString]) -> String {
         join_group(&setting)?;
         let entered = setting.surroundings.enter()?;
         entered.lacking.iter().for_each(|lacking| setting.note(lacking));
-        let program = find_program(&setting.words, &setting.search_path, &setting.surroundings.folder)?;
+        let Surroundings { folder, image, .. } = &setting.surroundings;
+        let program = find_program(&setting.words, &setting.search_path, folder, image.as_deref())?;
         settle(&setting, parent)?;
         if let Err(problem) = entered.isolation.confine(entered.hiding) {
             setting.note(&format!("not all is kept from this pod that is not its own: {problem}"));
@@ -168,23 +171,37 @@ fn own_command(record: &PodRecord, container: &Container, variables: &Variables)
 }
 
 /// Looks a command up as a shell would: with a slash it is a path, else the search path is gone through.
-fn find_program(words: &[String], search_path: &str, folder: &Path) -> Result<PathBuf, String> {
+fn find_program(words: &[String], search_path: &str, folder: &Path, root: Option<&Path>) -> Result<PathBuf, String> {
     if !folder.is_dir() {
         return Err(format!("the working directory `{}` is not there", folder.display()));
     }
     let command = words.first().filter(|command| !command.is_empty()).ok_or("the command is empty")?;
-    let runs = |path: &Path| path.is_file() && access(path, Access::EXEC_OK).is_ok();
     if command.contains('/') {
         let path = folder.join(command);
         return match (runs(&path), path.is_file()) {
             (true, _) => Ok(path),
             (false, true) => Err(format!("`{}` is not executable", path.display())),
-            (false, false) => Err(format!("command not found: there is no file `{}`", path.display())),
+            (false, false) => Err(missing(&path, root)),
         };
     }
     let folders = search_path.split(':').filter(|folder| !folder.is_empty());
     let found = folders.map(|place| folder.join(place).join(command)).find(|path| runs(path));
     found.ok_or_else(|| format!("command not found: `{command}` is in none of {search_path}"))
+}
+
+fn runs(path: &Path) -> bool {
+    path.is_file() && access(path, Access::EXEC_OK).is_ok()
+}
+
+/// What `bin/build` should have made is known to be missing only now that it has run.
+fn missing(path: &Path, root: Option<&Path>) -> String {
+    let inside = root.and_then(|root| Some((root, path.strip_prefix(root).ok()?)));
+    let (file, built) = match inside {
+        Some((root, inside)) if runs(&root.join(BUILD)) => (inside, format!(", and `{BUILD}` has made none")),
+        Some((_, inside)) => (inside, " in the image".to_owned()),
+        None => (path, String::new()),
+    };
+    format!("command not found: there is no file `{}`{built}", file.display())
 }
 
 /// Sets limits, user and the bond to whom started it. This process has one thread, so what holds for a thread holds
@@ -235,12 +252,22 @@ mod tests {
         file(&folder.path().join("data"), 0o644);
         let path = folder.path().display().to_string();
         let search_path = format!("/nowhere:{path}");
-        let found = |command: &str| find_program(&[command.to_owned()], &search_path, folder.path());
+        let found = |command: &str| find_program(&[command.to_owned()], &search_path, folder.path(), None);
         assert_eq!(found("run").unwrap(), folder.path().join("run"));
         assert_eq!(found("./run").unwrap(), folder.path().join("./run"));
         assert!(found("none").unwrap_err().contains("/nowhere"));
         assert!(found("./none").unwrap_err().contains(&format!("{path}/./none")));
         assert!(found("./data").unwrap_err().contains("not executable"));
         assert!(found("").is_err());
+    }
+
+    #[test]
+    fn what_is_missing_is_named_as_in_the_repository_with_what_should_have_made_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = || missing(&folder.path().join("./bin/x"), Some(folder.path()));
+        assert_eq!(said(), "command not found: there is no file `bin/x` in the image");
+        std::fs::create_dir(folder.path().join("bin")).unwrap();
+        file(&folder.path().join(BUILD), 0o755);
+        assert_eq!(said(), "command not found: there is no file `bin/x`, and `bin/build` has made none");
     }
 }
