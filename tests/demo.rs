@@ -58,6 +58,9 @@ fn everything_is_observed_as_told_and_nothing_is_left() {
     for claim in CLAIMS {
         assert!(told.contains(&format!("✓ {claim}")), "{claim}: {told}");
     }
+    for shown in include_str!("../docs/demo.md").lines().filter(|line| line.trim().starts_with('✓')) {
+        assert!(told.contains(shown), "docs/demo.md: {shown}: {told}");
+    }
     assert_eq!(told.matches("✓ not one request failed").count(), 3, "{told}");
     assert!(!told.contains('✗'), "{told}");
     assert_nothing_is_left(&folder);
