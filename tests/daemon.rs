@@ -29,6 +29,7 @@ mod daemon_edges {
     mod pushed;
     mod repositories;
     mod rules;
+    mod secrets;
     mod sequences;
     mod slow_remote;
     mod survival;

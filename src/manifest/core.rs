@@ -11,6 +11,7 @@ use super::pod_template::defaults::{objects, set_absent};
 use super::pod_template::{items, text_at};
 use super::shape::{self, Strictness, check};
 use super::{metadata, names};
+use crate::model::masking;
 
 /// Upstream's limit for the data of a ConfigMap or Secret.
 const MAX_DATA: usize = 1 << 20;
@@ -139,6 +140,7 @@ pub(crate) fn normalise_secret(value: &mut Value, findings: &mut Findings<'_>) {
     data_keys(value, "data", findings);
     data_keys(value, "stringData", findings);
     base64_data(value, "data", findings);
+    unmasked(value, findings);
     let Some(object) = value.as_object_mut() else { return };
     set_absent(object, [("type", json!("Opaque"))]);
     if let Some(Value::Object(plain)) = object.remove("stringData") {
@@ -150,6 +152,26 @@ pub(crate) fn normalise_secret(value: &mut Value, findings: &mut Findings<'_>) {
             }
         }
     }
+}
+
+/// Says once of a Secret which of its values pods may print as they are.
+fn unmasked(value: &Value, findings: &mut Findings<'_>) {
+    let texts = |block: &'static str| {
+        let texts = value.get(block).and_then(Value::as_object).into_iter().flatten();
+        texts.filter_map(move |(key, text)| Some((block, key, text.as_str()?)))
+    };
+    let unmasked: Vec<(&str, &String, &str)> = texts("data")
+        .chain(texts("stringData"))
+        .filter_map(|(block, key, text)| {
+            let decoded = if block == "data" { STANDARD.decode(text).ok()? } else { text.as_bytes().to_vec() };
+            Some((block, key, masking::why_not(&decoded)?))
+        })
+        .collect();
+    let Some((block, first, _)) = unmasked.first() else { return };
+    let keys: Vec<String> = unmasked.iter().map(|(_, key, why)| format!("`{key}` ({why})")).collect();
+    let message = format!("the value of {} is not masked in what pods print", keys.join(", "));
+    findings.warning(&pointer_to(block, first), "not-masked", message).hint =
+        Some("other output would hold it by chance; what is no secret can be in a ConfigMap".to_owned());
 }
 
 fn data_keys(value: &Value, block: &str, findings: &mut Findings<'_>) {

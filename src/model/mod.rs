@@ -11,6 +11,7 @@ pub mod event;
 pub mod hold;
 pub mod ids;
 pub mod json;
+pub mod masking;
 pub mod object;
 pub mod outcome;
 pub mod plan;

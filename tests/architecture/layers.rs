@@ -73,7 +73,8 @@ const EXCEPTIONS: [(&str, &str, &str); 3] = [
 ];
 
 /// The folder that alone uses a library; its types stay inside.
-const OWNERS: [(&str, &[&str]); 10] = [
+const OWNERS: [(&str, &[&str]); 11] = [
+    ("aho_corasick", &["runtime::local::pod::mask"]),
     ("git2", &["source"]),
     ("rusqlite", &["store::sqlite"]),
     ("notify", &["trigger", "runtime::local"]),

@@ -12,6 +12,7 @@ mod kernel;
 mod once;
 mod replicas;
 mod running;
+mod secrets;
 mod surroundings;
 mod versions;
 mod world;

@@ -155,6 +155,7 @@ fn more_of(followers: &mut [Follower], is_over: bool) -> io::Result<Option<Vec<u
 #[cfg(test)]
 mod tests {
     use super::super::logs::LogWriter;
+    use super::super::mask::Mask;
     use super::*;
 
     fn text(bytes: Vec<u8>) -> String {
@@ -204,7 +205,7 @@ mod tests {
         let path = folder.path().join("web.log");
         let mut follower = Follower::new(path.clone(), None, 100).unwrap();
         assert!(follower.more().unwrap().is_empty());
-        LogWriter::new(path).write(b"hello\n");
+        LogWriter::new(path, &Mask::default()).write(b"hello\n");
         assert_eq!(text(follower.more().unwrap()), "hello\n");
     }
 }

@@ -6,6 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
+use super::mask::{Mask, Masked};
+
 /// The size at which a file is set aside.
 const PART_BYTES: u64 = 10 << 20;
 /// How many files a container has at most: the one being written and those set aside.
@@ -13,9 +15,16 @@ const PARTS: u32 = 3;
 /// How much of the end of the output is kept for messages.
 const TAIL_BYTES: usize = 4096;
 
-/// Takes a container's output. A full disk loses output, never the container.
+/// Takes a container's output, and keeps it without the secrets in it. A full disk loses output, never the container.
 #[derive(Debug)]
 pub(crate) struct LogWriter {
+    masked: Masked,
+    kept: Kept,
+}
+
+/// What is kept of it.
+#[derive(Debug)]
+struct Kept {
     path: PathBuf,
     file: Option<File>,
     size: u64,
@@ -25,18 +34,42 @@ pub(crate) struct LogWriter {
 
 impl LogWriter {
     /// Goes on with the file at `path`.
-    pub(crate) fn new(path: PathBuf) -> Self {
-        Self { path, file: None, size: 0, part_bytes: PART_BYTES, tail: VecDeque::new() }
+    pub(crate) fn new(path: PathBuf, mask: &Mask) -> Self {
+        let kept = Kept { path, file: None, size: 0, part_bytes: PART_BYTES, tail: VecDeque::new() };
+        Self { masked: mask.stream(), kept }
     }
 
     /// One that sets a file aside at `part_bytes`.
     #[cfg(test)]
     pub(crate) fn with_parts_of(path: PathBuf, part_bytes: u64) -> Self {
-        Self { part_bytes, ..Self::new(path) }
+        let mut writer = Self::new(path, &Mask::default());
+        writer.kept.part_bytes = part_bytes;
+        writer
     }
 
     /// Takes some output.
     pub(crate) fn write(&mut self, output: &[u8]) {
+        self.masked.push(output, |clean| self.kept.write(clean));
+    }
+
+    /// The process that printed it has ended.
+    pub(crate) fn end(&mut self) {
+        self.masked.end(|clean| self.kept.write(clean));
+    }
+
+    /// Forgets the lines that an earlier process printed.
+    pub(crate) fn begin(&mut self) {
+        self.kept.tail.clear();
+    }
+
+    /// The last lines of output since [`Self::begin`].
+    pub(crate) fn tail(&self) -> String {
+        self.kept.tail()
+    }
+}
+
+impl Kept {
+    fn write(&mut self, output: &[u8]) {
         self.tail.extend(output.iter().skip(output.len().saturating_sub(TAIL_BYTES)));
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..surplus);
@@ -45,13 +78,7 @@ impl LogWriter {
         }
     }
 
-    /// Forgets the lines that an earlier process printed.
-    pub(crate) fn begin(&mut self) {
-        self.tail.clear();
-    }
-
-    /// The last lines of output since [`Self::begin`].
-    pub(crate) fn tail(&self) -> String {
+    fn tail(&self) -> String {
         let bytes: Vec<u8> = self.tail.iter().copied().collect();
         let whole =
             if bytes.len() < TAIL_BYTES { 0 } else { bytes.iter().position(|b| *b == b'\n').map_or(0, |at| at + 1) };
@@ -175,7 +202,7 @@ mod tests {
         let sizes = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
         let sizes: Vec<u64> = sizes.collect();
         assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 110), "{sizes:?}");
-        let end = String::from_utf8(read_end(&log.path, 25).unwrap()).unwrap();
+        let end = String::from_utf8(read_end(&log.kept.path, 25).unwrap()).unwrap();
         assert!(end.ends_with("line 998\nline 999\n") && end.len() == 25, "{end}");
         assert!(log.tail().starts_with("line ") && log.tail().ends_with("line 999"));
         assert!(log.tail().len() <= TAIL_BYTES);
@@ -187,7 +214,7 @@ mod tests {
         writer(folder.path()).write(b"a\n");
         let mut second = writer(folder.path());
         second.write(b"b\n");
-        assert_eq!(read_end(&second.path, 100).unwrap(), b"a\nb\n");
+        assert_eq!(read_end(&second.kept.path, 100).unwrap(), b"a\nb\n");
         assert_eq!(second.tail(), "b");
         second.begin();
         assert_eq!(second.tail(), "");

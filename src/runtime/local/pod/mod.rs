@@ -12,6 +12,7 @@ mod index;
 pub(crate) mod launch;
 pub(crate) mod logs;
 pub(crate) mod lost;
+pub(crate) mod mask;
 pub(crate) mod paths;
 pub(crate) mod quantity;
 pub(crate) mod record;

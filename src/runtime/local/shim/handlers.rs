@@ -12,6 +12,7 @@ use super::machine::HandlerKey;
 use super::unit::Purpose;
 use crate::model::pod::{Container, Handler, Scalar};
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
+use crate::runtime::local::pod::mask::{Mask, Masked};
 use crate::runtime::local::pod::paths::PodDir;
 use crate::runtime::local::pod::record::{PodRecord, port_number};
 use crate::runtime::local::shim::probe::connection::{Connection, host_address, request};
@@ -23,8 +24,11 @@ const TAIL_BYTES: usize = 1024;
 pub(super) type Ended = (HandlerKey, Result<(), String>);
 
 /// All handlers of a pod that are under way.
-#[derive(Debug, Default)]
-pub(super) struct Handlers(Vec<Running>);
+#[derive(Debug)]
+pub(super) struct Handlers {
+    running: Vec<Running>,
+    mask: Mask,
+}
 
 #[derive(Debug)]
 struct Running {
@@ -37,8 +41,15 @@ struct Running {
 #[derive(Debug)]
 enum Work {
     Connection(Connection),
-    Command { child: Box<Child>, tail: Vec<u8> },
+    Command { child: Box<Child>, output: Output },
     Pause,
+}
+
+/// What a command printed: the end of it, without secrets.
+#[derive(Debug)]
+struct Output {
+    masked: Masked,
+    tail: Vec<u8>,
 }
 
 /// Which handler of a container a purpose means.
@@ -54,6 +65,11 @@ fn wanted(container: &Container, purpose: Purpose) -> Option<&Handler> {
 }
 
 impl Handlers {
+    /// None yet; what they say is told without the secrets in it.
+    pub(super) fn new(mask: Mask) -> Self {
+        Self { running: Vec::new(), mask }
+    }
+
     /// Begins a handler. Fails if it cannot even begin.
     pub(super) fn begin(
         &mut self,
@@ -66,14 +82,14 @@ impl Handlers {
         let container = record.containers().nth(key.unit).ok_or("there is no such container")?;
         let handler = wanted(container, key.purpose).ok_or("there is no such handler")?;
         let pause = handler.sleep.map(|sleep| Duration::from_secs(sleep.seconds));
-        let work = begin_work(record, dir, container, handler)?;
-        self.0.push(Running { key, until: now + pause.unwrap_or(limit).min(limit), limit, work });
+        let work = begin_work(record, dir, container, handler, &self.mask)?;
+        self.running.push(Running { key, until: now + pause.unwrap_or(limit).min(limit), limit, work });
         Ok(())
     }
 
     /// What to poll.
     pub(super) fn sources<'a>(&'a self, fds: &mut Vec<PollFd<'a>>) {
-        for running in &self.0 {
+        for running in &self.running {
             match &running.work {
                 Work::Connection(connection) => {
                     fds.push(PollFd::from_borrowed_fd(connection.as_fd(), connection.interest()));
@@ -86,7 +102,7 @@ impl Handlers {
 
     /// When the first of them is over, whatever happens.
     pub(super) fn next_due(&self) -> Option<Duration> {
-        self.0.iter().map(|running| running.until).min()
+        self.running.iter().map(|running| running.until).min()
     }
 
     /// Goes on with all; those that ended.
@@ -99,10 +115,12 @@ impl Handlers {
 
     /// Takes note of the end of a process; the handler whose it was.
     pub(super) fn exited(&mut self, pid: i32, code: i32, buffer: &mut Vec<u8>) -> Vec<Ended> {
+        let mask = self.mask.clone();
         self.take_ended(|running| match &mut running.work {
-            Work::Command { child, tail } if child.process.pid == pid => {
-                child.pump(buffer, |output| keep_end(tail, output));
-                Some(judge(child.problem(), code, tail))
+            Work::Command { child, output } if child.process.pid == pid => {
+                child.pump(buffer, |printed| output.take(printed));
+                let problem = child.problem().map(|problem| mask.text(&problem));
+                Some(judge(problem, code, output.end()))
             }
             _ => None,
         })
@@ -110,13 +128,13 @@ impl Handlers {
 
     /// Ends all handlers of a container, without a result.
     pub(super) fn abandon(&mut self, unit: usize) {
-        self.0.iter().filter(|running| running.key.unit == unit).for_each(Running::end);
-        self.0.retain(|running| running.key.unit != unit);
+        self.running.iter().filter(|running| running.key.unit == unit).for_each(Running::end);
+        self.running.retain(|running| running.key.unit != unit);
     }
 
     fn take_ended(&mut self, mut end: impl FnMut(&mut Running) -> Option<Result<(), String>>) -> Vec<Ended> {
         let mut ended = Vec::new();
-        self.0.retain_mut(|running| match end(running) {
+        self.running.retain_mut(|running| match end(running) {
             Some(result) => {
                 ended.push((running.key, result));
                 false
@@ -131,9 +149,9 @@ impl Running {
     fn progress(&mut self, buffer: &mut Vec<u8>) -> Option<Result<(), String>> {
         match &mut self.work {
             Work::Connection(connection) => connection.advance(),
-            Work::Command { child, tail } => {
+            Work::Command { child, output } => {
                 child.news();
-                child.pump(buffer, |output| keep_end(tail, output));
+                child.pump(buffer, |printed| output.take(printed));
                 None
             }
             Work::Pause => None,
@@ -155,13 +173,32 @@ impl Running {
     }
 }
 
-fn begin_work(record: &PodRecord, dir: &PodDir, container: &Container, handler: &Handler) -> Result<Work, String> {
+impl Output {
+    fn take(&mut self, printed: &[u8]) {
+        self.masked.push(printed, |clean| keep_end(&mut self.tail, clean));
+    }
+
+    /// Nothing more comes; the last of it.
+    fn end(&mut self) -> &[u8] {
+        self.masked.end(|clean| keep_end(&mut self.tail, clean));
+        &self.tail
+    }
+}
+
+fn begin_work(
+    record: &PodRecord,
+    dir: &PodDir,
+    container: &Container,
+    handler: &Handler,
+    mask: &Mask,
+) -> Result<Work, String> {
     if let Some(exec) = &handler.exec {
         let (program, mark) = (OWN_PROGRAM.as_ref(), record.mark());
         let (name, command) = (&container.name, Some(exec.command.as_slice()));
         let launch = Launch { program, dir, mark: &mark, container: name, command, enters: false };
         let child = launch.spawn().map_err(|error| format!("cannot start a process: {error}"))?;
-        return Ok(Work::Command { child: Box::new(Child::new(child)), tail: Vec::new() });
+        let output = Output { masked: mask.stream(), tail: Vec::new() };
+        return Ok(Work::Command { child: Box::new(Child::new(child)), output });
     }
     if let Some(get) = &handler.http_get {
         let target = target(record, container, get.host.as_deref(), &get.port)?;

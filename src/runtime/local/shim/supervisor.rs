@@ -25,6 +25,7 @@ use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
 use crate::runtime::local::host::signals::SignalStream;
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
 use crate::runtime::local::pod::logs::LogWriter;
+use crate::runtime::local::pod::mask::Mask;
 use crate::runtime::local::pod::paths::PodDir;
 use crate::runtime::local::pod::record::PodRecord;
 use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
@@ -47,6 +48,7 @@ pub(super) struct Supervisor<'a> {
     machine: Machine,
     slots: Vec<Slot>,
     handlers: Handlers,
+    mask: Mask,
     report: Report,
     wake: Wake,
     terminate: SignalStream,
@@ -72,7 +74,9 @@ impl<'a> Supervisor<'a> {
         report: Report,
     ) -> io::Result<Self> {
         let wake = Wake::listen(dir)?;
-        let slot = |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name)), status: unstarted(name) };
+        let mask = Mask::of(record);
+        let slot =
+            |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name), &mask), status: unstarted(name) };
         Ok(Self {
             dir,
             lock,
@@ -81,7 +85,8 @@ impl<'a> Supervisor<'a> {
             since: Instant::now(),
             machine: Machine::new(&record.pod),
             slots: record.containers().map(|container| slot(&container.name)).collect(),
-            handlers: Handlers::default(),
+            handlers: Handlers::new(mask.clone()),
+            mask,
             report,
             wake,
             terminate: SignalStream::terminate()?,
@@ -203,10 +208,11 @@ impl<'a> Supervisor<'a> {
         let slot = self.slots.get_mut(index)?;
         let mut child = slot.child.take()?;
         child.pump(&mut self.buffer, |output| slot.log.write(output));
+        slot.log.end();
         slot.status.process = None;
         slot.status.exit = Some(code);
         let exit = match child.problem() {
-            Some(message) => Exit { code: None, message },
+            Some(problem) => Exit { code: None, message: self.mask.text(&problem) },
             None => Exit { code: Some(code), message: slot.log.tail() },
         };
         Some(Event::Gone(index, exit))
