@@ -1,8 +1,8 @@
 //! Files that are there whole or not at all, and locks that end with their process.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -63,17 +63,36 @@ pub(crate) fn remove_if_there(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Removes a folder with all it holds, if it is there.
+/// Removes a folder with all it holds, if it is there, also what its owner may not write.
 pub(crate) fn remove_folder_if_there(path: &Path) -> io::Result<()> {
     match fs::remove_dir_all(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-        _ => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {
+            make_writable(path)?;
+            fs::remove_dir_all(path)
+        }
+        removed => removed,
     }
 }
 
-/// Removes all that a folder holds.
+/// Gives the owner of a folder, and of those in it, the right to write, without which their entries cannot be removed.
+fn make_writable(folder: &Path) -> io::Result<()> {
+    let mut pending = vec![folder.to_owned()];
+    while let Some(folder) = pending.pop() {
+        fs::set_permissions(&folder, Permissions::from_mode(0o700))?;
+        for entry in fs::read_dir(&folder)? {
+            let entry = entry?;
+            // Links are not followed.
+            pending.extend(entry.file_type()?.is_dir().then(|| entry.path()));
+        }
+    }
+    Ok(())
+}
+
+/// Removes all that a folder holds. What cannot be removed keeps nothing else; the first problem is told.
 pub(crate) fn empty_folder(path: &Path) -> io::Result<()> {
-    fs::read_dir(path)?.try_for_each(|entry| remove_folder_if_there(&entry?.path()))
+    let removed = fs::read_dir(path)?.map(|entry| remove_folder_if_there(&entry?.path()));
+    removed.fold(Ok(()), io::Result::and)
 }
 
 /// Takes the lock by which a process owns something, for as long as the file is open; `None` if another one owns it.
@@ -123,8 +142,7 @@ mod tests {
         write_whole(&path, folder.path(), b"{}", Durability::Durable).unwrap();
         assert_eq!(read_bounded(&path, 2).unwrap().as_deref(), Some(&b"{}"[..]));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
-        let mode = std::os::unix::fs::PermissionsExt::mode(&fs::metadata(&path).unwrap().permissions());
-        assert_eq!(mode & 0o777, 0o600);
+        assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
     }
 
     #[test]
@@ -134,6 +152,45 @@ mod tests {
         assert!(read_bounded(&path, 2).unwrap().is_none());
         fs::write(&path, "abc").unwrap();
         assert!(read_bounded(&path, 2).is_err());
+    }
+
+    /// Does something as a user who is not root.
+    fn as_nobody(work: impl FnOnce() + Send) {
+        let nobody = || {
+            if rustix::process::getuid().is_root() {
+                rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(65534)).unwrap();
+                rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
+            }
+            work();
+        };
+        thread::scope(|scope| scope.spawn(nobody).join().unwrap());
+    }
+
+    #[test]
+    fn what_its_owner_may_not_write_is_removed_too_and_keeps_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o777)).unwrap();
+        let (trash, foreign) = (folder.path().join("trash"), folder.path().join("foreign"));
+        fs::create_dir_all(foreign.join("kept")).unwrap();
+        as_nobody(|| {
+            for pod in ["a", "b", "c"] {
+                fs::create_dir_all(trash.join(pod).join("volumes/data/sealed")).unwrap();
+                fs::write(trash.join(pod).join("volumes/data/sealed/file"), "").unwrap();
+                std::os::unix::fs::symlink(&foreign, trash.join(pod).join("volumes/data/link")).unwrap();
+                for sealed in ["volumes/data/sealed", "volumes/data"] {
+                    fs::set_permissions(trash.join(pod).join(sealed), Permissions::from_mode(0o500)).unwrap();
+                }
+            }
+            assert!(fs::remove_dir_all(trash.join("a")).is_err(), "as it is, it cannot be removed");
+            empty_folder(&trash).unwrap();
+            fs::create_dir_all(trash.join("d")).unwrap();
+            fs::write(trash.join("no folder"), "").unwrap();
+            fs::create_dir_all(trash.join("z")).unwrap();
+            assert!(empty_folder(&trash).is_err());
+        });
+        assert_eq!(fs::read_dir(&trash).unwrap().count(), 1, "what cannot be removed keeps nothing else");
+        assert!(foreign.join("kept").exists(), "links are not followed");
+        remove_folder_if_there(&folder.path().join("nothing")).unwrap();
     }
 
     #[test]

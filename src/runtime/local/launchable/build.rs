@@ -16,6 +16,7 @@ use super::limits::BuildLimits;
 use super::processes::{self, end_children};
 use super::{step, watch};
 use crate::runtime::local::host::cgroup;
+use crate::runtime::local::host::files::remove_folder_if_there;
 use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::program::Program;
 use crate::runtime::local::pod::launch::{OWN_PROGRAM, failure_pipe};
@@ -74,8 +75,8 @@ fn build(folder: &Folder) -> io::Result<()> {
     let (result, last_lines) = run_build(folder, &order)?;
     end_children()?;
     cgroup::remove(&folder.group());
-    disk::remove(&folder.home())?;
-    disk::remove(&folder.scratch())?;
+    remove_folder_if_there(&folder.home())?;
+    remove_folder_if_there(&folder.scratch())?;
     let left = result.and_then(|()| {
         disk::measure(&folder.tree(), order.limits).map_err(|failure| format!("left too much: {}", failure.one_line()))
     });

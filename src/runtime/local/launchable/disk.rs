@@ -133,22 +133,6 @@ pub(super) fn give(tree: &Path, user: Option<u32>, group: Option<u32>) -> io::Re
     walk(tree, &mut |path, _| lchown(path, user, group)).map_err(WalkError::into_io)
 }
 
-/// Deletes a tree, sealed or not; nothing happens if it is not there.
-pub(super) fn remove(tree: &Path) -> io::Result<()> {
-    match fs::symlink_metadata(tree) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        file => file?,
-    };
-    // Without the right to write, a folder's entries cannot be removed.
-    let writable = |path: &Path, file: &fs::Metadata| match file.is_dir() {
-        true => fs::set_permissions(path, Permissions::from_mode(0o700)),
-        false => Ok(()),
-    };
-    writable(tree, &fs::symlink_metadata(tree)?)?;
-    walk(tree, &mut |path, file| writable(path, file)).map_err(WalkError::into_io)?;
-    fs::remove_dir_all(tree)
-}
-
 /// Applies a change to everything in a tree but links, the top last.
 fn change(tree: &Path, to: &dyn Fn(&Path, &fs::Metadata) -> io::Result<()>) -> io::Result<()> {
     let apply = &mut |path: &Path, file: &fs::Metadata| if file.is_symlink() { Ok(()) } else { to(path, file) };
@@ -199,6 +183,7 @@ fn walk<E>(folder: &Path, visit: &mut dyn FnMut(&Path, &fs::Metadata) -> Result<
 mod tests {
     use super::*;
     use crate::error::Class;
+    use crate::runtime::local::host::files::remove_folder_if_there;
     use std::os::unix::fs::symlink;
 
     #[test]
@@ -247,8 +232,7 @@ mod tests {
         for (path, expected) in [("", 0o555), ("bin", 0o555), ("bin/launch", 0o555), ("data", 0o444)] {
             assert_eq!(fs::metadata(tree.join(path)).unwrap().permissions().mode() & 0o7777, expected, "{path}");
         }
-        remove(&tree).unwrap();
+        remove_folder_if_there(&tree).unwrap();
         assert!(!tree.exists());
-        remove(&tree).unwrap();
     }
 }

@@ -15,7 +15,7 @@ use super::image::Key;
 use super::limits::Limits;
 use super::processes;
 use crate::model::pod::SecurityContext;
-use crate::runtime::local::host::files::{self, Durability};
+use crate::runtime::local::host::files::{self, Durability, remove_folder_if_there};
 
 /// The most that a file of the folder's own holds.
 const MAX_FILE: u64 = 1 << 20;
@@ -94,7 +94,7 @@ impl Folder {
         if self.order().exists() {
             processes::end_marked(&self.0.to_string_lossy())?;
         }
-        disk::remove(&self.0)
+        remove_folder_if_there(&self.0)
     }
 
     /// Makes it anew, whatever was in it.
@@ -129,7 +129,7 @@ impl Folder {
     /// Remembers that it does not build, and drops what was built. Its log stays.
     pub(super) fn write_failure(&self, failure: &BuildFailure) -> io::Result<()> {
         files::write_whole(&self.failure(), &self.0, &serde_json::to_vec(failure)?, Durability::Durable)?;
-        disk::remove(&self.tree())
+        remove_folder_if_there(&self.tree())
     }
 
     pub(super) fn read_failure(&self) -> io::Result<Option<BuildFailure>> {

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use tokio::sync::broadcast;
 
 use super::build;
-use super::disk::{self, on_disk};
+use super::disk::on_disk;
 use super::folder::{BuildFailure, Folder, Order};
 use super::image::{Image, Key};
 use super::install::{self, Sources};
@@ -21,6 +21,7 @@ use crate::error::{Class, Failure, Result};
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
 use crate::runtime::RuntimeChange;
+use crate::runtime::local::host::files::remove_folder_if_there;
 use crate::runtime::local::host::isolation::outermost;
 
 /// How many launchables are installed at once.
@@ -143,7 +144,7 @@ impl Installer {
         state.failures.remove(key);
         let failed = || format!("cannot forget the failure of `{image}`");
         if !state.jobs.contains(key) && folder.read_failure().map_err(on_disk(failed))?.is_some() {
-            disk::remove(folder.path()).map_err(on_disk(failed))?;
+            remove_folder_if_there(folder.path()).map_err(on_disk(failed))?;
         }
         Ok(())
     }
@@ -157,10 +158,10 @@ impl Installer {
             if state.jobs.contains(key) || folder.is_being_built() {
                 return Ok(());
             }
-            disk::remove(&trash)?;
+            remove_folder_if_there(&trash)?;
             fs::rename(folder.path(), &trash)?;
         }
-        disk::remove(&trash)
+        remove_folder_if_there(&trash)
     }
 
     /// The digest of a file; read again only when the file changed.
@@ -191,7 +192,7 @@ impl Installer {
             });
         if let Err(failure) = filled {
             // The failure is what matters; what is left is removed at the next attempt.
-            disk::remove(folder.path()).ok();
+            remove_folder_if_there(folder.path()).ok();
             return Err(failure);
         }
         result_of_build(&folder)
