@@ -1,6 +1,6 @@
 //! A typo never deletes: what was declared runs on, and `validate`, `plan` and the commit say what was meant.
 
-use crate::support::daemon::{World, config, sleeper};
+use crate::support::daemon::{World, config, hook, sleeper};
 
 const SERVICE: &str =
     "apiVersion: v1\nkind: Service\nmetadata: {name: web}\nspec: {selector: {app: web}, ports: [{port: 8099}]}\n";
@@ -109,4 +109,26 @@ fn a_blank_image_that_a_trigger_brings_is_waited_for() {
     let change = &plan["changes"][0];
     assert_eq!(change["decision"], "wait", "{plan}");
     assert_eq!(change["cause"], "container `main` has no image yet");
+}
+
+#[test]
+fn a_hook_in_an_unknown_container_is_a_warning_and_fails_by_its_policy_when_it_runs() {
+    let world = World::new(&[]);
+    world.start();
+    let in_sidecar = |policy: &str| {
+        let hook = hook("pre", policy, "exit 0").replace("containerName: main", "containerName: sidecar");
+        sleeper("web", &format!("rollingParams: {{{hook}}}"), policy)
+    };
+    let commit = world.deploy(&[("web.yaml", &in_sidecar("Abort"))], "failure");
+    let told = world.notes(&commit)["launchway/default/web/pre"].clone();
+    let expected = "could not start: the template has no container `sidecar` with an image";
+    assert_eq!((told.0.as_str(), told.1.as_str()), ("failure", expected));
+    let validated = world.run(&["validate", &world.git.work().display().to_string()]);
+    let said = String::from_utf8_lossy(&validated.stdout).into_owned();
+    assert_eq!(validated.status.code(), Some(0), "{said}");
+    assert!(
+        said.contains("web.yaml:7:") && said.contains("warning") && said.contains("no container `sidecar`"),
+        "{said}"
+    );
+    world.deploy(&[("web.yaml", &in_sidecar("Ignore"))], "success");
 }

@@ -14,13 +14,12 @@ const GRACE_SECONDS: u64 = 10;
 
 /// The pod for the hook at `point`; `attempt` counts its tries in this version from 1.
 pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attempt: usize, seconds: u64) -> Pod {
-    let from = run.spec.template.spec.containers.iter().find(|container| container.name == hook.container_name);
-    let from = from.or(run.spec.template.spec.containers.first()).cloned().unwrap_or_default();
+    let (name, from) = container_for(run, hook);
     let listed = |name: &str| hook.volumes.iter().any(|volume| volume == name);
     let mut volumes = run.spec.template.spec.volumes.clone();
     volumes.retain(|volume| listed(&volume.name));
     let container = Container {
-        name: "lifecycle".into(),
+        name,
         command: hook.command.clone(),
         args: Vec::new(),
         ports: Vec::new(),
@@ -47,6 +46,16 @@ pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attemp
         repository: run.repository.clone(),
         commit: run.commit.clone(),
         run_once_seconds: Some(seconds),
+    }
+}
+
+/// The container that a hook names, or the first if it names none, and what it is called in the hook's pod. Of one that is
+/// not there the pod has the name alone: without an image a runtime refuses it by that name, and the hook fails.
+fn container_for(run: &DeploymentRun, hook: &ExecNewPod) -> (String, Container) {
+    let named = |container: &&Container| hook.container_name.is_empty() || container.name == hook.container_name;
+    match run.spec.template.spec.containers.iter().find(named) {
+        Some(container) => ("lifecycle".to_owned(), container.clone()),
+        None => (hook.container_name.clone(), Container::default()),
     }
 }
 

@@ -55,7 +55,7 @@ fn tag_images(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>)
     findings.error_at_key(at, "not-supported", "tagging images is not supported yet").hint =
         Some("use execNewPod with a command that does it".to_owned());
     for (index, image) in items(hook, "/tagImages") {
-        container(image, spec, &format!("{at}/{index}/containerName"), findings);
+        tagged_container(image, spec, &format!("{at}/{index}/containerName"), findings);
         if text_at(image, "/to/kind") != "ImageStreamTag" {
             findings.error(&format!("{at}/{index}/to/kind"), "invalid", "must be an ImageStreamTag");
         }
@@ -70,7 +70,7 @@ fn exec_new_pod(exec: &Value, spec: &Value, at: &str, findings: &mut Findings<'_
         findings.error(&format!("{at}/command"), "required", "this is required");
     }
     variables(exec, at, names::identifier, findings);
-    container(exec, spec, &format!("{at}/containerName"), findings);
+    own_container(exec, spec, &format!("{at}/containerName"), findings);
     for (index, volume) in items(exec, "/volumes") {
         let field = format!("{at}/volumes/{index}");
         let name = volume.as_str().unwrap_or_default();
@@ -82,18 +82,32 @@ fn exec_new_pod(exec: &Value, spec: &Value, at: &str, findings: &mut Findings<'_
     }
 }
 
-/// Upstream notices an unknown container only when the hook runs.
-fn container(exec: &Value, spec: &Value, field: &str, findings: &mut Findings<'_>) {
+/// The container that a hook runs in; upstream notices one that is not there only when the hook runs, and so does this.
+fn own_container(exec: &Value, spec: &Value, field: &str, findings: &mut Findings<'_>) {
     let name = text_at(exec, "/containerName");
     if name.is_empty() {
         let problem = findings.error(field, "required", "this is required");
         problem.hint =
             Some("the template has several containers: name the one whose image the hook runs in".to_owned());
-        return;
+    } else if !has_container(spec, &["/spec/containers"], name) {
+        let message = format!("the template has no container `{name}`, so that the hook will fail");
+        findings.warning(field, "not-found", message);
     }
-    let mut containers =
-        CONTAINER_LISTS.iter().flat_map(|list| items(spec.get("template").unwrap_or(&Value::Null), list));
-    if !containers.any(|(_, container)| text_at(container, "/name") == name) {
+}
+
+/// The container whose image is tagged.
+fn tagged_container(image: &Value, spec: &Value, field: &str, findings: &mut Findings<'_>) {
+    let name = text_at(image, "/containerName");
+    if name.is_empty() {
+        findings.error(field, "required", "this is required").hint =
+            Some("the template has several containers: name the one whose image is tagged".to_owned());
+    } else if !has_container(spec, &CONTAINER_LISTS, name) {
         findings.error(field, "not-found", format!("the template has no container `{name}`"));
     }
+}
+
+fn has_container(spec: &Value, lists: &[&str], name: &str) -> bool {
+    let template = spec.get("template").unwrap_or(&Value::Null);
+    let mut containers = lists.iter().flat_map(|list| items(template, list));
+    containers.any(|(_, container)| text_at(container, "/name") == name)
 }

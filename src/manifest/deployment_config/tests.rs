@@ -120,8 +120,6 @@ refused! {
         => "required" at "spec.strategy.rollingParams.pre.execNewPod.env[0].name";
     a_hooks_volumes_have_names: ["/spec/strategy/rollingParams/pre" = {"failurePolicy": "Retry", "execNewPod": {"command": ["a"], "volumes": [""]}}]
         => "invalid" at "spec.strategy.rollingParams.pre.execNewPod.volumes[0]";
-    a_hooks_container_is_there: ["/spec/strategy/rollingParams/pre" = {"failurePolicy": "Retry", "execNewPod": {"command": ["a"], "containerName": "x"}}]
-        => "not-found" at "spec.strategy.rollingParams.pre.execNewPod.containerName";
     a_hook_names_one_of_several_containers: [
         "/spec/template/spec/containers" = [{"name": "a", "image": "host"}, {"name": "b", "image": "host"}],
         "/spec/strategy/rollingParams/pre" = {"failurePolicy": "Retry", "execNewPod": {"command": ["a"]}}
@@ -374,6 +372,12 @@ fn what_upstream_only_notices_later_is_a_warning() {
             json!({"failurePolicy": "Abort", "execNewPod": exec}),
             "not-found",
             "spec.strategy.rollingParams.pre.execNewPod.volumes[0]",
+        ),
+        (
+            "/spec/strategy/rollingParams/pre",
+            json!({"failurePolicy": "Abort", "execNewPod": {"command": ["a"], "containerName": "x"}}),
+            "not-found",
+            "spec.strategy.rollingParams.pre.execNewPod.containerName",
         ),
         ("/metadata/namespace", json!("x"), "ignored", "metadata.namespace"),
         (

@@ -219,6 +219,12 @@ impl Inner {
         let spec = &pod.template.spec;
         let containers = spec.init_containers.iter().chain(&spec.containers);
         containers.filter(|container| container.image != HOST_IMAGE).try_for_each(|container| {
+            if container.image.is_empty() {
+                return Err(Failure::stalled(format!(
+                    "the template has no container `{}` with an image",
+                    container.name
+                )));
+            }
             let user = volume::user_of_container(spec, container);
             self.options.images.prepare(&pod.repository, &container.image, user)
         })
