@@ -62,7 +62,7 @@ impl Fixture {
 fn watch(path: &Path) -> (Arc<Debounce>, Option<RefWatch>) {
     let requests = Arc::new(Debounce::new());
     let request = Arc::clone(&requests);
-    (requests, RefWatches::default().watch(path, move || request.request()))
+    (requests, RefWatches::default().watch(path, move || request.request()).ok())
 }
 
 async fn expect_request(requests: &Debounce) {
@@ -88,7 +88,7 @@ async fn one_instance_watches_two_repositories_and_each_hears_of_its_own() {
     let [(first, _first), (second, _second)] = fixtures.each_ref().map(|fixture| {
         let requests = Arc::new(Debounce::new());
         let request = Arc::clone(&requests);
-        (requests, events.watch(&fixture.path("shop.git"), move || request.request()))
+        (requests, events.watch(&fixture.path("shop.git"), move || request.request()).unwrap())
     });
     fixtures[1].commit_and_push();
     expect_request(&second).await;
@@ -118,6 +118,27 @@ async fn a_commit_in_a_work_tree_or_a_linked_one_rings() {
             fixture.commit(committed);
             expect_request(&requests).await;
         }
+    }
+}
+
+#[tokio::test]
+async fn a_repository_that_was_replaced_rings_and_its_watch_is_not_current_any_more() {
+    for replace in [true, false] {
+        let fixture = Fixture::new();
+        let (requests, watch) = watch(&fixture.path("shop.git"));
+        let watch = watch.unwrap();
+        assert!(watch.is_current());
+        fixture.commit_and_push();
+        expect_request(&requests).await;
+        assert!(watch.is_current(), "pushes leave the folders");
+        match replace {
+            true => std::fs::rename(fixture.path("shop.git"), fixture.path("old.git")).unwrap(),
+            false => std::fs::remove_dir_all(fixture.path("shop.git")).unwrap(),
+        }
+        expect_request(&requests).await;
+        assert!(!watch.is_current(), "there is none");
+        fixture.git(".", &["init", "--quiet", "--bare", "shop.git"]);
+        assert!(!watch.is_current(), "it is another");
     }
 }
 

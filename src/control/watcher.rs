@@ -20,6 +20,8 @@ use crate::trigger::watch::{RefWatch, RefWatches};
 
 /// Longer than any interval: the pause when nothing is planned.
 const UNPLANNED: Duration = Duration::from_secs(24 * 3600);
+/// How often a repository on this machine is synced that cannot be watched: a push to it is not heard of.
+const UNWATCHED: Duration = Duration::from_secs(30);
 
 /// One repository and what asks for its syncs.
 #[derive(Clone, Debug)]
@@ -42,14 +44,26 @@ pub struct Watcher {
     pub metrics: Arc<Metrics>,
 }
 
+/// What hears of pushes to a repository on this machine.
+enum Watch {
+    /// There is none yet, or the repository is elsewhere.
+    None,
+    /// There are no file events: it is polled.
+    Refused,
+    Made(RefWatch),
+}
+
 impl Watcher {
     /// Syncs at once, and then whenever that is requested, until told to stop.
     pub async fn run(self, driver: Driver, stop: CancellationToken) {
-        let Some(_events) = stop.run_until_cancelled(self.listen()).await else { return };
-        let mut failures = 0;
+        let (mut watch, mut failures) = (Watch::None, 0);
         self.requests.request();
         loop {
+            let Some(now) = stop.run_until_cancelled(self.watch(watch)).await else { return };
+            watch = now;
             let pause = self.pause(driver.clock.now(), failures);
+            let is_deaf = failures == 0 && matches!(watch, Watch::Refused);
+            let pause = if is_deaf { pause.min(UNWATCHED) } else { pause };
             let sync = tokio::select! {
                 () = stop.cancelled() => return,
                 () = tokio::time::sleep(pause) => self.requests.begin(),
@@ -64,15 +78,27 @@ impl Watcher {
         }
     }
 
-    /// Hears of its files, if it is on this machine.
-    async fn listen(&self) -> Option<RefWatch> {
+    /// Hears of the repository that is there now, if it is on this machine. What was missed meanwhile is synced.
+    async fn watch(&self, before: Watch) -> Watch {
+        let was_refused = matches!(before, Watch::Refused);
         let (events, requests) = (self.events.clone(), self.requests.clone());
-        let watch = move |watched: &Watched| {
-            let path = watched.remote.url.local_path();
-            Ok(path.and_then(|path| events.watch(path, move || requests.request())))
+        let watch = move |watched: &Watched| match (watched.remote.url.local_path(), before) {
+            (None, _) => Ok(Watch::None),
+            (_, Watch::Made(watch)) if watch.is_current() => Ok(Watch::Made(watch)),
+            (Some(path), _) => {
+                let asked = requests.clone();
+                let watch = events.watch(path, move || asked.request())?;
+                requests.request();
+                Ok(Watch::Made(watch))
+            }
         };
-        // That it does not answer, the sync that follows says.
-        self.watched.ask(QUESTION, watch).await.ok().flatten()
+        self.watched.ask(QUESTION, watch).await.unwrap_or_else(|failure| {
+            if !was_refused {
+                let problem = failure.one_line();
+                tracing::warn!(repository = %self.watched.name, problem, "no file events for this repository");
+            }
+            Watch::Refused
+        })
     }
 
     /// How long to wait for somebody to ask.

@@ -1,4 +1,5 @@
-//! File events on a local repository's refs. A hint only: what is missed, the next poll finds.
+//! File events on a local repository's refs. A hint only: what is missed, the next poll finds. A watch is of folders, not of
+//! their names: whoever holds one asks whether it is still of those that are there.
 //!
 //! Directories are watched, never files: Git replaces `packed-refs` and every ref by a rename, after which a watch on
 //! the file itself is deaf.
@@ -6,10 +7,11 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 
-use notify::event::EventKind;
+use notify::event::{EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::error::{Context, Failure, Result};
@@ -41,20 +43,32 @@ struct Listener {
 pub struct RefWatch {
     all: Arc<Shared>,
     number: u64,
+    path: PathBuf,
+    folders: Vec<Identity>,
 }
+
+/// A folder, whatever its name: its device and number; none if it is not there.
+type Identity = Option<(u64, u64)>;
 
 impl RefWatches {
     /// Calls `changed` whenever a branch of the repository at `path` may have moved: a bare repository, a work tree, or
-    /// a linked work tree. `None`, with a line in the log, where there are no file events: polling goes on.
-    pub fn watch(&self, path: &Path, changed: impl Fn() + Send + Sync + 'static) -> Option<RefWatch> {
-        match self.0.try_watch(path, Box::new(changed)) {
-            Ok(number) => Some(RefWatch { all: self.0.clone(), number }),
-            Err(failure) => {
-                let problem = failure.one_line();
-                tracing::warn!(path = %path.display(), problem, "no file events for this repository; it is polled only");
-                None
-            }
-        }
+    /// a linked work tree.
+    ///
+    /// # Errors
+    /// If there are no file events: there is no repository, or the machine has no more of them for this user.
+    pub fn watch(&self, path: &Path, changed: impl Fn() + Send + Sync + 'static) -> Result<RefWatch> {
+        let folder = watched_folder(path)?;
+        // Before they are watched: what takes their place meanwhile is noticed.
+        let folders = identities(&folder);
+        let number = self.0.try_watch(folder, Box::new(changed))?;
+        Ok(RefWatch { all: self.0.clone(), number, path: path.to_owned(), folders })
+    }
+}
+
+impl RefWatch {
+    /// Whether it hears of the repository that is there now: one that was deleted and made again is another.
+    pub fn is_current(&self) -> bool {
+        watched_folder(&self.path).is_ok_and(|folder| identities(&folder) == self.folders)
     }
 }
 
@@ -66,11 +80,8 @@ impl Drop for RefWatch {
 }
 
 impl Shared {
-    fn try_watch(&self, path: &Path, changed: Box<dyn Fn() + Send + Sync>) -> Result<u64> {
-        let folder = common_folder(path)?;
+    fn try_watch(&self, folder: PathBuf, changed: Box<dyn Fn() + Send + Sync>) -> Result<u64> {
         let doing = || format!("cannot watch `{}`", folder.display());
-        // Events carry the paths as watched; comparing needs the same spelling.
-        let folder = folder.canonicalize().or_stalled(doing)?;
         let mut watcher = self.watcher.lock().unwrap_or_else(PoisonError::into_inner);
         if watcher.is_none() {
             let listeners = self.listeners.clone();
@@ -127,7 +138,8 @@ struct Refs {
 impl Refs {
     /// Whether an event may mean that a branch moved.
     fn concerns(&self, event: &Event) -> bool {
-        if event.need_rescan() {
+        let is_moved = matches!(event.kind, EventKind::Remove(_) | EventKind::Modify(ModifyKind::Name(_)));
+        if event.need_rescan() || is_moved && event.paths.contains(&self.folder) {
             return true;
         }
         let changes = matches!(event.kind, EventKind::Create(_) | EventKind::Modify(_) | EventKind::Remove(_));
@@ -140,6 +152,19 @@ impl Refs {
         let is_branch = BRANCHES.iter().any(|(below, _)| path.starts_with(below));
         !is_lock && (is_branch || path == Path::new("packed-refs"))
     }
+}
+
+/// The folder to watch, as its events spell it.
+fn watched_folder(path: &Path) -> Result<PathBuf> {
+    let folder = common_folder(path)?;
+    folder.canonicalize().or_stalled(|| format!("cannot watch `{}`", folder.display()))
+}
+
+/// Which folders are watched of a repository.
+fn identities(folder: &Path) -> Vec<Identity> {
+    let below = BRANCHES.iter().map(|(below, _)| folder.join(below));
+    let identity = |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    std::iter::once(folder.to_owned()).chain(below).map(identity).collect()
 }
 
 /// The folder that holds a repository's branches; of linked work trees, the one they share.
@@ -172,7 +197,7 @@ fn read_pointer(path: &Path) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{CreateKind, Flag, ModifyKind, RemoveKind};
+    use notify::event::{CreateKind, Flag, ModifyKind, RemoveKind, RenameMode};
 
     use super::*;
 
@@ -192,6 +217,9 @@ mod tests {
             (create, "/r/objects/pack/p.pack", false),
             (create, "/elsewhere/refs/heads/main", false),
             (EventKind::Access(notify::event::AccessKind::Any), "/r/refs/heads/main", false),
+            (EventKind::Remove(RemoveKind::Folder), "/r", true),
+            (EventKind::Modify(ModifyKind::Name(RenameMode::From)), "/r", true),
+            (EventKind::Modify(ModifyKind::Any), "/r", false),
         ];
         for (kind, path, expected) in cases {
             assert_eq!(refs.concerns(&Event::new(kind).add_path(path.into())), expected, "{kind:?} {path}");

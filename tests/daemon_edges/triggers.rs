@@ -196,3 +196,18 @@ fn a_push_goes_through_without_a_daemon_and_with_one_that_hangs() {
         world.kill();
     }
 }
+
+#[test]
+fn a_repository_that_was_replaced_is_heard_of_as_before() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))], "success");
+    let (bare, copy) = (world.git.bare(), world.git.path("copy.git"));
+    let [from, to] = [&bare, &copy].map(|path| path.display().to_string());
+    world.git.git_in(world.git.root(), &["clone", "--quiet", "--bare", &from, &to]);
+    std::fs::rename(&bare, world.git.path("old.git")).unwrap();
+    std::fs::rename(&copy, &bare).unwrap();
+    for value in ["2", "3"] {
+        world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", value))], "success");
+    }
+}
