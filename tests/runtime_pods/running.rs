@@ -212,3 +212,15 @@ async fn a_shim_is_small() {
     assert!(kibibytes("RssAnon:") < 1 << 10, "{status}");
     assert!(cfg!(debug_assertions) || kibibytes("VmRSS:") < 5 << 10, "{status}");
 }
+
+#[tokio::test]
+async fn a_container_whose_post_start_fails_as_it_ends_is_started_again() {
+    let world = World::new();
+    let lifecycle = json!({"postStart": {"exec": {"command": ["false"]}}});
+    for number in 0..6 {
+        let mut pod = pod(json!({"containers": [with(shell("exit 1"), json!({"lifecycle": lifecycle}))]}));
+        pod.id.name = format!("web-1-{number}").as_str().into();
+        world.start(&pod).await;
+        world.until(&pod, "started again", |observed| observed.restarts > 0).await;
+    }
+}

@@ -260,6 +260,8 @@ impl Machine {
         }
         match (key.purpose, result) {
             (Purpose::PreStop, _) => self.terminate(now, key.unit, effects),
+            // Its command is gone: whether that is started again is decided, and what it was to be started with is over.
+            _ if unit.life != Life::Running => {}
             (_, Ok(())) => unit.post_started(),
             (_, Err(problem)) => self.restart(now, key, &problem, effects),
         }

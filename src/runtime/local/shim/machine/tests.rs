@@ -215,6 +215,20 @@ fn liveness_restarts_and_readiness_only_admits() {
 }
 
 #[test]
+fn a_container_whose_post_start_fails_with_its_end_is_started_again() {
+    let lifecycle = json!({"postStart": {"exec": {"command": ["x"]}}});
+    let (gone, failed) = (Event::Gone(0, exit(1)), Event::Handled(key(Purpose::PostStart), Err("no".into())));
+    for order in [[gone.clone(), failed.clone()], [failed, gone]] {
+        let mut machine = running(&pod(json!({"containers": [{"name": "a", "lifecycle": lifecycle}]})));
+        for event in order {
+            machine.step(seconds(1), event);
+        }
+        assert_eq!(machine.step(seconds(3), Event::Tick), [Effect::Start(0)]);
+        assert_eq!(machine.units()[0].restarts, 1);
+    }
+}
+
+#[test]
 fn a_pod_that_is_stopped_before_it_starts_never_starts() {
     let mut machine = Machine::new(&pod(json!({"containers": [{"name": "a"}]})));
     assert_eq!(machine.step(seconds(0), Event::StopRequested), []);
