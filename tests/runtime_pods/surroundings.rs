@@ -11,7 +11,7 @@ use launchway::model::pod::{Pod, Scalar};
 use launchway::runtime::{Runtime, ServiceAddress, ServicePort};
 use serde_json::{Value, json};
 
-use crate::world::{World, once, pod, shell, with};
+use crate::world::{World, eventually, once, pod, read, shell, with};
 
 fn objects() -> BTreeMap<ObjectKey, Value> {
     let key = |kind, name: &str| ObjectKey { kind, name: name.into() };
@@ -260,13 +260,7 @@ async fn a_launchable_is_where_its_pods_work() {
 
 #[tokio::test]
 async fn a_user_that_is_allowed_is_become() {
-    if !rustix::process::geteuid().is_root() {
-        return;
-    }
-    let world = World::new();
-    let folder = std::fs::Permissions::from_mode(0o711);
-    std::fs::set_permissions(world.path(), folder.clone()).unwrap();
-    std::fs::set_permissions(world.root(), folder).unwrap();
+    let Some(world) = world_for_others() else { return };
     let container = with(
         shell("id -u; id -g; id -G; touch $HOME/x $LAUNCHWAY_MOUNT_TMP/x"),
         json!({"volumeMounts": [{"name": "tmp", "mountPath": "/v"}]}),
@@ -277,6 +271,81 @@ async fn a_user_that_is_allowed_is_become() {
         "securityContext": {"runAsUser": 65534},
     });
     assert_eq!(output(&world, &runs_once(spec)).await, "65534\n65534\n65534\n");
+}
+
+/// A world whose folders let other users pass, if this user can become another one.
+fn world_for_others() -> Option<World> {
+    let world = rustix::process::geteuid().is_root().then(World::new)?;
+    for folder in [world.path().to_owned(), world.root()] {
+        std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o711)).unwrap();
+    }
+    Some(world)
+}
+
+/// A container that reads and writes wherever it may, as some user.
+fn using_volumes(name: &str, user: u32) -> Value {
+    let script =
+        "cat login/password && for folder in $HOME tmp data tmp/sub; do touch $folder/$(id -u) || exit 1; done";
+    let mount = |volume: &str| json!({"name": volume, "mountPath": volume});
+    let sub_path = json!({"name": "tmp", "mountPath": "tmp/sub", "subPath": "sub"});
+    let mounts = json!([mount("login"), mount("tmp"), sub_path, mount("data")]);
+    with(shell(script), json!({"name": name, "volumeMounts": mounts, "securityContext": {"runAsUser": user}}))
+}
+
+#[tokio::test]
+async fn users_of_one_pod_share_its_volumes_and_its_home() {
+    let volumes = json!([
+        {"name": "login", "secret": {"secretName": "login"}},
+        {"name": "tmp", "emptyDir": {}},
+        {"name": "data", "persistentVolumeClaim": {"claimName": "data"}},
+    ]);
+    for [first, second] in [[0, 65534], [65534, 0]] {
+        let Some(world) = world_for_others() else { return };
+        let spec = json!({
+            "initContainers": [using_volumes("first", first)],
+            "containers": [using_volumes("second", second)],
+            "volumes": volumes,
+        });
+        let pod = runs_once(spec);
+        assert_eq!(output(&world, &pod).await, "first pw-5\nsecond pw-5\n", "{first} before {second}");
+        let mode = |name: &str| std::fs::metadata(world.dir(&pod).join(name)).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("volumes/tmp"), mode("volumes/login"), mode("")), (0o777, 0o755, 0o711));
+    }
+}
+
+#[tokio::test]
+async fn a_claim_is_open_to_the_user_of_the_next_pod() {
+    let Some(world) = world_for_others() else { return };
+    let mounts = json!([{"name": "data", "mountPath": "data"}]);
+    for (name, user) in [("web-1-a", 0), ("web-1-b", 65534), ("web-1-c", 0)] {
+        let container = with(shell("touch data/$(id -u); ls data"), json!({"volumeMounts": mounts}));
+        let mut pod = runs_once(json!({
+            "containers": [with(container, json!({"securityContext": {"runAsUser": user}}))],
+            "volumes": [{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}],
+        }));
+        pod.id.name = name.into();
+        assert_eq!(output(&world, &pod).await, if user == 0 && name == "web-1-a" { "0\n" } else { "0\n65534\n" });
+    }
+}
+
+#[tokio::test]
+async fn a_host_port_is_the_pods_and_no_other_gets_it() {
+    let world = World::new();
+    let free = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let ports = json!([{"containerPort": 80, "hostPort": free}, {"containerPort": 81}]);
+    let container = with(shell("echo $PORT; sleep 1000"), json!({"ports": ports}));
+    let first = pod(json!({"containers": [container]}));
+    world.start(&first).await;
+    world.ready(&first).await;
+    eventually("the port is told", || read(world.dir(&first).join("logs/web.log")) == format!("{free}\n"));
+    let mut second = first.clone();
+    second.id.name = "web-1-b".into();
+    let refused = world.runtime().start_pod(&second, &BTreeMap::new()).await.unwrap_err();
+    assert_eq!(refused.class(), Class::Waiting);
+    assert_eq!(refused.to_string(), format!("another pod has `hostPort` {free}"));
+    world.stop(&first).await;
+    world.start(&second).await;
+    world.ready(&second).await;
 }
 
 #[tokio::test]

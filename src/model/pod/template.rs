@@ -106,6 +106,9 @@ pub struct ContainerPort {
     pub name: Option<String>,
     /// The declared port.
     pub container_port: u16,
+    /// The machine's own port that stands for it; zero is none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub host_port: Option<u16>,
     /// `TCP` or `UDP`.
     pub protocol: Option<String>,
 }

@@ -1,6 +1,7 @@
 //! Paths inside a folder to which others write: a link that they have made is never followed out of it.
 
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
 use std::path::{Path, PathBuf};
 
@@ -24,24 +25,28 @@ pub(crate) fn open_below(folder: BorrowedFd<'_>, path: &Path) -> io::Result<Owne
     }
 }
 
-/// Makes the folders of a path that are not there, which belong to whom they are made for.
+/// Makes the folders of a path that are not there, in this mode; they belong to the user and the group that they are made
+/// for.
 pub(crate) fn make_folders(
     folder: BorrowedFd<'_>,
     path: &Path,
-    user: Option<u32>,
-    group: Option<u32>,
+    mode: u32,
+    (user, group): (Option<u32>, Option<u32>),
 ) -> io::Result<()> {
     let (mut above, mut passed) = (folder.try_clone_to_owned()?, PathBuf::new());
     for part in path {
         passed.push(part);
-        if let Err(error) = open_below(folder, &passed) {
-            if error.kind() != io::ErrorKind::NotFound {
-                return Err(error);
-            }
+        let found = open_below(folder, &passed);
+        let is_new = found.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::NotFound);
+        if is_new {
             mkdirat(&above, part, Mode::RWXU)?;
             chownat(&above, part, user.map(Uid::from_raw), group.map(Gid::from_raw), AtFlags::SYMLINK_NOFOLLOW)?;
         }
-        above = open_below(folder, &passed)?;
+        above = if is_new { open_below(folder, &passed)? } else { found? };
+        if is_new {
+            // What has taken its place meanwhile lies in the folder, too.
+            std::fs::set_permissions(path_of(&above), std::fs::Permissions::from_mode(mode))?;
+        }
     }
     Ok(())
 }
@@ -70,7 +75,7 @@ mod tests {
         symlink(&other, volume.join("absolute")).unwrap();
         symlink("/proc/self/cwd", volume.join("magic")).unwrap();
         let folder = open_place(&volume).unwrap();
-        let make = |path: &str| make_folders(folder.as_fd(), Path::new(path), None, None);
+        let make = |path: &str| make_folders(folder.as_fd(), Path::new(path), 0o700, (None, None));
         make("current/data/new/deep").unwrap();
         assert!(volume.join("v1/data/new/deep").is_dir());
         let opened = open_below(folder.as_fd(), Path::new("current/data")).unwrap();

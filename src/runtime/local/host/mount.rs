@@ -9,7 +9,7 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, symlink};
+use std::os::unix::fs::{MetadataExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
@@ -145,8 +145,12 @@ impl<'a> Space<'a> {
 
     /// Puts a folder in memory over one of the machine.
     fn cover(&mut self, folder: &Path) -> io::Result<()> {
+        let covered = fs::metadata(folder)?;
         mount("launchway", self.scratch, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, COVER_OPTIONS)?;
         let cover = fs::metadata(self.scratch)?.dev();
+        // Who may write to the folder still may. In a user's own namespace all belongs to that one user.
+        fs::set_permissions(self.scratch, covered.permissions())?;
+        chown(self.scratch, Some(covered.uid()), Some(covered.gid())).ok();
         for (count, entry) in fs::read_dir(folder)?.enumerate() {
             if count == MAX_ENTRIES {
                 return Err(io::Error::other(format!("`{}` holds too much to add to it", folder.display())));

@@ -15,7 +15,6 @@ use super::folder::{BuildFailure, Folder, Order};
 use super::limits::BuildLimits;
 use super::processes::{self, end_children};
 use super::{step, watch};
-use crate::runtime::local::host::cgroup;
 use crate::runtime::local::host::files::remove_folder_if_there;
 use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::program::Program;
@@ -53,6 +52,9 @@ pub(super) fn spawn(program: &Program, folder: &Folder) -> io::Result<Child> {
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn()
 }
 
+/// How long what a build has left may resist.
+const SWEEP_PATIENCE: Duration = Duration::from_secs(5);
+
 /// Builds. What comes of it is in the folder: sealed, failed, or neither if the machine is in the way.
 pub(super) fn run(folder: &Folder) -> ExitCode {
     open_files::restore();
@@ -72,9 +74,11 @@ fn build(folder: &Folder) -> io::Result<()> {
     let Some(_lock) = folder.take_lock()? else { return Ok(()) };
     // Whatever the build leaves running becomes a child of this process, and ends with it.
     set_child_subreaper(Some(rustix::process::getpid()))?;
+    let groups = step::groups(folder, &order.limits.build);
     let (result, last_lines) = run_build(folder, &order)?;
     end_children()?;
-    cgroup::remove(&folder.group());
+    groups.sweep(None, SWEEP_PATIENCE);
+    groups.remove();
     remove_folder_if_there(&folder.home())?;
     remove_folder_if_there(&folder.scratch())?;
     let left = result.and_then(|()| {

@@ -11,13 +11,15 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
 use super::folder::{Folder, Order};
 use super::limits::BuildLimits;
 use crate::model::pod::{Resources, Scalar};
-use crate::runtime::local::host::cgroup;
+use crate::runtime::local::host::cgroup::{Limits, PodGroups};
 use crate::runtime::local::host::isolation::{Hiding, Isolation, Own};
 use crate::runtime::local::host::mount::Space;
 use crate::runtime::local::host::user::become_user;
 
 /// The verb.
 pub(super) const VERB: &str = "build-step";
+/// The name of what a build runs in, as of a pod's container.
+const CONTAINER: &str = "build";
 /// The exit code if it could not be started, as shells have it.
 const CANNOT_START: u8 = 127;
 
@@ -38,7 +40,7 @@ fn start(folder: &Folder) -> Result<String, String> {
     let program = folder.builder().ok_or("is gone")?;
     let build = &order.limits.build;
     // Where the machine has no groups for this user, the limit of each process is what there is.
-    cgroup::join(&folder.group(), "build", memory(build)).ok();
+    groups(folder, build).enter(CONTAINER, memory(build)).ok();
     let (isolation, hiding) = isolate(folder, &order)?;
     bound(build).map_err(|error| format!("its limits cannot be set: {error}"))?;
     umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -60,9 +62,14 @@ fn isolate(folder: &Folder, order: &Order) -> Result<(Isolation, Hiding), String
     Ok((isolation, if hidden.is_ok() { Hiding::Covered } else { Hiding::Visible }))
 }
 
-fn memory(limits: &BuildLimits) -> cgroup::Limits {
+/// The control groups of the build, which are made where they are not there.
+pub(super) fn groups(folder: &Folder, limits: &BuildLimits) -> PodGroups {
+    PodGroups::make(&folder.group(), &[memory(limits)])
+}
+
+fn memory(limits: &BuildLimits) -> Limits {
     let bytes = Scalar::Text(limits.memory.to_string());
-    cgroup::Limits::of(&Resources { limits: [("memory".to_owned(), bytes)].into(), ..Resources::default() })
+    Limits::of(&Resources { limits: [("memory".to_owned(), bytes)].into(), ..Resources::default() })
 }
 
 /// What holds for each process by itself: it stops at once what the builder would notice too late.

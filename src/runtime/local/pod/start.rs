@@ -89,7 +89,8 @@ fn check_names(pod: &Pod) -> Result<()> {
 fn make_folder(pod: &Pod, dir: &PodDir, created_at: Timestamp) -> Result<String> {
     let wrong = || format!("cannot make `{}`", dir.path().display());
     let spec = &pod.template.spec;
-    let contexts = spec.containers.iter().map(|container| container.security_context).chain([spec.security_context]);
+    let containers = spec.init_containers.iter().chain(&spec.containers);
+    let contexts = containers.map(|container| container.security_context).chain([spec.security_context]);
     let other_users = contexts.into_iter().any(|context| context.run_as_user.is_some());
     if let Some(parent) = dir.path().parent() {
         fs::DirBuilder::new().recursive(true).mode(0o711).create(parent).or_transient(wrong)?;
@@ -111,7 +112,7 @@ fn stored(objects: &BTreeMap<ObjectKey, Value>) -> Vec<StoredObject> {
     pairs.map(|(key, content)| StoredObject { key: key.clone(), content: content.clone() }).collect()
 }
 
-/// Gives every declared TCP port a free one, or itself if the pod binds its own address.
+/// Gives every declared TCP port its `hostPort` or a free one, or itself if the pod binds its own address.
 fn map_ports(record: &PodRecord, seed: u32, in_use: &InUse<'_>) -> Result<Vec<PortMapping>> {
     let mut own = BTreeSet::new();
     let own_address = record.listens_on_pod_ip();
@@ -120,12 +121,15 @@ fn map_ports(record: &PodRecord, seed: u32, in_use: &InUse<'_>) -> Result<Vec<Po
     let all =
         record.containers().flat_map(|container| declared(container).into_iter().map(|port| (&container.name, port)));
     all.map(|(container, port)| {
-        let real = if own_address {
-            Some(port.container_port)
-        } else {
-            choose_port(seed, |port| own.contains(&port) || (in_use.port)(port))
+        let real = match port.host_port.filter(|asked| *asked > 0) {
+            _ if own_address => port.container_port,
+            Some(asked) if own.contains(&asked) || (in_use.port)(asked) => {
+                return Err(Failure::waiting(format!("another pod has `hostPort` {asked}")));
+            }
+            Some(asked) => asked,
+            None => choose_port(seed, |port| own.contains(&port) || (in_use.port)(port))
+                .ok_or_else(|| Failure::waiting("all ports for pods of this machine are in use"))?,
         };
-        let real = real.ok_or_else(|| Failure::waiting("all ports for pods of this machine are in use"))?;
         own.insert(real);
         Ok(PortMapping { container: container.clone(), name: port.name, declared: port.container_port, real })
     })

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt, chown};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt, chown};
 use std::path::{Component, Path, PathBuf};
 
 use super::data;
@@ -20,6 +20,13 @@ use crate::runtime::local::host::beneath;
 
 /// The mode of files from ConfigMaps and Secrets, unless they say otherwise (Kubernetes' default).
 const DEFAULT_MODE: u32 = 0o644;
+
+/// The mode of a folder that one user has.
+const PRIVATE: u32 = 0o700;
+/// The mode of a folder that several users share (Kubernetes' for all of `emptyDir`).
+const SHARED: u32 = 0o777;
+/// The mode of a folder that several users read.
+const READABLE: u32 = 0o755;
 
 /// Where a container finds a volume.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -152,24 +159,60 @@ fn make(record: &PodRecord, dir: &PodDir, volume: &Volume) -> Result<(), String>
     if let Some(claim) = &volume.persistent_volume_claim {
         paths::component(&claim.claim_name).map_err(|failure| failure.to_string())?;
     }
-    make_folder(&folder(record, dir, volume), user_of(record, &volume.name))
+    let (path, users) = (folder(record, dir, volume), Users::of(record, &volume.name));
+    make_folder(&path, users.owner, users.mode(SHARED))?;
+    if volume.persistent_volume_claim.is_some() { users.let_in(&path) } else { Ok(()) }
 }
 
 /// A new folder belongs to whom uses it; one that was there stays as it is.
-fn make_folder(path: &Path, user: SecurityContext) -> Result<(), String> {
+fn make_folder(path: &Path, owner: SecurityContext, mode: u32) -> Result<(), String> {
     if path.is_dir() {
         return Ok(());
     }
     let made = path.parent().map_or(Ok(()), fs::create_dir_all);
-    made.and_then(|()| fs::DirBuilder::new().mode(0o700).create(path))
-        .and_then(|()| chown(path, user.run_as_user, user.run_as_group))
+    made.and_then(|()| fs::DirBuilder::new().mode(PRIVATE).create(path))
+        .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
+        .and_then(|()| chown(path, owner.run_as_user, owner.run_as_group))
         .map_err(|error| format!("cannot make `{}`: {error}", path.display()))
 }
 
-/// The user of the first container that mounts a volume; it owns what is made for it.
-fn user_of(record: &PodRecord, volume: &str) -> SecurityContext {
-    let user = |container: &&Container| container.volume_mounts.iter().any(|mount| mount.name == volume);
-    record.containers().find(user).map(|container| effective_user(record, container)).unwrap_or_default()
+/// Who the containers run as that mount a volume.
+struct Users {
+    /// The first of them; it owns what is made for the volume.
+    owner: SecurityContext,
+    /// Whether all are the same user.
+    is_one: bool,
+}
+
+impl Users {
+    fn of(record: &PodRecord, volume: &str) -> Self {
+        let mounts = |container: &&Container| container.volume_mounts.iter().any(|mount| mount.name == volume);
+        let mut users = record.containers().filter(mounts).map(|container| effective_user(record, container));
+        let owner = users.next().unwrap_or_default();
+        Self { owner, is_one: users.all(|user| id(user) == id(owner)) }
+    }
+
+    /// The mode of a folder, which is `shared` where there are several.
+    fn mode(&self, shared: u32) -> u32 {
+        if self.is_one { PRIVATE } else { shared }
+    }
+
+    /// Opens the folder of a claim that other users have had before, in other pods or in this one. Only root has several
+    /// users start, and needs no opening itself.
+    fn let_in(&self, claim: &Path) -> Result<(), String> {
+        let wrong = |error| format!("cannot open `{}` to its users: {error}", claim.display());
+        let found = fs::metadata(claim).map_err(wrong)?;
+        let is_own = self.is_one && [0, found.uid()].contains(&id(self.owner));
+        if !rustix::process::getuid().is_root() || is_own || found.mode() & SHARED == SHARED {
+            return Ok(());
+        }
+        fs::set_permissions(claim, fs::Permissions::from_mode(SHARED)).map_err(wrong)
+    }
+}
+
+/// The number of the user that is meant; the daemon's own if nothing else is said.
+fn id(user: SecurityContext) -> u32 {
+    user.run_as_user.unwrap_or_else(|| rustix::process::getuid().as_raw())
 }
 
 /// Who a container runs as.
@@ -200,8 +243,8 @@ fn make_files(
     items: &[KeyToPath],
     default_mode: Option<u32>,
 ) -> Result<(), String> {
-    let (user, base) = (user_of(record, &volume.name), dir.volume(&volume.name));
-    make_folder(&base, user)?;
+    let (users, base) = (Users::of(record, &volume.name), dir.volume(&volume.name));
+    make_folder(&base, users.owner, users.mode(READABLE))?;
     let Some(content) = record.object(&source.kind, source.name) else {
         return if source.optional { Ok(()) } else { Err(format!("there is no {} `{}`", source.kind, source.name)) };
     };
@@ -216,24 +259,24 @@ fn make_files(
             return Err(format!("{} `{}` has no key `{}`", source.kind, source.name, item.key));
         };
         let mode = item.mode.or(default_mode).unwrap_or(DEFAULT_MODE) & 0o777;
-        write_file(&base, &item.path, value, mode, user)?;
+        write_file(&base, &item.path, value, mode, &users)?;
     }
     Ok(())
 }
 
-fn write_file(base: &Path, path: &str, content: &[u8], mode: u32, user: SecurityContext) -> Result<(), String> {
+fn write_file(base: &Path, path: &str, content: &[u8], mode: u32, users: &Users) -> Result<(), String> {
     if path.is_empty() || !stays_inside(path) {
         return Err(format!("`{path}` leaves the volume"));
     }
     let target = base.join(path);
     for folder in target.ancestors().skip(1).take_while(|folder| *folder != base).collect::<Vec<_>>().iter().rev() {
-        make_folder(folder, user)?;
+        make_folder(folder, users.owner, users.mode(READABLE))?;
     }
     crate::runtime::local::host::files::remove_if_there(&target)
         .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target))
         .and_then(|mut file| file.write_all(content))
         .and_then(|()| fs::set_permissions(&target, fs::Permissions::from_mode(mode)))
-        .and_then(|()| chown(&target, user.run_as_user, user.run_as_group))
+        .and_then(|()| chown(&target, users.owner.run_as_user, users.owner.run_as_group))
         .map_err(|error| format!("cannot write `{}`: {error}", target.display()))
 }
 
@@ -276,16 +319,21 @@ fn make_sub_paths(record: &PodRecord, dir: &PodDir, container: &Container) -> Re
     let user = effective_user(record, container);
     for (mount, path) in container.volume_mounts.iter().map(|mount| (mount, sub_path(mount))) {
         let Some(volume) = find(record, &mount.name).filter(|_| !path.as_os_str().is_empty()) else { continue };
+        let mode = Users::of(record, &mount.name).mode(SHARED);
         let made = beneath::open_place(&folder(record, dir, volume))
-            .and_then(|base| beneath::make_folders(base.as_fd(), &path, user.run_as_user, user.run_as_group));
+            .and_then(|base| beneath::make_folders(base.as_fd(), &path, mode, (user.run_as_user, user.run_as_group)));
         made.map_err(|error| wrong_sub_path(&volume.name, &path, &error))?;
     }
     Ok(())
 }
 
-/// The home folder belongs to the user of the pod's first container.
+/// The home folder belongs to the user of the pod's first container, or is open to all users that the pod has.
 pub(crate) fn own_home(record: &PodRecord, dir: &PodDir) -> Result<(), String> {
-    let user = record.containers().last().map(|container| effective_user(record, container)).unwrap_or_default();
-    chown(dir.home(), user.run_as_user, user.run_as_group)
+    let mut users = record.containers().map(|container| effective_user(record, container));
+    let first = record.pod.template.spec.containers.first();
+    let owner = first.map(|container| effective_user(record, container)).unwrap_or_default();
+    let users = Users { owner, is_one: users.all(|user| id(user) == id(owner)) };
+    fs::set_permissions(dir.home(), fs::Permissions::from_mode(users.mode(SHARED)))
+        .and_then(|()| chown(dir.home(), owner.run_as_user, owner.run_as_group))
         .map_err(|error| format!("cannot own the home folder: {error}"))
 }
