@@ -71,7 +71,7 @@ pub fn router(state: ServerState) -> Router {
         .route_layer(from_fn_with_state(state.needs(Need::Operate), guard));
     let follow = get(read::revision).route_layer(from_fn_with_state(state.needs(Need::Follow), guard));
     let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
-    reading
+    let all = reading
         .merge(acting)
         .route("/api/v1/revisions/{repository}/{commit}", follow)
         .route("/api/v1/sync", sync)
@@ -79,19 +79,21 @@ pub fn router(state: ServerState) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .fallback(nowhere)
-        .method_not_allowed_fallback(wrong_method)
-        .layer(
-            ServiceBuilder::new()
-                .layer(CatchPanicLayer::new())
-                .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, LONGEST_REQUEST))
-                .layer(RequestBodyLimitLayer::new(LARGEST_BODY))
-                .layer(always(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY))
-                .layer(always(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
-                .layer(always(header::REFERRER_POLICY, "no-referrer"))
-                .layer(always(header::CACHE_CONTROL, "no-store")),
-        )
-        .layer(map_response(worded))
-        .with_state(state)
+        .method_not_allowed_fallback(wrong_method);
+    bounded(all).with_state(state)
+}
+
+/// What holds for every request and its answer.
+fn bounded(router: Router<ServerState>) -> Router<ServerState> {
+    let layers = ServiceBuilder::new()
+        .layer(CatchPanicLayer::new())
+        .layer(TimeoutLayer::with_status_code(StatusCode::GATEWAY_TIMEOUT, LONGEST_REQUEST))
+        .layer(RequestBodyLimitLayer::new(LARGEST_BODY))
+        .layer(always(header::CONTENT_SECURITY_POLICY, CONTENT_POLICY))
+        .layer(always(header::X_CONTENT_TYPE_OPTIONS, "nosniff"))
+        .layer(always(header::REFERRER_POLICY, "no-referrer"))
+        .layer(always(header::CACHE_CONTROL, "no-store"));
+    router.layer(layers).layer(map_response(worded))
 }
 
 /// Counters, as `encode` writes them, for whoever may read.

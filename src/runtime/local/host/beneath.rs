@@ -1,8 +1,8 @@
 //! Paths inside a folder to which others write: a link that they have made is never followed out of it.
 
 use std::io;
-use std::os::unix::fs::PermissionsExt;
 use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use rustix::fs::{AtFlags, Gid, Mode, OFlags, ResolveFlags, Uid, chownat, mkdirat, openat2};

@@ -77,7 +77,7 @@ impl Launch<'_> {
 }
 
 /// A pipe through which a starting process says why it could not start: its ends for reading and for writing.
-fn failure_pipe() -> io::Result<(OwnedFd, Stdio)> {
+pub(crate) fn failure_pipe() -> io::Result<(OwnedFd, Stdio)> {
     let (reader, writer) = pipe_with(PipeFlags::CLOEXEC)?;
     set_nonblocking(&reader)?;
     Ok((reader, Stdio::from(writer)))
