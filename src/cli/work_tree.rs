@@ -104,36 +104,19 @@ impl Files for WorkTree {
 
     /// Any word will do where nothing is deployed: only whether the folder is there matters.
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
-        let is_there = self.root.join(path).is_dir() && self.obstacle(path).is_none();
+        let is_there = self.root.join(path).is_dir() && Absence::of(path, self)? == Absence::Nothing;
         Ok(is_there.then(|| "0".repeat(40)))
-    }
-
-    fn absence(&self, path: &str) -> Result<Absence> {
-        Ok(self.obstacle(path).unwrap_or_default())
     }
 
     /// As Git would see it: any right to execute counts, and nothing is followed.
     fn kind(&self, path: &str) -> Result<Option<FileKind>> {
-        let Ok(found) = fs::symlink_metadata(self.root.join(path)) else { return Ok(None) };
+        let path = self.root.join(path);
+        let Ok(found) = fs::symlink_metadata(&path) else { return Ok(None) };
         let executable = found.permissions().mode() & 0o111 != 0;
         Ok(match found.file_type() {
             kind if kind.is_symlink() => Some(FileKind::Symlink),
             kind if kind.is_file() => Some(FileKind::File { executable }),
-            _ => None,
-        })
-    }
-}
-
-impl WorkTree {
-    /// What keeps Git from having the files of a folder that is here: it has those of submodules and links elsewhere.
-    fn obstacle(&self, path: &str) -> Option<Absence> {
-        let parts = path.match_indices('/').map(|(end, _)| path.get(..end).unwrap_or_default()).chain([path]);
-        parts.filter(|part| !part.is_empty()).find_map(|part| {
-            let folder = self.root.join(part);
-            if folder.is_symlink() {
-                return Some(Absence::Symlink(part.to_owned()));
-            }
-            folder.join(".git").exists().then(|| Absence::Submodule(part.to_owned()))
+            _ => path.join(".git").exists().then_some(FileKind::Submodule),
         })
     }
 }
@@ -154,6 +137,28 @@ mod tests {
         assert_eq!(tree.relative(&root.join("deploy/dev")).expect("inside"), "deploy/dev");
         let paths: Vec<_> = tree.entries().expect("readable").into_iter().map(|entry| entry.path).collect();
         assert_eq!(paths, ["deploy/dev/web.yaml", "launchway.yaml"]);
+    }
+
+    #[test]
+    fn what_is_in_the_place_of_a_folder_is_what_git_has_there() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("real/inner")).expect("made");
+        fs::create_dir_all(path("sub/.git")).expect("made");
+        fs::create_dir(path("sub/app")).expect("made");
+        fs::write(path("file"), "").expect("written");
+        std::os::unix::fs::symlink("real", path("link")).expect("linked");
+        let tree = WorkTree { root: folder.path().to_owned() };
+        for (place, expected, is_there) in [
+            ("real/inner", Absence::Nothing, true),
+            ("sub/app", Absence::Submodule("sub".to_owned()), false),
+            ("link/inner", Absence::Symlink("link".to_owned()), false),
+            ("file/inner", Absence::Nothing, false),
+            ("gone", Absence::Nothing, false),
+        ] {
+            assert_eq!(Absence::of(place, &tree).expect("readable"), expected, "{place}");
+            assert_eq!(tree.tree_id(place).expect("readable").is_some(), is_there, "{place}");
+        }
     }
 
     #[test]

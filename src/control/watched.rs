@@ -9,7 +9,7 @@ use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Read, Revisions, Synced};
-use crate::manifest::{self, Absence, FileEntry, FileKind, Files};
+use crate::manifest::{self, FileEntry, FileKind, Files};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
@@ -351,15 +351,6 @@ impl Files for TreeFiles<'_> {
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
         Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
-    }
-
-    fn absence(&self, path: &str) -> Result<Absence> {
-        let found = self.tree.leaf_on_the_way(path)?;
-        Ok(found.map_or(Absence::Nothing, |entry| match entry.kind {
-            EntryKind::Submodule => Absence::Submodule(entry.path),
-            EntryKind::Symlink => Absence::Symlink(entry.path),
-            EntryKind::File | EntryKind::Executable | EntryKind::Refused(_) => Absence::Nothing,
-        }))
     }
 
     fn kind(&self, path: &str) -> Result<Option<FileKind>> {

@@ -24,15 +24,6 @@ pub trait Files {
     /// If the tree cannot be read.
     fn tree_id(&self, path: &str) -> Result<Option<String>>;
 
-    /// What is in the place of a folder that is not there.
-    ///
-    /// # Errors
-    /// If the tree cannot be read.
-    fn absence(&self, path: &str) -> Result<Absence> {
-        let _nothing_of_it = path;
-        Ok(Absence::Nothing)
-    }
-
     /// What is at a path that is no folder; `None` also where a symlink would have to be followed.
     ///
     /// # Errors
@@ -53,6 +44,23 @@ pub enum Absence {
 }
 
 impl Absence {
+    /// Why a folder is not there.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    pub(crate) fn of(folder: &str, files: &dyn Files) -> Result<Self> {
+        let parents = folder.match_indices('/').filter_map(|(end, _)| folder.get(..end));
+        for place in parents.chain([folder]).filter(|place| !place.is_empty()) {
+            match files.kind(place)? {
+                None => {}
+                Some(FileKind::Submodule) => return Ok(Self::Submodule(place.to_owned())),
+                Some(FileKind::Symlink) => return Ok(Self::Symlink(place.to_owned())),
+                Some(FileKind::File { .. } | FileKind::Refused(_)) => return Ok(Self::Nothing),
+            }
+        }
+        Ok(Self::Nothing)
+    }
+
     /// What is wrong with `folder`, and what to do.
     pub(crate) fn explain(&self, folder: &str) -> (String, &'static str) {
         match self {

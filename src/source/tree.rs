@@ -109,16 +109,6 @@ impl<'r> Tree<'r> {
         }))
     }
 
-    /// What is at `path`, or at the folder's that it should be in, and is no folder.
-    pub fn leaf_on_the_way(&self, path: &str) -> Result<Option<Entry>> {
-        for (end, _) in path.match_indices('/').chain([(path.len(), "")]) {
-            if let Some(entry) = self.entry(path.get(..end).unwrap_or_default())? {
-                return Ok(Some(entry));
-            }
-        }
-        Ok(None)
-    }
-
     /// The content of a file of at most `limit` bytes. Refuses everything else than files, and Git LFS pointers.
     pub fn read(&self, entry: &Entry, limit: u64) -> Result<Vec<u8>> {
         read_file(self.repository, entry, limit)

@@ -6,7 +6,7 @@ use super::file;
 use super::{Changed, Options};
 use crate::error::Result;
 use crate::manifest::discover::{chart_of, is_read, is_under};
-use crate::manifest::files::{FileEntry, Files};
+use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::Problem;
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
@@ -85,7 +85,7 @@ impl Layout {
         let said = self.settings.stages.values().filter_map(|stage| stage.path.as_ref());
         for (folder, place) in said.filter(|(folder, _)| !folder.is_empty()) {
             if files.tree_id(folder)?.is_none() {
-                let (message, hint) = files.absence(folder)?.explain(folder);
+                let (message, hint) = Absence::of(folder, files)?.explain(folder);
                 problems.push(Problem::error(place, "not-found", message).hint(hint));
             }
         }

@@ -254,7 +254,7 @@ impl Next {
 fn folder_id(files: &dyn Files, folder: &str) -> Result<Result<Arc<str>, Absence>> {
     Ok(match files.tree_id(folder)? {
         Some(id) => Ok(id.into()),
-        None => Err(files.absence(folder)?),
+        None => Err(Absence::of(folder, files)?),
     })
 }
 
