@@ -4,6 +4,7 @@
 
 use std::io::ErrorKind;
 use std::path::Path;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::http::{Method, Request, StatusCode, header};
 use http_body_util::BodyExt;
-use reqwest::{ClientBuilder, RequestBuilder, Upgraded, Url};
+use reqwest::{ClientBuilder, RequestBuilder, Response, Upgraded, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::net::UnixStream;
@@ -163,7 +164,7 @@ impl Client {
         let Self::Daemon(daemon) = self else { return take(&self.text(path, parameters).await?) };
         let request = daemon.request(Method::GET, &format!("/api/v1/{path}"), parameters).timeout(Duration::MAX);
         let unreachable = |error| daemon.unreachable(error);
-        let mut response = request.send().await.map_err(unreachable)?;
+        let mut response = daemon.send(request).await?;
         if !response.status().is_success() {
             return accepted((response.status(), response.bytes().await.map_err(unreachable)?)).map(drop);
         }
@@ -225,8 +226,7 @@ impl Daemon {
         Ok(Self { name: base.to_string(), base, token, http: built(builder)?, socket: None })
     }
 
-    /// The daemon of a state folder; none where nobody listens, or nobody answers soon: one that hangs still lets others
-    /// connect.
+    /// The daemon of a state folder; none where nobody listens.
     async fn over_socket(state: &Path, socket: Socket) -> Result<Option<Self>> {
         let Ok(reach) = socket.reach(state) else { return Ok(None) };
         let name = socket.path(state).display().to_string();
@@ -241,10 +241,29 @@ impl Daemon {
         }
         let base = Url::parse(HERE).or_stalled(|| "cannot name this machine".to_owned())?;
         let http = built(http().unix_socket(reach.path()))?;
-        let daemon = Self { base, token: None, http, socket: Some((socket, reach)), name };
-        let answer = tokio::time::timeout(CONNECT, daemon.call(Method::GET, "/healthz", &[], None)).await;
-        let is_alive = answer.is_ok_and(|answer| answer.is_ok_and(|(status, _)| status.is_success()));
-        Ok(is_alive.then_some(daemon))
+        Ok(Some(Self { base, token: None, http, socket: Some((socket, reach)), name }))
+    }
+
+    /// Sends a request. A long answer is waited for, but not that of a daemon that hangs, which still lets others connect.
+    async fn send(&self, request: RequestBuilder) -> Result<Response> {
+        let mut answer = pin!(request.send());
+        let soon = tokio::time::timeout(CONNECT, &mut answer).await;
+        let answer = match soon {
+            Ok(answer) => answer,
+            Err(_elapsed) if self.hangs().await => {
+                return Err(Failure::transient(format!("the daemon at `{}` does not answer", self.name)).hint(
+                    "what is pushed is deployed once it goes on; if it does not, end its process and start it again",
+                ));
+            }
+            Err(_elapsed) => answer.await,
+        };
+        answer.map_err(|error| self.unreachable(error))
+    }
+
+    /// Whether it does not even say that it lives.
+    async fn hangs(&self) -> bool {
+        let alive = self.request(Method::GET, "/healthz", &[]).timeout(CONNECT).send().await;
+        alive.is_err_and(|error| error.is_timeout())
     }
 
     fn request(&self, method: Method, path: &str, parameters: Parameters<'_>) -> RequestBuilder {
@@ -263,7 +282,7 @@ impl Daemon {
         if let Some(body) = body {
             request = request.header(header::CONTENT_TYPE, "application/json").body(body);
         }
-        let response = request.send().await.map_err(|error| self.unreachable(error))?;
+        let response = self.send(request).await?;
         let status = response.status();
         Ok((status, response.bytes().await.map_err(|error| self.unreachable(error))?))
     }
@@ -289,7 +308,7 @@ fn no_daemon() -> Failure {
 
 /// The same to whoever has pushed.
 fn deployed_later() -> Failure {
-    Failure::transient("no daemon answers: what is pushed is deployed when it starts").hint(START_ONE)
+    Failure::transient("no daemon runs: what is pushed is deployed when it starts").hint(START_ONE)
 }
 
 async fn in_process(router: &Router, request: Request<Body>) -> Result<(StatusCode, Bytes)> {

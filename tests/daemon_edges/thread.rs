@@ -136,7 +136,9 @@ fn under_a_daemon_a_repository_that_is_down_takes_nothing_until_sync_brings_it_b
     let synced = world.tell(&["sync"]);
     assert!(synced.contains("down") && synced.contains(&commit[..7]) && synced.contains("--up"), "{synced}");
     assert!(world.tell(&["why", "web"]).contains("launchway sync shop --up"));
-    assert!(world.processes().is_empty(), "nothing comes back by itself");
+    // The Git that writes what the commit says of this ends; a pod would not.
+    eventually("nothing comes back by itself", || world.processes().is_empty());
+    assert_eq!(world.json(&["get", "pods"])["items"], serde_json::json!([]));
     assert!(world.tell(&["sync", "shop", "--up"]).contains("up again"));
     world.status(&commit, "launchway/default", "success");
     eventually("a shim and its process", || world.processes().len() == 2);
