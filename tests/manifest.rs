@@ -5,10 +5,13 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use launchway::error::Result;
-use launchway::manifest::{FileEntry, FileKind, Files, Options, Snapshot};
+use launchway::manifest::{Content, FileEntry, FileKind, Files, LARGEST, Options, Snapshot};
 use launchway::model::ids::RepositoryName;
 use launchway::model::object::{Kind, Object, ObjectKey};
 use launchway::model::state::spec_of;
+
+/// The most bytes of a file that may declare something.
+const LIMIT: u64 = 4 << 20;
 
 /// A tree of files in memory that counts how often it is asked.
 #[derive(Default)]
@@ -45,9 +48,15 @@ impl Files for Tree {
         Ok(self.files.keys().map(|path| self.entry(path)).collect())
     }
 
-    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
+    fn read(&self, entry: &FileEntry) -> Result<Content> {
         self.reads.set(self.reads.get() + 1);
-        Ok(self.files[&entry.path].clone().into_bytes())
+        let bytes = self.files[&entry.path].clone().into_bytes();
+        let size = bytes.len() as u64;
+        Ok(if size > LARGEST { Content::TooLarge(size) } else { Content::Whole(bytes) })
+    }
+
+    fn limit(&self) -> u64 {
+        LIMIT
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
@@ -172,5 +181,40 @@ fn the_documentations_examples_are_right() {
         let files = files.into_iter().map(|(path, text)| (path.as_str(), text.as_str()));
         let snapshot = Tree::of(files.chain(code)).snapshot();
         assert_eq!(problems(&snapshot), [] as [&str; 0]);
+    }
+}
+
+#[test]
+fn documents_that_are_none_of_ours_take_no_memory_beside_each_other() {
+    let documents = format!("# kind apiVersion\n{}", "---\na:\n".repeat(100_000));
+    let before = most_memory();
+    let snapshot = Tree::of([("data.yaml", documents.as_str())]).snapshot();
+    assert_eq!(problems(&snapshot), Vec::<String>::new());
+    let taken = most_memory() - before;
+    assert!(taken < 40_000, "{taken} KiB");
+}
+
+/// The most memory that this process has had, in KiB.
+fn most_memory() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("a status");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a line");
+    line.trim().trim_end_matches(" kB").parse().expect("a number")
+}
+
+#[test]
+fn a_file_beyond_the_limit_breaks_a_revision_only_if_it_looks_like_one_of_ours() {
+    let filler = format!("# {}\n", "x".repeat(5 << 20));
+    let config_map = "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: web}\n";
+    let ours = format!("{config_map}{filler}");
+    for (name, text, expected) in [
+        ("data/cities.json", filler.clone(), "warning"),
+        ("data/world.json", filler.repeat(4), "warning"),
+        ("deploy/web.yaml", ours, "error"),
+        ("launchway.yaml", filler, "error"),
+    ] {
+        let told = problems(&Tree::of([(name, text.as_str()), ("web.yaml", config_map)]).snapshot());
+        let begin =
+            format!("{name}:1:1: {expected}: the file has {} bytes, more than the limit of {LIMIT}", text.len());
+        assert!(told.len() == 1 && told[0].starts_with(&begin), "{told:?}");
     }
 }

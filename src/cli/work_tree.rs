@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
-use crate::manifest::{Absence, FileEntry, FileKind, Files, too_large};
+use crate::manifest::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 
 /// The most files of a folder.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -92,14 +92,18 @@ impl Files for WorkTree {
         Ok(found)
     }
 
-    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
+    fn read(&self, entry: &FileEntry) -> Result<Content> {
         let path = self.root.join(&entry.path);
         let unreadable = || format!("cannot read `{}`", path.display());
         let size = fs::symlink_metadata(&path).or_stalled(unreadable)?.len();
-        if size > LARGEST_FILE {
-            return Err(too_large(size, LARGEST_FILE));
+        if size > LARGEST {
+            return Ok(Content::TooLarge(size));
         }
-        fs::read(&path).or_stalled(unreadable)
+        fs::read(&path).or_stalled(unreadable).map(Content::Whole)
+    }
+
+    fn limit(&self) -> u64 {
+        LARGEST_FILE
     }
 
     /// Any word will do where nothing is deployed: only whether the folder is there matters.
@@ -124,6 +128,7 @@ impl Files for WorkTree {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::manifest::{Options, Snapshot};
 
     #[test]
     fn the_root_is_where_a_project_begins() {
@@ -167,9 +172,9 @@ mod tests {
         let file = fs::File::create(folder.path().join("launchway.yaml")).expect("made");
         file.set_len(LARGEST_FILE + 1).expect("grown");
         let tree = WorkTree::around(folder.path()).expect("readable");
-        let entries = tree.entries().expect("readable");
-        let hint = tree.read(&entries[0]).expect_err("too large").hint_text().map(str::to_owned);
-        assert!(hint.is_some_and(|hint| hint.contains("only a daemon reads more")));
+        let read = Snapshot::read(&tree, &Options { repository: "shop".into() }).expect("readable");
+        let problem = &read.project().problems[0];
+        assert!(problem.is_error() && problem.to_string().contains("only a daemon reads more"), "{problem}");
     }
 
     #[test]

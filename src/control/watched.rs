@@ -9,7 +9,7 @@ use crate::engine::sync::{self as decision, Head};
 use crate::error::{Class, Context, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::{self, Read, Revisions, Synced};
-use crate::manifest::{self, FileEntry, FileKind, Files};
+use crate::manifest::{self, Content, FileEntry, FileKind, Files, LARGEST};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
@@ -338,15 +338,19 @@ impl Files for TreeFiles<'_> {
         Ok(self.tree.entries()?.into_iter().map(file_entry).collect())
     }
 
-    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
-        let blob = self.tree.read_blob(ObjectId::parse(&entry.id)?, &entry.path, self.limit);
+    fn read(&self, entry: &FileEntry) -> Result<Content> {
+        let blob = self.tree.read_blob(ObjectId::parse(&entry.id)?, &entry.path, LARGEST);
         match blob.map_err(|failure| match self.mirror {
             Some(mirror) => mirror.explained(failure),
             None => failure,
         })? {
-            Blob::Content(content) => Ok(content),
-            Blob::TooLarge(size) => Err(manifest::too_large(size, self.limit)),
+            Blob::Content(content) => Ok(Content::Whole(content)),
+            Blob::TooLarge(size) => Ok(Content::TooLarge(size)),
         }
+    }
+
+    fn limit(&self) -> u64 {
+        self.limit
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {

@@ -1,6 +1,7 @@
 //! The tree of a revision, as the caller hands it in.
 
-use crate::error::{Failure, Result};
+use super::problem::Problem;
+use crate::error::Result;
 
 /// A tree at a revision. Nothing here follows symlinks.
 pub trait Files {
@@ -10,12 +11,14 @@ pub trait Files {
     /// If the tree cannot be read.
     fn entries(&self) -> Result<Vec<FileEntry>>;
 
-    /// The content of a file.
+    /// The content of a file, also of one beyond the limit: what it is about decides whether that is a mistake.
     ///
     /// # Errors
-    /// `Stalled` if the file itself is refused, such as one beyond the limits: that becomes a problem of the file.
-    /// Anything else ends the reading.
-    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>>;
+    /// `Stalled` if the file itself is refused: that becomes a problem of the file. Anything else ends the reading.
+    fn read(&self, entry: &FileEntry) -> Result<Content>;
+
+    /// The most bytes of a file that may declare something.
+    fn limit(&self) -> u64;
 
     /// The id of the folder at a path, the empty path being the root: the digest of a `git:` image. `None` if there
     /// is no folder.
@@ -29,6 +32,18 @@ pub trait Files {
     /// # Errors
     /// If the tree cannot be read.
     fn kind(&self, path: &str) -> Result<Option<FileKind>>;
+}
+
+/// No file with more bytes is looked at, whatever the limit.
+pub const LARGEST: u64 = super::yaml::MAX_BYTES as u64;
+
+/// What is in a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// All of it.
+    Whole(Vec<u8>),
+    /// More bytes than [`LARGEST`]: so many.
+    TooLarge(u64),
 }
 
 /// What is in the place of a folder, or of one that it is in.
@@ -79,8 +94,8 @@ impl Absence {
 
 /// Why a file is not read that is larger than the limit. The hint is true for whoever reads: verbs in a work tree know no
 /// daemon's configuration.
-pub fn too_large(size: u64, limit: u64) -> Failure {
-    Failure::stalled(format!("the file has {size} bytes, more than the limit of {limit}")).hint(
+pub(super) fn too_large(path: &str, size: u64, limit: u64) -> Problem {
+    Problem::in_file(path, "too-large", format!("the file has {size} bytes, more than the limit of {limit}")).hint(
         "split it; only a daemon reads more, up to 16MiB: as much as `limits: {manifest: …}` of its repository says",
     )
 }

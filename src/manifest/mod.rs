@@ -31,7 +31,7 @@ mod shipyard;
 mod slip;
 mod snapshot;
 
-pub use files::{Absence, FileEntry, FileKind, Files, too_large};
+pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 pub use problem::{NOT_APPLIED, Problem, Severity};
 pub use snapshot::{Changed, Options, Outcome, Snapshot};
 

@@ -74,6 +74,20 @@ pub(crate) fn type_of(value: &Value) -> Option<(&str, &str)> {
 }
 
 impl Declarations {
+    /// Whether there is nothing to keep.
+    pub(crate) fn is_empty(&self) -> bool {
+        let Self { objects, tasks, problems, contents: _ } = self;
+        objects.is_empty() && tasks.is_empty() && problems.is_empty()
+    }
+
+    /// Adds what another document declares.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.objects.append(&mut other.objects);
+        self.contents.append(&mut other.contents);
+        self.tasks.append(&mut other.tasks);
+        self.problems.append(&mut other.problems);
+    }
+
     /// Adds what a document declares; it stands at `base` if it is an item of a list.
     pub(crate) fn add(&mut self, file: &str, document: &Document, base: &str) {
         let Some(value) = document.value.pointer(base) else { return };

@@ -37,11 +37,11 @@ pub struct Position {
     pub column: u32,
 }
 
-/// What was read of a file: the documents up to the first syntax error, and what is wrong.
-#[derive(Debug, Default)]
-pub struct Reading {
+/// What was read of a file: the documents up to the first syntax error, or what was made of them, and what is wrong.
+#[derive(Debug)]
+pub struct Reading<T = Document> {
     /// In the file's order; empty documents are left out.
-    pub documents: Vec<Document>,
+    pub documents: Vec<T>,
     /// Nothing of the file may be used if there is any.
     pub errors: Vec<ReadError>,
 }
@@ -108,14 +108,20 @@ const START: Position = Position { line: 1, column: 1 };
 
 /// Reads a file: YAML documents, or JSON objects one after another.
 pub fn read(bytes: &[u8]) -> Reading {
+    read_each(bytes, &|document| Some(document))
+}
+
+/// Reads a file, and of each document keeps what `keep` makes of it: a file may hold any number of them, and those that
+/// nobody needs take no memory beside each other.
+pub fn read_each<T>(bytes: &[u8], keep: &dyn Fn(Document) -> Option<T>) -> Reading<T> {
     let text = match text_of(bytes) {
         Ok(text) => text,
         Err(error) => return Reading { documents: Vec::new(), errors: vec![error] },
     };
-    let mut reading = Reading::default();
+    let mut reading = Reading { documents: Vec::new(), errors: Vec::new() };
     let mut mender = Mender::default();
     for part in split::parts(text) {
-        let ended = read_part(part, &mut mender, &mut reading);
+        let ended = read_part(part, &mut mender, keep, &mut reading);
         if let Err(error) = ended {
             reading.errors.push(ReadError { hint: foreign::hint(text).or(error.hint.clone()), ..error });
             break;
@@ -125,12 +131,17 @@ pub fn read(bytes: &[u8]) -> Reading {
 }
 
 /// Reads what the parser can read by itself, again and again as long as what stopped it can be mended.
-fn read_part(part: Part<'_>, mender: &mut Mender, reading: &mut Reading) -> Step<()> {
+fn read_part<T>(
+    part: Part<'_>,
+    mender: &mut Mender,
+    keep: &dyn Fn(Document) -> Option<T>,
+    reading: &mut Reading<T>,
+) -> Step<()> {
     let mut text = part.text;
     loop {
         let mut reader = Reader::new(&text, part.start);
         let mut documents = Vec::new();
-        let ended = reader.documents(&mut documents);
+        let ended = reader.documents(&mut |document| documents.extend(keep(document)));
         let stopped = reader.stopped.take();
         let mended = stopped.and_then(|(kind, line)| mender.mended(&text, &kind, line, reader.brackets > 0));
         let Some(mended) = mended else {
@@ -220,7 +231,7 @@ impl<'input> Reader<'input> {
         }
     }
 
-    fn documents(&mut self, into: &mut Vec<Document>) -> Step<()> {
+    fn documents(&mut self, take: &mut dyn FnMut(Document)) -> Step<()> {
         loop {
             match self.next()? {
                 (Event::DocumentStart(..), _) => {
@@ -230,7 +241,7 @@ impl<'input> Reader<'input> {
                     self.spent = Cost::default();
                     let places = std::mem::take(&mut self.places);
                     if !value.is_null() {
-                        into.push(Document { value, places });
+                        take(Document { value, places });
                     }
                 }
                 (Event::StreamEnd, _) => return Ok(()),

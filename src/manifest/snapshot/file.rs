@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::error::{Class, Result};
 use crate::manifest::digest;
-use crate::manifest::files::{Absence, FileEntry, FileKind, Files};
+use crate::manifest::files::{Absence, Content, FileEntry, FileKind, Files, too_large};
 use crate::manifest::object::{Declarations, ImageUse};
 use crate::manifest::problem::Problem;
 use crate::manifest::program::ProgramUse;
@@ -42,8 +42,7 @@ impl Parsed {
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        let Declarations { objects, tasks, problems, contents: _ } = &self.declarations;
-        objects.is_empty() && tasks.is_empty() && problems.is_empty()
+        self.declarations.is_empty()
     }
 
     /// The folders that its images name, some perhaps twice.
@@ -70,8 +69,8 @@ pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec
         let hint = "commit the file itself; nothing is read through symlinks and submodules";
         return Ok(Err(refuse("symlink", "this is no regular file", hint)));
     }
-    let bytes = match files.read(entry) {
-        Ok(bytes) => bytes,
+    let content = match files.read(entry) {
+        Ok(content) => content,
         Err(failure) if failure.class() == Class::Stalled => {
             let problem = Problem::in_file(&entry.path, "unreadable", failure.to_string());
             return Ok(Err(match failure.hint_text() {
@@ -81,11 +80,17 @@ pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec
         }
         Err(failure) => return Err(failure),
     };
-    if bytes.starts_with(LFS_POINTER) {
-        let hint = "keep manifests out of Git LFS: `git lfs untrack`, then commit the file again";
-        return Ok(Err(refuse("lfs", "this is a Git LFS pointer, not the file", hint)));
-    }
-    Ok(Ok(bytes))
+    let (size, may_be_ours) = match content {
+        Content::Whole(bytes) if bytes.starts_with(LFS_POINTER) => {
+            let hint = "keep manifests out of Git LFS: `git lfs untrack`, then commit the file again";
+            return Ok(Err(refuse("lfs", "this is a Git LFS pointer, not the file", hint)));
+        }
+        Content::Whole(bytes) if bytes.len() as u64 <= files.limit() => return Ok(Ok(bytes)),
+        Content::Whole(bytes) => (bytes.len() as u64, mentions_a_type(&String::from_utf8_lossy(&bytes))),
+        Content::TooLarge(size) => (size, false),
+    };
+    let problem = too_large(&entry.path, size, files.limit());
+    Ok(Err(if may_be_ours || entry.path == PROJECT_FILE { problem } else { problem.warning() }))
 }
 
 fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
@@ -94,7 +99,14 @@ fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
     if !is_ours && text.len() > WORTH_A_WARNING && !text.contains("metadata") {
         return;
     }
-    let reading = yaml::read(bytes);
+    let reading = yaml::read_each(bytes, &|document| {
+        let is_project = path == PROJECT_FILE && document.value.get("kind").is_some_and(|kind| kind == "Project");
+        let mut declared = Declarations::default();
+        if !is_project {
+            declared.add(path, &document, "");
+        }
+        (!declared.is_empty()).then_some(declared)
+    });
     if !reading.errors.is_empty() {
         let told = reading.errors.iter().map(|error| problem(path, error));
         match is_ours {
@@ -103,12 +115,7 @@ fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
         }
         return;
     }
-    for document in &reading.documents {
-        let is_project = path == PROJECT_FILE && document.value.get("kind").is_some_and(|kind| kind == "Project");
-        if !is_project {
-            declarations.add(path, document, "");
-        }
-    }
+    reading.documents.into_iter().for_each(|declared| declarations.append(declared));
 }
 
 /// A document is ours only with `apiVersion` and `kind`; others are looked at for slips.

@@ -8,7 +8,7 @@ use crate::error::Result;
 use crate::manifest::discover::{chart_of, is_read, is_under};
 use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
-use crate::manifest::problem::Problem;
+use crate::manifest::problem::{Problem, Severity};
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
 use crate::manifest::{names, shipyard, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
@@ -133,7 +133,7 @@ fn shipyard(entry: &FileEntry, files: &dyn Files, problems: &mut Vec<Problem>) -
     let bytes = match file::content(entry, files)? {
         Ok(bytes) => bytes,
         Err(problem) => {
-            problems.push(problem);
+            problems.push(Problem { severity: Severity::Error, ..problem });
             return Ok(Shipyard::implicit());
         }
     };

@@ -4,7 +4,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use proptest::prelude::*;
 
 use super::*;
-use crate::manifest::files::FileKind;
+use crate::manifest::files::{Content, FileKind, LARGEST};
 use crate::model::object::{Kind, ObjectKey};
 
 /// A tree in memory, with ids made from content.
@@ -62,8 +62,12 @@ impl Files for Tree {
         Ok(self.0.keys().filter_map(|path| self.entry(path)).collect())
     }
 
-    fn read(&self, entry: &FileEntry) -> Result<Vec<u8>> {
-        Ok(self.0[&entry.path].1.clone().into_bytes())
+    fn read(&self, entry: &FileEntry) -> Result<Content> {
+        Ok(Content::Whole(self.0[&entry.path].1.clone().into_bytes()))
+    }
+
+    fn limit(&self) -> u64 {
+        LARGEST
     }
 
     fn tree_id(&self, path: &str) -> Result<Option<String>> {
