@@ -35,6 +35,7 @@ mod daemon_edges {
     mod survival;
     mod thread;
     mod triggers;
+    mod troubles;
     mod typos;
     mod verbs;
 }

@@ -134,12 +134,9 @@ impl DeploymentRun {
         if self.message.is_empty() { &self.problem } else { &self.message }
     }
 
-    /// Whether something that it asked for could not be done yet. Else `problem` is what pods say of themselves, which may
-    /// change with every second and is no business of the commit's.
+    /// Whether something is known to be in its way. What pods say of themselves is among it, which changes seldom.
     pub fn is_delayed(&self) -> bool {
-        use DeploymentStep as At;
-        let asks = self.hindered || matches!(self.step, At::Prepare | At::Pre | At::Mid | At::Post);
-        asks && !self.problem.is_empty()
+        !self.problem.is_empty()
     }
 }
 

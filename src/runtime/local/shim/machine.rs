@@ -175,6 +175,7 @@ impl Machine {
         if self.stage == Stage::Running {
             self.start_units(now, effects);
             self.check_probes(now, effects);
+            self.units.iter_mut().for_each(|unit| unit.lose_patience(now));
         }
         self.kill_overdue(now, effects);
         self.finish(effects);
@@ -220,7 +221,6 @@ impl Machine {
 
     fn started(&mut self, now: Duration, index: usize, effects: &mut Vec<Effect>) {
         let Some(unit) = self.units.get_mut(index).filter(|unit| unit.life == Life::Starting) else { return };
-        unit.problem = None;
         if unit.started(now) {
             effects.push(Effect::Handle(HandlerKey { unit: index, purpose: Purpose::PostStart }, POST_START_LIMIT));
         }
@@ -281,10 +281,9 @@ impl Machine {
                 self.restart(now, key, &problem, effects);
             }
             (Some(problem), _) if !unit.ready() => {
-                unit.problem = Some(format!("container `{}`: {}: {problem}", unit.name(), key.purpose.as_str()));
+                unit.not_ready(format!("container `{}`: {}: {problem}", unit.name(), key.purpose.as_str()));
             }
-            _ if unit.ready() => unit.problem = None,
-            _ => {}
+            _ => unit.forgive(),
         }
     }
 

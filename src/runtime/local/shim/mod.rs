@@ -8,6 +8,7 @@ mod child;
 mod handlers;
 mod machine;
 mod probe;
+mod remark;
 mod report;
 pub(crate) mod spawn;
 mod supervisor;

@@ -12,6 +12,7 @@ use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
 use super::child::{Child, News};
 use super::handlers::Handlers;
 use super::machine::{Effect, Event, HandlerKey, Machine, Stage};
+use super::remark::Remark;
 use super::report::{Report, unstarted};
 use super::unit::Exit;
 use crate::clock::Clock;
@@ -49,6 +50,7 @@ pub(super) struct Supervisor<'a> {
     slots: Vec<Slot>,
     handlers: Handlers,
     mask: Mask,
+    remark: Remark,
     report: Report,
     wake: Wake,
     terminate: SignalStream,
@@ -87,6 +89,7 @@ impl<'a> Supervisor<'a> {
             slots: record.containers().map(|container| slot(&container.name)).collect(),
             handlers: Handlers::new(mask.clone()),
             mask,
+            remark: Remark::default(),
             report,
             wake,
             terminate: SignalStream::terminate()?,
@@ -118,7 +121,8 @@ impl<'a> Supervisor<'a> {
     fn pause(&mut self) {
         let busy = matches!(self.machine.stage(), Stage::Draining | Stage::Sweeping(_)) || self.unreported;
         let most = if busy { SHORT_PAUSE } else { LONGEST_PAUSE };
-        let due = [self.machine.next_due(), self.handlers.next_due()].into_iter().flatten().min();
+        let due =
+            [self.machine.next_due(), self.handlers.next_due(), self.remark.next_due()].into_iter().flatten().min();
         let pause = due.map_or(most, |due| due.saturating_sub(self.now()).min(most));
         let timeout = Timespec::try_from(pause).ok();
         let mut fds = vec![PollFd::new(self.wake.source(), PollFlags::IN)];
@@ -312,7 +316,8 @@ impl<'a> Supervisor<'a> {
         self.unreported = admitted.and(told).is_err();
     }
 
-    fn status(&self) -> PodStatus {
+    fn status(&mut self) -> PodStatus {
+        let now = self.now();
         let units = self.machine.units();
         let containers = units.iter().zip(&self.slots).map(|(unit, slot)| ContainerStatus {
             restarts: unit.restarts,
@@ -327,7 +332,10 @@ impl<'a> Supervisor<'a> {
         };
         let message = match &phase {
             PodPhase::Ended { outcome } => outcome_message(outcome),
-            _ => units.iter().filter_map(|unit| unit.problem.clone()).collect::<Vec<_>>().join("; "),
+            _ => {
+                let wrong: Vec<&str> = units.iter().filter_map(|unit| unit.problem.as_deref()).collect();
+                self.remark.update(now, wrong.join("; ")).to_owned()
+            }
         };
         let before = self.report.status().clone();
         let ended = matches!(phase, PodPhase::Ended { .. });

@@ -9,6 +9,8 @@ use crate::runtime::local::shim::probe::schedule::Schedule;
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
 /// The longest pause between restarts (Kubernetes' own).
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// How long a container may take to become ready before what its probes say is told: most answer soon.
+const PATIENCE: Duration = Duration::from_secs(3);
 /// A container that ran this long starts over with the first pause (Kubernetes' own).
 const RECOVERED_AFTER: Duration = Duration::from_secs(600);
 
@@ -97,6 +99,8 @@ pub(crate) struct Unit {
     pub(crate) restarts: u32,
     /// What is wrong with it, for people.
     pub(crate) problem: Option<String>,
+    /// What its probes said before it had the time to become ready.
+    early: Option<String>,
     started: Duration,
     pause: Duration,
     post_start_done: bool,
@@ -115,6 +119,7 @@ impl Unit {
             exit: None,
             restarts: 0,
             problem: None,
+            early: None,
             started: Duration::ZERO,
             pause: FIRST_PAUSE,
             post_start_done: false,
@@ -161,12 +166,34 @@ impl Unit {
         self.readiness = schedule(&self.container.readiness_probe);
         let post_start = self.container.lifecycle.post_start.is_some();
         self.post_start_done = !post_start;
+        self.forgive();
         post_start
     }
 
     /// `postStart` ended well.
     pub(crate) fn post_started(&mut self) {
         self.post_start_done = true;
+        self.forgive();
+    }
+
+    /// Once it is ready, nothing is wrong with it any more. What was wrong with the run before is told until then; one
+    /// that initialises has to end well.
+    pub(crate) fn forgive(&mut self) {
+        if self.ready() && !self.init {
+            (self.problem, self.early) = (None, None);
+        }
+    }
+
+    /// A probe failed while it is not ready.
+    pub(crate) fn not_ready(&mut self, problem: String) {
+        self.early = Some(problem);
+    }
+
+    /// What its probes say is a problem once it had the time to become ready.
+    pub(crate) fn lose_patience(&mut self, now: Duration) {
+        if self.early.is_some() && now >= self.started + PATIENCE {
+            self.problem = self.early.take();
+        }
     }
 
     /// Whether `preStop` has to run before it is asked to end.
@@ -179,6 +206,7 @@ impl Unit {
         if now.saturating_sub(self.started) >= RECOVERED_AFTER {
             self.pause = FIRST_PAUSE;
         }
+        self.early = None;
         self.life = Life::Waiting { at: now + self.pause };
         self.restarts = self.restarts.saturating_add(1);
         self.pause = (self.pause * 2).min(LONGEST_PAUSE);
@@ -215,7 +243,10 @@ impl Unit {
             Life::Waiting { at } => Some(at),
             Life::Stopping { step: StopStep::Killed, .. } => None,
             Life::Stopping { kill_at, .. } => Some(kill_at),
-            Life::Running => self.probes_due().map(|(_, due)| due).min(),
+            Life::Running => {
+                let told = self.early.is_some().then(|| self.started + PATIENCE);
+                self.probes_due().map(|(_, due)| due).chain(told).min()
+            }
             Life::Starting | Life::Done => None,
         }
     }

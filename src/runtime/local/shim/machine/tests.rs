@@ -215,6 +215,29 @@ fn liveness_restarts_and_readiness_only_admits() {
 }
 
 #[test]
+fn what_a_probe_says_is_a_problem_after_some_seconds_and_an_end_is_one_until_it_is_ready() {
+    let probe = json!({"exec": {"command": ["x"]}, "periodSeconds": 60});
+    let mut machine = running(&pod(json!({"containers": [{"name": "a", "readinessProbe": probe}]})));
+    let problem = |machine: &Machine| machine.units()[0].problem.clone().unwrap_or_default();
+    let ready = key(Purpose::Readiness);
+    machine.step(seconds(1), Event::Handled(ready, Err("no answer".into())));
+    assert_eq!((problem(&machine).as_str(), machine.next_due()), ("", Some(seconds(3))));
+    machine.step(seconds(3), Event::Tick);
+    assert_eq!(problem(&machine), "container `a`: readiness probe: no answer");
+
+    machine.step(seconds(4), Event::Gone(0, exit(3)));
+    let ended = "container `a` exited with code 3: last words";
+    assert_eq!(problem(&machine), ended);
+    assert_eq!(machine.step(seconds(5), Event::Tick), [Effect::Start(0)]);
+    machine.step(seconds(5), Event::Started(0));
+    machine.step(seconds(6), Event::Handled(ready, Err("no answer".into())));
+    assert_eq!(problem(&machine), ended, "it may still become ready");
+    machine.step(seconds(65), Event::Tick);
+    machine.step(seconds(66), Event::Handled(ready, Ok(())));
+    assert_eq!((problem(&machine).as_str(), machine.admitted()), ("", true));
+}
+
+#[test]
 fn a_container_whose_post_start_fails_with_its_end_is_started_again() {
     let lifecycle = json!({"postStart": {"exec": {"command": ["x"]}}});
     let (gone, failed) = (Event::Gone(0, exit(1)), Event::Handled(key(Purpose::PostStart), Err("no".into())));
