@@ -1,9 +1,11 @@
 //! Archives: `tar`, plain or compressed by gzip, from people who may mean harm.
 
-use std::fs::{self, File, OpenOptions};
+use std::cell::Cell;
+use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{self, BufReader, Read, Seek};
-use std::os::unix::fs::{OpenOptionsExt, symlink};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, symlink};
 use std::path::{Component, Path, PathBuf};
+use std::rc::Rc;
 
 use flate2::read::MultiGzDecoder;
 use tar::{Archive, Entry, EntryType};
@@ -12,6 +14,8 @@ use super::disk::{copy_bounded, on_disk};
 use super::limits::{Budget, Limits};
 use crate::error::{Failure, Result};
 
+/// The most bytes between the contents of two entries: the headers of one, with its name and its target.
+const MAX_HEADERS: u64 = 1 << 20;
 /// The first bytes of gzip: RFC 1952, 2.3.1.
 const GZIP: [u8; 2] = [0x1f, 0x8b];
 
@@ -19,11 +23,44 @@ const GZIP: [u8; 2] = [0x1f, 0x8b];
 pub(super) fn extract(archive: &Path, into: &Path, limits: Limits) -> Result<()> {
     let reader = open(archive).map_err(on_disk(|| format!("cannot read `{}`", archive.display())))?;
     let mut unpacking = Unpacking { into, budget: Budget::new(limits) };
-    let mut archive = Archive::new(reader);
-    for entry in archive.entries().map_err(damaged)? {
-        unpacking.entry(&mut entry.map_err(damaged)?)?;
+    let allowance = Allowance::default();
+    let mut archive = Archive::new(Metered { reader, allowance: allowance.clone() });
+    let mut entries = archive.entries().map_err(damaged)?;
+    loop {
+        allowance.set(MAX_HEADERS);
+        let Some(entry) = entries.next() else { return Ok(()) };
+        let mut entry = entry.map_err(|error| if allowance.get() == 0 { overlong() } else { damaged(error) })?;
+        // What it holds is counted as it is written.
+        allowance.set(u64::MAX);
+        unpacking.entry(&mut entry)?;
     }
-    Ok(())
+}
+
+/// How many bytes may be read still.
+type Allowance = Rc<Cell<u64>>;
+
+/// A reader that fails where its allowance ends: long names and other extended headers are read into memory whole.
+struct Metered<R> {
+    reader: R,
+    allowance: Allowance,
+}
+
+impl<R: Read> Read for Metered<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let allowed = self.allowance.get();
+        if allowed == 0 {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        let room = usize::try_from(allowed).unwrap_or(usize::MAX).min(buffer.len());
+        let count = self.reader.read(buffer.get_mut(..room).unwrap_or_default())?;
+        self.allowance.set(allowed - count as u64);
+        Ok(count)
+    }
+}
+
+fn overlong() -> Failure {
+    Failure::stalled(format!("the archive has headers of more than {MAX_HEADERS} bytes for one entry"))
+        .hint("names are shorter than that in an archive that `tar` makes")
 }
 
 fn open(archive: &Path) -> io::Result<Box<dyn Read>> {
@@ -165,7 +202,7 @@ fn stays_inside(from: &Path, target: &Path) -> bool {
 }
 
 fn make_folder(place: &Path) -> io::Result<()> {
-    match fs::create_dir(place) {
+    match DirBuilder::new().mode(0o755).create(place) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && place.is_dir() => Ok(()),
         made => made,
     }
@@ -277,6 +314,31 @@ mod tests {
         assert_eq!(result.unwrap_err().to_string(), "the launchable has more than 1500 bytes");
         let (_folder, result) = unpack(&archive(&items), Limits { entries: 1, ..Limits::default() });
         assert_eq!(result.unwrap_err().to_string(), "the launchable has more than 1 entries");
+    }
+
+    #[test]
+    fn long_names_come_out_and_overlong_ones_are_never_read() {
+        let long = format!("{}/name", "folder".repeat(30));
+        let mut builder = Builder::new(Vec::new());
+        let mut header = Header::new_gnu();
+        header.set_size(1);
+        header.set_mode(0o644);
+        builder.append_data(&mut header, &long, &b"1"[..]).unwrap();
+        builder.append_pax_extensions([("comment", "x".repeat(10_000).as_bytes())]).unwrap();
+        builder.append_data(&mut header, "after", &b"2"[..]).unwrap();
+        let (folder, result) = unpack(&builder.into_inner().unwrap(), Limits::default());
+        result.unwrap();
+        assert_eq!(fs::read_to_string(folder.path().join("tree").join(long)).unwrap(), "1");
+        assert_eq!(fs::read_to_string(folder.path().join("tree/after")).unwrap(), "2");
+        for kind in [EntryType::GNULongName, EntryType::GNULongLink, EntryType::XHeader, EntryType::XGlobalHeader] {
+            let text = "n".repeat(8 << 20);
+            let bytes = archive(&[(kind, "x", &text, 0o644), (FILE, "a", "1", 0o644)]);
+            let mut gzip = GzEncoder::new(Vec::new(), Compression::best());
+            io::Write::write_all(&mut gzip, &bytes).unwrap();
+            let (_folder, result) = unpack(&gzip.finish().unwrap(), Limits::default());
+            let told = result.unwrap_err().to_string();
+            assert_eq!(told, "the archive has headers of more than 1048576 bytes for one entry", "{kind:?}");
+        }
     }
 
     #[test]
