@@ -1,7 +1,8 @@
 //! The daemon's configuration: one YAML document, read strictly. From text to [`Settings`] it is pure; every problem
-//! is found at once, with its place and what to do.
+//! is found at once, with its place and what to do, those of the files that it names included.
 
 mod fields;
+mod files;
 mod parse;
 #[cfg(test)]
 mod tests;
@@ -11,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use self::fields::Field;
+use self::files::NamedFile;
 use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
@@ -268,7 +270,7 @@ impl Settings {
         }
     }
 
-    /// Reads a file; paths in it are relative to its folder.
+    /// Reads a file; paths in it are relative to its folder. The files that it names are looked at, too.
     ///
     /// # Errors
     /// All problems, in the file's order.
@@ -287,7 +289,9 @@ impl Settings {
         if content.len() as u64 > MAX_BYTES {
             return Err(vec![Problem::in_file(&name, "too-large", "a configuration has at most 1 MiB")]);
         }
-        Self::parse(&name, &content, path.parent().unwrap_or(Path::new("")))
+        let (settings, mut found, files) = Self::read(&name, &content, path.parent().unwrap_or(Path::new("")))?;
+        found.extend(files.iter().filter_map(NamedFile::problem));
+        if found.is_empty() { Ok(settings) } else { Err(fields::sorted(found)) }
     }
 
     /// Reads a file's content. `file` is its name in messages, `folder` is where relative paths begin.
@@ -295,6 +299,12 @@ impl Settings {
     /// # Errors
     /// All problems, in the file's order.
     pub fn parse(file: &str, content: &[u8], folder: &Path) -> Result<Self, Vec<Problem>> {
+        let (settings, found, _) = Self::read(file, content, folder)?;
+        if found.is_empty() { Ok(settings) } else { Err(fields::sorted(found)) }
+    }
+
+    /// What a text says, what is wrong with it, and the files that it names.
+    fn read(file: &str, content: &[u8], folder: &Path) -> Result<(Self, Vec<Problem>, Vec<NamedFile>), Vec<Problem>> {
         let reading = yaml::read(content);
         if !reading.errors.is_empty() {
             return Err(reading.errors.into_iter().map(|error| syntax(file, error)).collect());
@@ -305,8 +315,8 @@ impl Settings {
         };
         let problems = fields::Problems::new(file, document);
         let settings = parse::settings(&Field::root(&problems, document), folder);
-        let found = problems.into_sorted();
-        if found.is_empty() { Ok(settings) } else { Err(found) }
+        let (found, files) = problems.into_parts();
+        Ok((settings, found, files))
     }
 }
 

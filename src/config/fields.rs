@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
+use super::files::{Holds, NamedFile};
 use crate::manifest::Problem;
 use crate::manifest::yaml::{Document, Position, push_segment};
 use crate::model::object::Location;
@@ -15,30 +16,38 @@ pub(super) struct Problems<'a> {
     file: &'a str,
     document: &'a Document,
     found: RefCell<Vec<Problem>>,
+    files: RefCell<Vec<NamedFile>>,
 }
 
 impl<'a> Problems<'a> {
     pub(super) fn new(file: &'a str, document: &'a Document) -> Self {
-        Self { file, document, found: RefCell::default() }
+        Self { file, document, found: RefCell::default(), files: RefCell::default() }
     }
 
-    pub(super) fn into_sorted(self) -> Vec<Problem> {
-        let mut found = self.found.into_inner();
-        found.sort();
-        // A value that is asked for twice is wrong once.
-        found.dedup();
-        found
+    /// All of them, and the files that are named.
+    pub(super) fn into_parts(self) -> (Vec<Problem>, Vec<NamedFile>) {
+        (self.found.into_inner(), self.files.into_inner())
     }
 
     fn add(&self, position: Position, pointer: &str, code: &str, message: String, hint: &str) {
-        let location = Location { file: self.file.to_owned(), line: position.line, column: position.column };
-        let mut problem = Problem::error(&location, code, message);
+        let mut problem = Problem::error(&self.location(position), code, message);
         problem.pointer = pointer.to_owned();
         if !hint.is_empty() {
             problem = problem.hint(hint);
         }
         self.found.borrow_mut().push(problem);
     }
+
+    fn location(&self, position: Position) -> Location {
+        Location { file: self.file.to_owned(), line: position.line, column: position.column }
+    }
+}
+
+/// In the file's order; a value that is asked for twice is wrong once.
+pub(super) fn sorted(mut problems: Vec<Problem>) -> Vec<Problem> {
+    problems.sort();
+    problems.dedup();
+    problems
 }
 
 /// A place in the document, and its value if there is one.
@@ -125,6 +134,14 @@ impl<'a> Field<'a> {
 
     pub(super) fn path(&self, folder: &Path) -> Option<PathBuf> {
         self.text().map(|path| folder.join(path))
+    }
+
+    /// The path of a file, which is looked at when the configuration is loaded.
+    pub(super) fn file(&self, folder: &Path, holds: Holds) -> Option<PathBuf> {
+        let (path, position) = (self.path(folder)?, self.problems.document.position(&self.pointer));
+        let (location, pointer) = (self.problems.location(position), self.pointer.clone());
+        self.problems.files.borrow_mut().push(NamedFile { path: path.clone(), holds, location, pointer });
+        Some(path)
     }
 
     /// A whole number above zero.

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use super::fields::Field;
+use super::files::Holds;
 use super::{
     AccessToken, Allowances, BuildLimits, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings,
     History, Limits, RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
@@ -106,7 +107,7 @@ fn tokens(field: &Field<'_>, folder: &Path) -> Vec<AccessToken> {
         AccessToken {
             name: name(&field.field("name")),
             role: role.word(&[("read", Role::Read), ("operate", Role::Operate)]).unwrap_or(Role::Read),
-            token: SecretSource::File(file.path(folder).unwrap_or_default()),
+            token: SecretSource::File(file.file(folder, Holds::Secret).unwrap_or_default()),
         }
     });
     unique(field, tokens.collect(), |token| &token.name)
@@ -242,14 +243,14 @@ fn absolute(field: &Field<'_>) -> Option<PathBuf> {
 
 fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
     field.known(&["tokenFile", "usernameFile", "passwordFile", "sshKeyFile", "knownHostsFile", "caFile"]);
-    let file = |key| field.field(key).path(folder);
+    let file = |key, holds| field.field(key).file(folder, holds);
     let files = CredentialFiles {
-        token: file("tokenFile"),
-        username: file("usernameFile"),
-        password: file("passwordFile"),
-        ssh_key: file("sshKeyFile"),
-        known_hosts: file("knownHostsFile"),
-        ca: file("caFile"),
+        token: file("tokenFile", Holds::Secret),
+        username: file("usernameFile", Holds::Public),
+        password: file("passwordFile", Holds::Secret),
+        ssh_key: file("sshKeyFile", Holds::Key),
+        known_hosts: file("knownHostsFile", Holds::Public),
+        ca: file("caFile", Holds::Public),
     };
     if files.token.is_some() && files.password.is_some() {
         field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
@@ -303,13 +304,14 @@ fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
 fn webhook(field: &Field<'_>, folder: &Path) -> Vec<SecretSource> {
     field.known(&["secretFiles", "secrets"]);
     let (files, secrets) = (field.field("secretFiles").items(), field.field("secrets").items());
-    let files = files.iter().filter_map(|file| file.path(folder)).map(SecretSource::File);
+    let files = files.iter().filter_map(|file| file.file(folder, Holds::Secret)).map(SecretSource::File);
     let secrets = secrets.iter().filter_map(|secret| {
-        let text = secret.text()?.trim();
-        if text.is_empty() {
-            secret.error("invalid", "a secret is not empty", "make one with `openssl rand -hex 32`");
+        let value = Secret::new(secret.text()?.trim());
+        if value.is_guessed() {
+            let message = "a secret is not empty, and not a single character";
+            secret.error("invalid", message, "make one with `openssl rand -hex 32`");
         }
-        Some(SecretSource::Value(Secret::new(text)))
+        Some(SecretSource::Value(value))
     });
     files.chain(secrets).collect()
 }

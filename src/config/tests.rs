@@ -171,6 +171,7 @@ fn one_value_at_a_time() {
         (repository("limits: {manifest: 99999999999TiB}"), "is not a size"),
         (repository("webhook: {secrets: [12345]}"), "put text in quotes"),
         (repository("webhook: {secrets: ['']}"), "not empty"),
+        (repository("webhook: {secrets: [x]}"), "not a single character"),
         (repository("insecure: maybe"), "should be true or false"),
         ("a: 1\na: 2".to_owned(), "a"),
         ("---\n---\n".to_owned(), "one YAML document"),
@@ -192,8 +193,60 @@ fn a_file_that_cannot_be_read_says_so() {
     let path = folder.path().join("launchway.yaml");
     std::fs::write(&path, " ".repeat(2 << 20)).unwrap();
     assert!(Settings::load(&path).unwrap_err()[0].to_string().contains("at most 1 MiB"));
-    std::fs::write(&path, WHOLE).unwrap();
+    std::fs::write(&path, "state: state\nrepositories: []").unwrap();
     assert_eq!(Settings::load(&path).unwrap().state, Some(folder.path().join("state")));
+}
+
+#[test]
+fn files_that_others_can_read_or_that_hold_no_secret_are_refused_all_at_once() {
+    use std::os::unix::fs::{PermissionsExt, chown};
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, content: &str, mode: u32| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, content).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        path
+    };
+    for (name, content, mode) in [
+        ("good", "hunter2", 0o600),
+        ("open", "hunter2", 0o604),
+        ("empty", " \n", 0o600),
+        ("x", "x\n", 0o400),
+        ("key", "a key", 0o644),
+        ("hosts", "a host", 0o644),
+        ("ca", "a certificate", 0o646),
+        ("own-group", "hunter2", 0o640),
+    ] {
+        write(name, content, mode);
+    }
+    let text = "access: {tokens: [{name: ci, role: read, tokenFile: open}]}
+repositories:
+  - name: shop
+    url: /srv/shop.git
+    credentials: {tokenFile: empty, sshKeyFile: key, knownHostsFile: hosts, caFile: ca}
+    webhook: {secretFiles: [x, good, none, own-group]}
+    brnach: main
+";
+    let path = write("launchway.yaml", text, 0o644);
+    let found: Vec<String> = Settings::load(&path).unwrap_err().iter().map(ToString::to_string).collect();
+    let places: Vec<&str> =
+        found.iter().map(|problem| problem.split(": error: ").next().unwrap().rsplit('/').next().unwrap()).collect();
+    let at = |place: &str| format!("launchway.yaml:{place}");
+    assert_eq!(places, ["1:53", "5:30", "5:49", "5:85", "6:29", "6:38", "7:5"].map(at), "{found:#?}");
+    for (number, expected) in [
+        (0, "others can read"),
+        (1, "is empty"),
+        (2, "others can read"),
+        (3, "others can change"),
+        (4, "single character"),
+    ] {
+        assert!(found[number].contains(expected), "{}", found[number]);
+    }
+    assert!(!found.concat().contains("hunter2"));
+    if rustix::process::geteuid().is_root() {
+        chown(folder.path().join("own-group"), None, Some(65534)).unwrap();
+        assert_eq!(Settings::load(&path).unwrap_err().len(), found.len() + 1);
+    }
 }
 
 proptest::proptest! {

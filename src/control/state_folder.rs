@@ -60,10 +60,10 @@ impl StateFolder {
         self.root.join("local")
     }
 
-    /// Makes the folder, for its owner's eyes only, and takes it.
+    /// Makes the folder, for its owner's eyes only, and takes it. One that others could read is closed to them.
     ///
     /// # Errors
-    /// If it cannot be made or written, or another daemon has it; `other` says which, if that is known.
+    /// If it cannot be made, written or closed, or another daemon has it; `other` says which, if that is known.
     pub fn take(&self, other: impl FnOnce() -> Option<String>) -> Result<Ownership> {
         let unusable = || format!("cannot use state folder `{}`", self.root.display());
         fs::DirBuilder::new().recursive(true).mode(0o700).create(&self.root).or_stalled(unusable)?;
@@ -79,17 +79,36 @@ impl StateFolder {
             let message = format!("another daemon uses state folder `{}`: {which}", self.root.display());
             Failure::stalled(message).hint("stop it, or choose another folder with --state")
         })?;
-        // Others were let through to the sockets of the daemon before. A folder that is somebody else's stays as they made it.
-        match fs::set_permissions(&self.root, Permissions::from_mode(self.mode_for_pods())) {
-            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error).or_stalled(unusable),
-            _ => {}
-        }
+        self.close()?;
         for folder in [self.mirrors(), self.local_runtime()] {
             fs::DirBuilder::new().recursive(true).mode(0o700).create(&folder).or_stalled(unusable)?;
         }
         let local = Permissions::from_mode(self.mode_for_pods());
         fs::set_permissions(self.local_runtime(), local).or_stalled(unusable)?;
         Ok(Ownership { lock })
+    }
+
+    /// Others were let through to the sockets of the daemon before, or could do more by a mistake: what it holds may be known
+    /// then, which is said. Refusing to start would close nothing. A folder that is somebody else's stays as they made it, if
+    /// they kept it to themselves.
+    fn close(&self) -> Result<()> {
+        let unusable = || format!("cannot use state folder `{}`", self.root.display());
+        let mode = fs::metadata(&self.root).or_stalled(unusable)?.permissions().mode();
+        let is_exposed = mode & 0o066 != 0;
+        match fs::set_permissions(&self.root, Permissions::from_mode(self.mode_for_pods())) {
+            Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_exposed => {
+                let message =
+                    format!("state folder `{}` is another user's, and others can read it", self.root.display());
+                return Err(Failure::stalled(message).hint("choose another with --state, or let its owner close it"));
+            }
+            Err(error) if error.kind() != io::ErrorKind::PermissionDenied => return Err(error).or_stalled(unusable),
+            _ => {}
+        }
+        if is_exposed {
+            let folder = self.root.display();
+            tracing::warn!(%folder, "others could read the state folder until now; if they are not trusted, change what it held");
+        }
+        self.close_entries().or_stalled(unusable)
     }
 
     /// Whoever is let through lists nothing: what may be read is known by its name.
@@ -158,6 +177,21 @@ mod tests {
             state.let_through().expect("opened");
             assert_eq!((mode(state.root()), mode(&store), mode(&state.local_runtime())), (0o711, 0o600, 0o700));
         }
+    }
+
+    #[test]
+    fn a_folder_that_others_could_read_is_closed_with_what_it_holds() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let state = StateFolder::new(folder.path().join("state"));
+        fs::create_dir_all(state.local_runtime()).expect("a folder");
+        fs::write(state.store(), "secrets").expect("written");
+        let open = [(state.root().to_owned(), 0o777), (state.store(), 0o666), (state.local_runtime(), 0o755)];
+        for (path, mode) in &open {
+            fs::set_permissions(path, Permissions::from_mode(*mode)).expect("open to all");
+        }
+        let _owned = state.take(|| None).expect("the folder is free");
+        let modes = open.map(|(path, _)| fs::metadata(path).expect("there").permissions().mode() & 0o777);
+        assert_eq!(modes, [0o700, 0o600, 0o700]);
     }
 
     #[test]

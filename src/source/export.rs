@@ -1,8 +1,8 @@
 //! Writing a folder of a revision to disk, for a launchable: files and links, nothing that reaches outside.
 
-use std::fs;
+use std::fs::{self, DirBuilder};
 use std::io::Write as _;
-use std::os::unix::fs::{OpenOptionsExt as _, symlink};
+use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _, symlink};
 use std::path::{Path, PathBuf};
 
 use super::git::ObjectId;
@@ -59,7 +59,10 @@ impl Export<'_> {
         tree::check_depth(limits, depth, path)?;
         if !path.is_empty() {
             let target = self.root.join(path);
-            fs::create_dir(&target).or_transient(|| format!("cannot create `{}`", target.display()))?;
+            DirBuilder::new()
+                .mode(0o755)
+                .create(&target)
+                .or_transient(|| format!("cannot create `{}`", target.display()))?;
         }
         for child in tree::children(self.repository, id.oid()?, path)? {
             self.done.entries += 1;

@@ -5,7 +5,7 @@ use std::io::ErrorKind;
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use serde_json::Value;
@@ -203,4 +203,52 @@ fn a_group_of_another_user_may_be_let_in() {
     fs::write(world.config(), "access: {socketGroup: no-such-group}\nrepositories: []\n").unwrap();
     let refused = world.run(&["serve", "--config", world.config().to_str().unwrap()]);
     assert!(complaint(&refused).contains("no group `no-such-group`"), "{}", complaint(&refused));
+}
+
+/// What of a folder other users than its owner can read or change, if they get to it.
+fn exposed(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    let (mut found, is_installed) = (Vec::new(), |path: &Path| path.ends_with("tree"));
+    for path in entries.filter(|path| !path.is_symlink() && !is_installed(path)) {
+        let mode = fs::symlink_metadata(&path).unwrap().permissions().mode();
+        if mode & 0o006 != 0 && !path.ends_with("hook.sock") {
+            found.push(path.clone());
+        }
+        if path.is_dir() && mode & 0o001 != 0 {
+            found.extend(exposed(&path));
+        }
+    }
+    found
+}
+
+#[test]
+fn whatever_the_umask_is_others_read_nothing_of_the_state() {
+    for umask in ["000", "077"] {
+        let world = World::new(&[]);
+        let (bare, allow) = (world.git.bare().display().to_string(), format!("allow: {{users: ['{STRANGER}']}}"));
+        let text =
+            format!("listen: 127.0.0.1:0\nrepositories:\n  - {{name: shop, url: {bare}, branch: main, {allow}}}\n");
+        fs::write(world.config(), text).unwrap();
+        let (launchway, umasked) = (world.launchway(), format!("umask {umask} && exec \"$0\" \"$@\""));
+        let mut command = Command::new("sh");
+        command.args(["-c", &umasked]).arg(launchway.get_program()).arg("serve").arg("--config").arg(world.config());
+        command.envs(launchway.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        world.spawn(&mut command);
+        eventually("a daemon that serves", || world.output().contains("serving http"));
+        world.git.write("app/bin/launch", "#!/bin/sh\necho x > \"$LAUNCHWAY_MOUNT_DATA/x\"; exec sleep 1000\n");
+        world.git.write("app/bin/build", "#!/bin/sh\nmkdir made; umask > made/umask\n");
+        for file in ["app/bin/launch", "app/bin/build"] {
+            fs::set_permissions(world.git.work().join(file), Permissions::from_mode(0o755)).unwrap();
+        }
+        let container = "{name: main, image: 'git:app', volumeMounts: [{name: data, mountPath: /not-there}]}";
+        let web = config("web", "type: Recreate", container);
+        let volume = "volumes: [{name: data, emptyDir: {}}]\n";
+        let web = web.replacen("containers:", &format!("{volume}      containers:"), 1);
+        world.deploy(&[("web.yaml", &web)], "success");
+        assert_eq!(mode(&world.state()), 0o711);
+        assert_eq!(mode(&world.state().join("local")), 0o711);
+        assert_eq!(exposed(&world.state()), Vec::<PathBuf>::new(), "{umask}");
+        let through = ["pods", "pods/shop-default", "volumes", "launchables"];
+        assert!(through.iter().all(|folder| mode(&world.state().join("local").join(folder)) == 0o711), "{umask}");
+    }
 }

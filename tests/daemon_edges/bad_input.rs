@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use super::orders::task;
-use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
+use crate::support::daemon::{World, complaint, config, eventually, hook, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
 fn problem(world: &World) -> String {
@@ -143,7 +143,7 @@ fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_righ
     let server = GitHttp::start(world.git.root());
     let (user, password) = (world.git.path("user"), world.git.path("password"));
     std::fs::write(&user, "bot\n").unwrap();
-    std::fs::write(&password, "wrong\n").unwrap();
+    private(&password, "wrong\n");
     let files = format!("credentials: {{usernameFile: {}, passwordFile: {}}}", user.display(), password.display());
     world.configure(&repository("shop", &server.url("auth/origin.git"), &[&files, "poll: 100ms", "insecure: true"]));
     world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
@@ -158,7 +158,7 @@ fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_righ
     world.start();
     eventually("a problem", || problem(&world).contains("credentials"));
     assert!(!problem(&world).contains("wrong"), "a secret is never told");
-    std::fs::write(&password, "secret\n").unwrap();
+    private(&password, "secret\n");
     let check = world.json(&["repository", "check", "shop", "--config", &config]);
     assert_eq!((&check[0]["head"], &check[0]["isolation"]["files"]), (&world.git.head().into(), &true.into()));
     eventually("no problem", || problem(&world).is_empty());

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use aws_lc_rs::hmac;
 use rustix::process::Signal;
 
-use crate::support::daemon::{World, complaint, eventually, hook, http, repository, sleeper};
+use crate::support::daemon::{World, complaint, eventually, hook, http, private, repository, sleeper};
 use crate::support::git_http::GitHttp;
 
 const SECRET: &str = "a secret of at least some length";
@@ -21,7 +21,7 @@ fn sign(body: &[u8]) -> String {
 /// A world whose repository takes webhooks.
 fn world_with_webhooks() -> World {
     let world = World::new(&["webhook: {secretFiles: [secret]}"]);
-    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    private(&world.git.path("secret"), SECRET);
     world.start();
     world
 }
@@ -81,7 +81,7 @@ fn a_thousand_calls_during_a_look_are_one_more_and_each_is_answered() {
     let remote = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("http://{}/shop.git", remote.local_addr().unwrap());
     world.configure(&repository("shop", &url, &["webhook: {secretFiles: [secret]}"]));
-    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    private(&world.git.path("secret"), SECRET);
     world.start();
     eventually("the first sync", || world.syncs() >= 1.0);
     let answers = call_a_thousand_times(&world.address());
@@ -101,7 +101,7 @@ fn a_webhook_whose_sync_failed_is_not_lost_for_as_long_as_a_poll_takes() {
     let server = GitHttp::start(world.git.root());
     let url = server.url("moody/origin.git");
     world.configure(&repository("shop", &url, &["webhook: {secretFiles: [secret]}", "poll: 1h"]));
-    std::fs::write(world.git.path("secret"), SECRET).unwrap();
+    private(&world.git.path("secret"), SECRET);
     world.start();
     let first = world.git.push_files(&[("web.yaml", &sleeper("web", "type: Recreate", "1"))]);
     assert_eq!(call(&world.address(), &first, "0", None), 200);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -320,6 +321,12 @@ pub(crate) fn hook(point: &str, policy: &str, script: &str) -> String {
 }
 
 /// Waits for a condition.
+/// Writes a file as secrets have to be.
+pub(crate) fn private(path: &Path, content: &str) {
+    fs::write(path, content).unwrap();
+    fs::set_permissions(path, fs::Permissions::from_mode(0o600)).unwrap();
+}
+
 pub(crate) fn eventually(what: &str, test: impl Fn() -> bool) {
     let since = Instant::now();
     while !test() {

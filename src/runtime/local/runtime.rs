@@ -90,8 +90,9 @@ impl LocalRuntime {
     pub fn open(options: LocalOptions) -> Result<Self> {
         let made = std::fs::create_dir_all(&options.root).and_then(|()| options.root.canonicalize());
         let root = Root::new(made.or_stalled(|| format!("cannot use `{}`", options.root.display()))?);
-        for folder in [root.pods(), root.trash()] {
-            std::fs::create_dir_all(&folder).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
+        // Pods of other users get through to what is their own, and list nothing.
+        for (folder, mode) in [(root.pods(), 0o711), (root.all_claims(), 0o711), (root.trash(), 0o700)] {
+            files::make_folder(&folder, mode).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
         }
         let (allow, table, starting, changes) = Default::default();
         let shims = Arc::new(ShimWatch::new().or_transient(|| "cannot watch processes".to_owned())?);

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::Write;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -102,6 +103,7 @@ impl Daemon {
 
     pub(crate) fn set_token(&self, token: &str) {
         std::fs::write(self.path("token"), token).unwrap();
+        std::fs::set_permissions(self.path("token"), std::fs::Permissions::from_mode(0o600)).unwrap();
     }
 
     /// A page, which must be there.

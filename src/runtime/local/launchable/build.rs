@@ -1,9 +1,8 @@
 //! `launchway build`: runs a launchable's `bin/build` once, and outlives the daemon while it does.
 
 use std::collections::VecDeque;
-use std::fs::{self, File, Permissions};
+use std::fs::File;
 use std::io::{self, PipeReader, Read, Write};
-use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, ExitCode, ExitStatus, Stdio};
 use std::thread;
@@ -16,7 +15,7 @@ use super::folder::{BuildFailure, Folder, Order};
 use super::limits::BuildLimits;
 use super::processes::{self, end_children};
 use super::{step, watch};
-use crate::runtime::local::host::files::remove_folder_if_there;
+use crate::runtime::local::host::files::{self, remove_folder_if_there};
 use crate::runtime::local::host::open_files;
 use crate::runtime::local::host::program::Program;
 use crate::runtime::local::pod::launch::{OWN_PROGRAM, failure_pipe};
@@ -64,7 +63,9 @@ pub(super) fn run(folder: &Folder) -> ExitCode {
     match build(folder) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            fs::write(folder.log(), format!("the builder failed: {error}\n")).ok();
+            let told = files::make_file(&folder.log()).and_then(|mut log| writeln!(log, "the builder failed: {error}"));
+            // Nobody else is left to tell.
+            told.ok();
             ExitCode::FAILURE
         }
     }
@@ -99,8 +100,7 @@ fn build(folder: &Folder) -> io::Result<()> {
 fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, String)> {
     let home = folder.home();
     for made in [&home, &folder.scratch()] {
-        fs::create_dir_all(made)?;
-        fs::set_permissions(made, Permissions::from_mode(0o700))?;
+        files::make_folder(made, 0o700)?;
     }
     disk::give(&home, order.user, order.group)?;
     disk::give(&folder.tree(), order.user, order.group)?;
@@ -118,7 +118,7 @@ fn run_build(folder: &Folder, order: &Order) -> io::Result<(Result<(), String>, 
         Ok(child) => child,
         Err(error) => return Ok((Err(format!("cannot be started: {error}")), String::new())),
     };
-    let mut log = Log::new(File::create(folder.log())?);
+    let mut log = Log::new(files::make_file(&folder.log())?);
     let reader = thread::spawn(move || log.copy(output).map(|()| log.last_lines()));
     let result = watch::wait(child, folder, &order.limits.build)?;
     // What still runs keeps the pipe open.
@@ -217,6 +217,8 @@ fn last_lines(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

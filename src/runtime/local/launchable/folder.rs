@@ -5,7 +5,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
@@ -100,8 +100,8 @@ impl Folder {
     /// Makes it anew, whatever was in it.
     pub(super) fn start_over(&self) -> io::Result<()> {
         self.clear()?;
-        fs::DirBuilder::new().recursive(true).mode(0o755).create(&self.0)?;
-        fs::DirBuilder::new().mode(0o755).create(self.tree())
+        files::make_folder(&self.0, 0o711)?;
+        files::make_folder(&self.tree(), 0o755)
     }
 
     /// The program that has to run before the launchable is complete.

@@ -15,6 +15,7 @@ use super::image::Image;
 use super::limits::{Budget, Limits};
 use crate::error::{Failure, Result};
 use crate::model::ids::RepositoryName;
+use crate::runtime::local::host::files;
 
 /// How long a server may take to be reached, and how long it may be silent.
 const SILENCE: Duration = Duration::from_secs(30);
@@ -54,7 +55,7 @@ impl Sources<'_> {
         fetch: impl FnOnce(&mut File) -> Result<String>,
     ) -> Result<()> {
         let path = folder.archive();
-        let mut file = File::create_new(&path).map_err(on_disk(|| format!("cannot install `{image}`")))?;
+        let mut file = files::make_file(&path).map_err(on_disk(|| format!("cannot install `{image}`")))?;
         let found = fetch(&mut file)?;
         if wanted.is_some_and(|wanted| wanted != found) {
             let wanted = wanted.unwrap_or_default();

@@ -21,7 +21,6 @@ mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::{Arc, Mutex};
@@ -37,6 +36,7 @@ use self::installer::{Installer, Job};
 use crate::error::{Failure, Result};
 use crate::model::ids::RepositoryName;
 use crate::model::pod::SecurityContext;
+use crate::runtime::local::host::files;
 use crate::runtime::local::host::program::Program;
 use crate::runtime::{ImageUse, RuntimeChange};
 
@@ -106,7 +106,7 @@ impl Launchables {
     ) -> Result<Self> {
         let failed = || format!("cannot open the launchables below `{}`", root.display());
         let root = root.join("launchables");
-        fs::create_dir_all(&root).map_err(on_disk(failed))?;
+        files::make_folder(&root, 0o711).map_err(on_disk(failed))?;
         // Pods see it where it is: a link that leads there may be hidden from them.
         let root = root.canonicalize().map_err(on_disk(failed))?;
         let installer = Arc::new(Installer { root, settings, trees, changes, state: Mutex::default() });

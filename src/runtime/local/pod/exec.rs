@@ -22,6 +22,7 @@ use super::record::PodRecord;
 use super::streams::{self, Streams};
 use crate::error::{Context, Failure, Result};
 use crate::runtime::exec::{ExecCommand, ExecInput, ExecOutput, ExecSession};
+use crate::runtime::local::host::files;
 
 /// How many pieces wait for whoever is to take them, in either direction.
 const QUEUE: usize = 4;
@@ -45,7 +46,7 @@ pub(crate) fn start(
     }
     let mark = record.mark();
     // Before there is anything to be looked for when the pod ends.
-    let entered = std::fs::File::create(dir.entered());
+    let entered = files::make_file(&dir.entered());
     entered.or_transient(|| format!("cannot write `{}`", dir.entered().display()))?;
     let (streams, theirs) = Streams::open(command).or_transient(|| "cannot make the command's streams".to_owned())?;
     let launch = Launch { program, dir, mark: &mark, container, command: Some(&command.words), enters: true };

@@ -69,9 +69,14 @@ impl Root {
         Some(PodId { namespace: Namespace::from(namespace), name: PodName::from(name) })
     }
 
+    /// `volumes/`: a folder a namespace.
+    pub(crate) fn all_claims(&self) -> PathBuf {
+        self.0.join("volumes")
+    }
+
     /// `volumes/<namespace>/`: a folder a claim, which outlives the pods.
     pub(crate) fn claims(&self, namespace: &Namespace) -> Result<PathBuf> {
-        Ok(self.0.join("volumes").join(component(namespace.as_str())?))
+        Ok(self.all_claims().join(component(namespace.as_str())?))
     }
 }
 

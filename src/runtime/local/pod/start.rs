@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::net::Ipv4Addr;
-use std::os::unix::fs::{DirBuilderExt, MetadataExt};
+use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 
 use serde_json::Value;
@@ -18,6 +18,7 @@ use crate::model::pod::{Container, ContainerPort, Pod};
 use crate::model::time::Timestamp;
 use crate::runtime::ServiceAddress;
 use crate::runtime::local::host::address::{choose_address, choose_port, number_of};
+use crate::runtime::local::host::files;
 
 /// All that goes into a record besides the pod.
 pub(crate) struct Surroundings {
@@ -93,12 +94,12 @@ fn make_folder(pod: &Pod, dir: &PodDir, created_at: Timestamp) -> Result<String>
     let contexts = containers.map(|container| container.security_context).chain([spec.security_context]);
     let other_users = contexts.into_iter().any(|context| context.run_as_user.is_some());
     if let Some(parent) = dir.path().parent() {
-        fs::DirBuilder::new().recursive(true).mode(0o711).create(parent).or_transient(wrong)?;
+        files::make_folder(parent, 0o711).or_transient(wrong)?;
     }
     // Other users' processes must be able to reach their volumes, but not to list anything.
     let mode = if other_users { 0o711 } else { 0o700 };
-    fs::DirBuilder::new().recursive(true).mode(mode).create(dir.path()).or_transient(wrong)?;
-    fs::File::create(dir.connections()).or_transient(wrong)?;
+    files::make_folder(dir.path(), mode).or_transient(wrong)?;
+    files::make_file(&dir.connections()).or_transient(wrong)?;
     Ok(format!("{}{:x}", folder_id(dir).or_transient(wrong)?, created_at.0))
 }
 

@@ -17,6 +17,7 @@ use super::record::PodRecord;
 use crate::model::object::Kind;
 use crate::model::pod::{Container, HostPath, KeyToPath, PodSpec, SecurityContext, Volume, VolumeMount};
 use crate::runtime::local::host::beneath;
+use crate::runtime::local::host::files;
 
 /// The mode of files from ConfigMaps and Secrets, unless they say otherwise (Kubernetes' default).
 const DEFAULT_MODE: u32 = 0o644;
@@ -169,7 +170,9 @@ fn make_folder(path: &Path, owner: SecurityContext, mode: u32) -> Result<(), Str
     if path.is_dir() {
         return Ok(());
     }
-    let made = path.parent().map_or(Ok(()), fs::create_dir_all);
+    // Whoever uses it gets through, and lists nothing.
+    let made =
+        path.parent().filter(|parent| !parent.exists()).map_or(Ok(()), |parent| files::make_folder(parent, 0o711));
     made.and_then(|()| fs::DirBuilder::new().mode(PRIVATE).create(path))
         .and_then(|()| fs::set_permissions(path, fs::Permissions::from_mode(mode)))
         .and_then(|()| chown(path, owner.run_as_user, owner.run_as_group))
@@ -272,7 +275,7 @@ fn write_file(base: &Path, path: &str, content: &[u8], mode: u32, users: &Users)
     for folder in target.ancestors().skip(1).take_while(|folder| *folder != base).collect::<Vec<_>>().iter().rev() {
         make_folder(folder, users.owner, users.mode(READABLE))?;
     }
-    crate::runtime::local::host::files::remove_if_there(&target)
+    files::remove_if_there(&target)
         .and_then(|()| fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&target))
         .and_then(|mut file| file.write_all(content))
         .and_then(|()| fs::set_permissions(&target, fs::Permissions::from_mode(mode)))

@@ -106,7 +106,7 @@ impl Services {
     /// If the folder cannot be made.
     pub fn open(root: PathBuf, program: Arc<Program>) -> Result<Self> {
         let root = std::path::absolute(root.join("services")).or_stalled(|| "cannot find the state folder".into())?;
-        fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
+        files::make_folder(&root, 0o700).or_stalled(|| format!("cannot make `{}`", root.display()))?;
         Ok(Self { root, program, state: Mutex::default() })
     }
 

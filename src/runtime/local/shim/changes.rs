@@ -10,6 +10,7 @@ use std::time::Duration;
 use notify::{Event, EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::error::{Context, Result};
+use crate::runtime::local::host::files;
 use crate::runtime::local::pod::paths::Root;
 use crate::runtime::local::runtime::Inner;
 
@@ -30,7 +31,7 @@ impl ChangesFolder {
     /// Refreshes every pod that a shim says has changed, for as long as this lives.
     pub(crate) fn watch(path: PathBuf, runtime: &Weak<Inner>) -> Result<Self> {
         let wrong = || format!("cannot make `{}`", path.display());
-        fs::create_dir_all(&path).or_stalled(wrong)?;
+        files::make_folder(&path, 0o700).or_stalled(wrong)?;
         let watched = identity(&path).or_stalled(wrong)?;
         let watcher = notify::recommended_watcher(Listener(Weak::clone(runtime))).and_then(|mut watcher| {
             watcher.watch(&path, RecursiveMode::NonRecursive)?;
@@ -54,7 +55,7 @@ impl ChangesFolder {
         if self.watcher.is_some() {
             *self = Self::watch(self.path.clone(), runtime)?;
         } else {
-            fs::create_dir_all(&self.path).or_transient(|| format!("cannot make `{}`", self.path.display()))?;
+            files::make_folder(&self.path, 0o700).or_transient(|| format!("cannot make `{}`", self.path.display()))?;
             self.watched = identity(&self.path).or_transient(|| format!("cannot read `{}`", self.path.display()))?;
         }
         Ok(true)
