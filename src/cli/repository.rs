@@ -204,11 +204,9 @@ fn human(checked: &Checked) -> String {
 
 /// What pods of this user's daemon are kept from on this machine, and what not.
 fn isolation(reach: &Reach) -> String {
-    let parts = [
-        (reach.files, "the state folder"),
-        (reach.sockets, "its sockets"),
-        (reach.processes, "the processes of others"),
-    ];
+    let sockets = if reach.sockets { "its sockets" } else { "connecting to its sockets, which do not answer them" };
+    let parts =
+        [(reach.files, "the state folder"), (reach.sockets, sockets), (reach.processes, "the processes of others")];
     let named = |holds: bool| {
         let names: Vec<&str> = parts.iter().filter(|part| part.0 == holds).map(|part| part.1).collect();
         names.join(", ")
@@ -305,7 +303,8 @@ mod tests {
         let told = isolation(&whole);
         assert_eq!(told, "pods of this user are kept from the state folder, its sockets, the processes of others\n");
         let told = isolation(&Reach { sockets: false, ..whole });
-        assert!(told.ends_with("the processes of others here, and not from its sockets: no Landlock\n"), "{told}");
+        let open = "here, and not from connecting to its sockets, which do not answer them: no Landlock\n";
+        assert!(told.ends_with(open), "{told}");
     }
 
     #[test]

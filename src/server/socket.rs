@@ -15,7 +15,9 @@ use tokio::net::{UnixListener, UnixStream};
 use super::listener::Door;
 use super::origin::Origin;
 use crate::control::accounts;
+use crate::control::state_folder::StateFolder;
 use crate::error::{Context, Failure, Result};
+use crate::runtime::local::is_of_a_pod;
 
 /// The longest path that the kernel takes for a socket, in bytes.
 const LONGEST_PATH: usize = 107;
@@ -82,6 +84,8 @@ impl Reach {
 pub struct Listening {
     socket: Socket,
     listener: UnixListener,
+    /// What the local runtime keeps.
+    runtime: PathBuf,
 }
 
 impl Listening {
@@ -104,7 +108,7 @@ impl Listening {
             }
             .because(error)
         })?;
-        Ok(Self { socket, listener })
+        Ok(Self { socket, listener, runtime: StateFolder::new(state).local_runtime() })
     }
 }
 
@@ -151,8 +155,18 @@ impl Door for Listening {
     type Stream = UnixStream;
 
     async fn accept(&self) -> io::Result<(UnixStream, Origin)> {
-        let (stream, _) = self.listener.accept().await?;
-        let user = accounts::user_name(stream.peer_cred()?.uid());
+        let (stream, peer) = loop {
+            let (stream, _) = self.listener.accept().await?;
+            let peer = stream.peer_cred()?;
+            // Where the kernel hides no sockets, a pod of the daemon's own user gets here. It is told nothing.
+            match peer.pid() {
+                Some(pid) if is_of_a_pod(pid, &self.runtime) => {
+                    tracing::debug!(pid, "a pod's process asked, or one that has ended; it gets no answer");
+                }
+                _ => break (stream, peer),
+            }
+        };
+        let user = accounts::user_name(peer.uid());
         let origin = match self.socket {
             Socket::Commands => Origin::Commands { user },
             Socket::Hooks => Origin::Hooks { user },

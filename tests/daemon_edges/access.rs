@@ -252,3 +252,44 @@ fn whatever_the_umask_is_others_read_nothing_of_the_state() {
         assert!(through.iter().all(|folder| mode(&world.state().join("local").join(folder)) == 0o711), "{umask}");
     }
 }
+
+#[test]
+fn a_pod_gets_no_answer_from_the_sockets_also_where_they_cannot_be_hidden() {
+    const WITHOUT: &str = "echo 0 > /proc/sys/user/max_mnt_namespaces && echo 0 > /proc/sys/user/max_user_namespaces \
+                           && exec \"$0\" \"$@\"";
+    let unshare = |script: &str| {
+        let mut command = Command::new("unshare");
+        command.args(["--user", "--map-root-user", "sh", "-c", script]);
+        command
+    };
+    if !unshare("echo 0 > /proc/sys/user/max_mnt_namespaces").status().is_ok_and(|status| status.success()) {
+        return; // this machine does not let users take that away from themselves
+    }
+    let world = World::new(&[]);
+    let launchway = world.launchway();
+    let mut command = unshare(WITHOUT);
+    command.arg(launchway.get_program()).arg("serve").arg("--config").arg(world.config());
+    command.envs(launchway.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    world.spawn(&mut command);
+    eventually("a daemon that serves", || world.output().contains("serving http"));
+    let (answer, state) = (world.git.path("answer"), world.state());
+    fs::write(&answer, "").unwrap();
+    let ask = format!(
+        "import socket\nanswers = []\nfor name in [\"launchway.sock\", \"hook.sock\"]:\n    s = socket.socket(socket.AF_UNIX)\n    \
+         s.connect(\"{}/\" + name)\n    s.settimeout(60)\n    try:\n        s.sendall(b\"GET /api/v1/repositories \
+         HTTP/1.0\\r\\nhost: localhost\\r\\n\\r\\n\")\n        answers.append(s.recv(100))\n    except OSError as error:\n        \
+         answers.append(b\"\")\nopen(\"{}\", \"w\").write(repr(answers))\n",
+        state.display(),
+        answer.display()
+    );
+    let script = world.git.path("ask.py");
+    fs::write(&script, ask).unwrap();
+    let outside = Command::new("python3").arg(&script).output().unwrap();
+    assert!(fs::read_to_string(&answer).unwrap().contains("HTTP/1"), "{outside:?}");
+    fs::write(&answer, "").unwrap();
+    let run = format!("python3 {}; exec sleep 1000", script.display());
+    let container = format!("{{name: main, image: host, command: [sh, -c, '{run}']}}");
+    world.deploy(&[("web.yaml", &config("web", "type: Recreate", &container))], "success");
+    eventually("the pod has asked", || !fs::read_to_string(&answer).unwrap().is_empty());
+    assert_eq!(fs::read_to_string(&answer).unwrap(), "[b'', b'']");
+}

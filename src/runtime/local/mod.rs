@@ -18,6 +18,7 @@ pub mod service;
 mod shim;
 
 use std::ffi::OsString;
+use std::path::Path;
 use std::process::ExitCode;
 
 pub use self::host::allow::Allow;
@@ -30,10 +31,17 @@ pub use self::runtime::{LocalOptions, LocalRuntime};
 /// `pod-ip` on a pod says that its processes bind `POD_IP` with their declared ports, not `PORT`.
 pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 
+/// Whether a process of this machine is one of a pod's whose runtime has its folder at `root`.
+pub fn is_of_a_pod(pid: i32, root: &Path) -> bool {
+    let pods = pod::paths::Root::new(root).pods();
+    host::process::is_of_a_pod(pid, &pods.canonicalize().unwrap_or(pods))
+}
+
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
-    shim_entry(arguments).or_else(|| launchable::process_entry(arguments))
+    let others = || launchable::process_entry(arguments).or_else(|| host::reach::process_entry(arguments));
+    shim_entry(arguments).or_else(others)
 }
 
 /// Like [`process_entry`], for the processes alone that own pods and services and outlive the daemon.
@@ -42,7 +50,6 @@ pub fn shim_entry(arguments: &[OsString]) -> Option<ExitCode> {
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(pod::container::run(rest)),
-        host::reach::VERB => Some(host::reach::tell(rest)),
         host::program::BUILD_VERB => Some(host::program::tell_build()),
         _ => service::process_entry(arguments),
     }

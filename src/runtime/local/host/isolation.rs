@@ -68,12 +68,14 @@ impl Isolation {
         if self.hidden.is_empty() {
             return Ok(None);
         }
-        powers::give_up().map_err(|error| format!("root's capabilities cannot be given up: {error}"))?;
+        let weakened = powers::give_up();
         let hidden: &[PathBuf] = if hiding == Hiding::Covered { &[] } else { &self.hidden };
-        match rights::give_up(hidden, &self.own) {
+        let held = match rights::give_up(hidden, &self.own) {
             Ok(None) if hiding == Hiding::Visible => Err("this kernel has no Landlock".to_owned()),
             held => held.map_err(|error| format!("Landlock: {error}")),
-        }
+        }?;
+        weakened.map_err(|error| format!("root's capabilities cannot be given up: {error}"))?;
+        Ok(held)
     }
 }
 

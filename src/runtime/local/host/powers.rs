@@ -3,6 +3,7 @@
 use std::io;
 
 use rustix::io::Errno;
+use rustix::process::geteuid;
 use rustix::thread::{
     CapabilitySet, CapabilitySets, capabilities, capability_is_in_bounding_set, remove_capability_from_bounding_set,
     set_capabilities,
@@ -25,10 +26,11 @@ const KEPT: CapabilitySet = CapabilitySet::CHOWN
 
 /// Gives up the rest, for this process and all that it becomes or starts. The process must have one thread.
 pub(super) fn give_up() -> io::Result<()> {
-    let own = capabilities(None)?;
-    if own.permitted.is_empty() {
+    // A process of any other user's loses all of them when it becomes the command.
+    if !geteuid().is_root() {
         return Ok(());
     }
+    let own = capabilities(None)?;
     for number in 0..u64::BITS {
         let capability = CapabilitySet::from_bits_retain(1 << number);
         match capability_is_in_bounding_set(capability) {

@@ -1,9 +1,11 @@
 //! Processes as `/proc` shows them: who they are, whose they are, and how to end all of a pod.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
 use std::fs;
 use std::io::Read;
 use std::iter;
+use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -40,6 +42,39 @@ impl ProcessId {
     pub(crate) fn lives(self) -> bool {
         stat(self.pid).is_some_and(|stat| stat.start_time == self.start_time && !stat.dead)
     }
+}
+
+/// How often an ancestry that changed meanwhile is read again.
+const READINGS: usize = 10;
+/// The most of a command line that is read.
+const MAX_COMMAND: u64 = 64 << 10;
+
+/// Whether a process is one of a pod's whose folder is below `pods`: a shim adopts the orphans among its descendants, so it
+/// is above all of them. A process that is gone counts as one, because nobody can tell any more.
+pub(crate) fn is_of_a_pod(pid: i32, pods: &Path) -> bool {
+    for _ in 0..READINGS {
+        let mut next = pid;
+        loop {
+            // The first process of all, or one that this machine does not show.
+            if next <= 1 {
+                return false;
+            }
+            let Some(Stat { parent, .. }) = stat(next) else { break };
+            if is_shim(next, pods) {
+                return true;
+            }
+            next = parent;
+        }
+    }
+    true
+}
+
+fn is_shim(pid: i32, pods: &Path) -> bool {
+    let command = read_bounded(Path::new(&format!("/proc/{pid}/cmdline")), MAX_COMMAND).ok().flatten();
+    let command = command.unwrap_or_default();
+    let mut words = command.split(|byte| *byte == 0);
+    let is_ours = words.next() == Some(b"launchway") && words.next() == Some(b"shim");
+    is_ours && words.next().is_some_and(|folder| Path::new(OsStr::from_bytes(folder)).starts_with(pods))
 }
 
 struct Stat {
@@ -242,6 +277,20 @@ mod tests {
         let own = ProcessId::of(own_pid()).unwrap();
         assert!(own.lives());
         assert!(!ProcessId { start_time: own.start_time + 1, ..own }.lives());
+    }
+
+    #[test]
+    fn a_process_below_a_shim_is_its_pods_and_no_other_is() {
+        use std::os::unix::process::CommandExt;
+        let mut command = std::process::Command::new("sh");
+        command.arg0("launchway").args(["-c", "sleep 1000 & echo; wait"]);
+        let mut other = command.stdout(Stdio::piped()).spawn().unwrap();
+        other.stdout.take().unwrap().read_exact(&mut [0]).unwrap();
+        let child = *descendants(i32::try_from(other.id()).unwrap()).first().unwrap();
+        assert!(!is_of_a_pod(child, Path::new("/state/pods")) && !is_of_a_pod(own_pid(), Path::new("/state/pods")));
+        kill(ProcessId::of(child).unwrap(), Signal::KILL);
+        other.wait().unwrap();
+        assert!(is_of_a_pod(child, Path::new("/state/pods")), "it is gone");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::fs;
 use std::io::{self, Write};
 use std::os::unix::fs::DirBuilderExt;
 use std::os::unix::process::CommandExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, ExitCode, Stdio};
 
 use serde::{Deserialize, Serialize};
@@ -16,7 +16,7 @@ use crate::error::{Context, Failure, Result};
 use crate::runtime::local::pod::launch::OWN_PROGRAM;
 
 /// The verb of the process that tries.
-pub(crate) const VERB: &str = "isolation";
+const VERB: &str = "isolation";
 /// The first version of Landlock that closes sockets: Linux 7.1.
 const CLOSES_SOCKETS: i32 = 9;
 
@@ -70,11 +70,15 @@ impl Reach {
     }
 }
 
-/// Runs the verb in a folder that is hidden from this process, and says what came of it.
-pub(crate) fn tell(arguments: &[OsString]) -> ExitCode {
-    let [folder] = arguments else { return ExitCode::from(2) };
-    let folder = PathBuf::from(folder);
-    let reach = try_out(&folder);
+/// Runs the program as the process that tries, in a folder that is hidden from it, if the arguments ask for it; it says what
+/// came of it.
+pub(crate) fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {
+    let [verb, folder] = arguments else { return None };
+    (verb == VERB).then(|| tell(Path::new(folder)))
+}
+
+fn tell(folder: &Path) -> ExitCode {
+    let reach = try_out(folder);
     let told = serde_json::to_vec(&reach).map_err(io::Error::other).and_then(|told| io::stdout().write_all(&told));
     if told.is_ok() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
