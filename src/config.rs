@@ -18,6 +18,7 @@ use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
 use crate::model::object::Location;
 use crate::model::run::TaskLimits;
+use crate::runtime::local::LogLimits;
 use crate::secret::SecretSource;
 use crate::trigger::schedule::Schedule;
 
@@ -43,6 +44,8 @@ pub struct Settings {
     pub sequences: SequenceSettings,
     /// How long what nothing needs any more is kept.
     pub retention: RetentionSettings,
+    /// How much of containers' output is kept.
+    pub logs: LogLimits,
     /// Who may use the API; names are unique.
     pub tokens: Vec<AccessToken>,
     /// Whose members may use the socket for commands, beside the daemon's own user; a group by name or number.
@@ -265,6 +268,7 @@ impl Settings {
             repositories: repositories.into_iter().collect(),
             sequences: SequenceSettings::default(),
             retention: RetentionSettings::default(),
+            logs: LogLimits::default(),
             tokens: Vec::new(),
             socket_group: None,
         }

@@ -10,11 +10,15 @@ use super::{
     History, Limits, RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
+use crate::runtime::local::LogLimits;
 use crate::secret::{Secret, SecretSource};
 use crate::trigger::schedule::Schedule;
 
 /// Names are parts of paths and of file names.
 const MAX_NAME: usize = 63;
+
+/// The most files in which a container's output is kept: all of them are looked for whenever it is read.
+const MOST_LOG_FILES: u32 = 100;
 
 /// The settings; only to be used if no problem was found.
 pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
@@ -25,6 +29,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         "repositories",
         "sequences",
         "retention",
+        "logs",
         "runtimes",
         "access",
         "store",
@@ -42,6 +47,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         repositories: unique(&root.field("repositories"), repositories, |repository| repository.name.as_str()),
         sequences: sequences(&root.field("sequences")),
         retention: retention(&root.field("retention")),
+        logs: logs(&root.field("logs")),
         tokens: tokens(&access.field("tokens"), folder),
         socket_group: access.field("socketGroup").text().map(str::to_owned),
     }
@@ -95,6 +101,17 @@ fn retention(field: &Field<'_>) -> RetentionSettings {
         age: field.field("age").duration().unwrap_or(default.age),
         most: most.unwrap_or(default.most),
         output: field.field("output").duration().unwrap_or(default.output),
+    }
+}
+
+/// The names are the kubelet's.
+fn logs(field: &Field<'_>) -> LogLimits {
+    field.known(&["containerLogMaxSize", "containerLogMaxFiles"]);
+    let default = LogLimits::default();
+    let max_files = field.field("containerLogMaxFiles").count().map(|most| u32::try_from(most).unwrap_or(u32::MAX));
+    LogLimits {
+        max_size: field.field("containerLogMaxSize").size().unwrap_or(default.max_size),
+        max_files: max_files.unwrap_or(default.max_files).min(MOST_LOG_FILES),
     }
 }
 

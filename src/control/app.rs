@@ -257,6 +257,7 @@ fn local_runtime(
         incarnation,
         program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
+        logs: settings.logs,
         clock,
         images: Arc::new(images),
         services: Arc::new(services),

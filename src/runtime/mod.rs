@@ -5,6 +5,7 @@
 
 pub mod exec;
 pub mod local;
+pub mod logs;
 pub mod references;
 pub mod replicas;
 
@@ -12,12 +13,12 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 
 use async_trait::async_trait;
-use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::broadcast;
 
 use self::exec::{ExecCommand, ExecSession};
+use self::logs::{LogQuery, LogStream};
 use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 use crate::model::object::ObjectKey;
@@ -92,12 +93,8 @@ pub trait Runtime: Send + Sync {
     /// The services of a namespace, by name.
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
 
-    /// The last `limit` bytes of a container's output, oldest first; of all containers if none is named, each line
-    /// then with the container's name before it where the pod has several.
-    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>>;
-
-    /// The output as [`Runtime::logs`] gives it, and what follows as it comes, in whole lines, until the pod ends.
-    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream>;
+    /// What of a pod's output is asked for.
+    async fn logs(&self, pod: &PodId, query: &LogQuery) -> Result<LogStream>;
 
     /// Starts a command beside the processes of a running pod, in its environment. One that is not there ends with 127, and
     /// says why on its standard error, as under a shell.
@@ -112,9 +109,6 @@ pub trait Runtime: Send + Sync {
 
 /// What a template refers to: ConfigMaps, Secrets and claims.
 pub type Objects = BTreeMap<ObjectKey, Value>;
-
-/// Output as it comes.
-pub type LogStream = BoxStream<'static, Result<Vec<u8>>>;
 
 /// Something changed: observe again.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -4,6 +4,7 @@ mod events;
 mod facts;
 mod holds;
 mod selection;
+mod versions;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,9 +24,11 @@ use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
+use crate::runtime::logs::{self, LogQuery};
 use crate::store::{EventRow, Listing, ReadStore, RunFilter};
 
 pub use self::selection::Selection;
+pub use self::versions::Versions;
 
 /// The most rows of one answer.
 pub const MOST: u32 = 1000;
@@ -184,7 +187,9 @@ impl Query {
         let Some(runtime) = &self.runtime else { return };
         for one in detail.steps.iter_mut().flat_map(|step| &mut step.tries) {
             let pod = PodId { namespace: namespace.clone(), name: one.pod.as_str().into() };
-            match runtime.logs(&pod, None, OUTPUT_OF_A_TRY).await {
+            let end = LogQuery { bytes: Some(OUTPUT_OF_A_TRY), ..LogQuery::default() };
+            let Ok(output) = runtime.logs(&pod, &end).await else { continue };
+            match logs::whole(output).await {
                 Ok(output) if !output.is_empty() => {
                     one.output = String::from_utf8_lossy(&output).trim_end().to_owned();
                 }
@@ -210,6 +215,18 @@ impl Query {
             chosen.extend(pods);
         }
         Ok(chosen)
+    }
+
+    /// Those pods of a deployment config that are of the versions that are meant, with their hooks; and those of which nobody
+    /// can tell.
+    pub async fn of_versions(
+        &self,
+        pods: Vec<ObservedPod>,
+        selection: &Selection,
+        versions: Versions,
+    ) -> Answer<Vec<ObservedPod>> {
+        let states = self.config_states(&Selection { name: None, ..selection.clone() }).await?.found;
+        Ok(versions.among(pods, &states))
     }
 
     /// The pods of a deployment config's versions.

@@ -14,9 +14,8 @@ use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
-use crate::runtime::{
-    ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas,
-};
+use crate::runtime::logs::{LogQuery, LogStream};
+use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas};
 
 /// How pods whose name begins in some way behave.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -400,11 +399,7 @@ impl Runtime for PretendedRuntime {
         Ok(state.services.values().filter(|service| &service.namespace == namespace).map(address).collect())
     }
 
-    async fn logs(&self, _pod: &PodId, _container: Option<&str>, _limit: u64) -> Result<Vec<u8>> {
-        Ok(Vec::new())
-    }
-
-    async fn follow_logs(&self, _pod: &PodId, _container: Option<&str>, _limit: u64) -> Result<LogStream> {
+    async fn logs(&self, _pod: &PodId, _query: &LogQuery) -> Result<LogStream> {
         Ok(futures::stream::empty().boxed())
     }
 

@@ -6,6 +6,7 @@ use std::process::Stdio;
 use serde_json::Value;
 
 use super::orders::{task, web};
+use super::verbs::assert_refused;
 use crate::support::daemon::{World, complaint, config, eventually, hook, repository, sleeper};
 
 const SHIPYARD: &str = "\
@@ -221,6 +222,35 @@ fn output_is_followed_while_it_comes_and_until_its_pods_end() {
     world.tell(&["scale", "dc/web", "--replicas", "0"]);
     assert!(lines.count() < 1000);
     assert!(follow.wait().unwrap().success());
+}
+
+#[test]
+fn output_is_that_of_the_version_that_serves_or_is_attempted_unless_others_are_asked_for() {
+    let world = World::new(&[]);
+    world.start();
+    let web = |script: &str| {
+        let container = format!("{{name: main, image: host, command: [sh, -c, '{script}']}}");
+        config("web", "type: Recreate, recreateParams: {timeoutSeconds: 3}", &container)
+    };
+    for script in ["echo first; exec sleep 1000", "echo second; echo last; exec sleep 1000"] {
+        world.deploy(&[("web.yaml", &web(script))], "success");
+    }
+    eventually("all output", || world.tell(&["logs", "dc/web"]) == "second\nlast\n");
+    assert_eq!(world.tell(&["logs", "dc/web", "--tail", "1"]), "last\n");
+    assert_eq!(world.tell(&["logs", "dc/web", "--previous"]), "first\n");
+    let all = world.tell(&["logs", "dc/web", "--all"]);
+    assert_eq!(all, "[web-1-0] first\n[web-2-0] second\n[web-2-0] last\n");
+    assert_eq!(world.tell(&["logs", "dc/web", "--since", "1h"]), "second\nlast\n");
+    assert_eq!(world.tell(&["logs", "dc/web", "--since-time", "2100-01-01T00:00:00Z"]), "");
+    let timed = world.tell(&["logs", "pod/web-2-0", "--timestamps", "--tail", "1"]);
+    let (time, line) = timed.split_once(' ').unwrap();
+    assert!(time.parse::<jiff::Timestamp>().is_ok() && line == "last\n", "{timed}");
+    assert_refused(&world, &["logs", "pod/web-2-0", "--previous"], 1, &["was started again"]);
+    assert_refused(&world, &["logs", "dc/web", "--since", "yesterday"], 2, &["30s, 5m or 2h"]);
+    world.deploy(&[("web.yaml", &web("echo third; exit 1"))], "failure");
+    let shown = world.tell(&["logs", "dc/web"]);
+    assert!(shown.contains("second\n") && shown.contains("third\n") && !shown.contains("first"), "{shown}");
+    assert_eq!(world.tell(&["logs", "dc/web", "--previous"]), "first\n");
 }
 
 #[test]

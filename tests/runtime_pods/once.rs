@@ -6,10 +6,12 @@ use std::time::Instant;
 use futures::{StreamExt as _, TryStreamExt as _};
 use launchway::error::Class;
 use launchway::model::outcome::{FailureReason, PodOutcome};
+use launchway::model::time::Timestamp;
 use launchway::runtime::Runtime;
+use launchway::runtime::logs::LogQuery;
 use serde_json::json;
 
-use crate::world::{World, lives, number_in, once, pod, read, shell, with};
+use crate::world::{World, lives, number_in, once, pod, read, serving, shell, with};
 
 #[tokio::test]
 async fn a_command_that_succeeds_is_a_success() {
@@ -21,12 +23,44 @@ async fn a_command_that_succeeds_is_a_success() {
 }
 
 #[tokio::test]
+async fn output_is_chosen_by_line_by_time_and_by_run() {
+    let world = World::new();
+    let (count, all) = (world.file("count"), LogQuery::default());
+    let script =
+        format!("echo x >> {0}; n=$(wc -l < {0}); echo run $n; [ $n = 2 ] && exec sleep 1000", count.display());
+    let pod = serving(&script);
+    world.start(&pod).await;
+    let mut output = world.runtime().logs(&pod.id, &LogQuery { follow: true, ..all.clone() }).await.unwrap();
+    let mut followed = Vec::new();
+    while followed != b"run 1\nrun 2\n" {
+        followed.extend(output.next().await.unwrap().unwrap());
+    }
+    world.until(&pod, "restarted", |observed| observed.restarts == 1).await;
+    assert_eq!(world.logs_of(&pod, &all).await, "run 1\nrun 2\n");
+    assert_eq!(world.logs_of(&pod, &LogQuery { tail: Some(1), ..all.clone() }).await, "run 2\n");
+    assert_eq!(world.logs_of(&pod, &LogQuery { bytes: Some(3), ..all.clone() }).await, " 2\n");
+    assert_eq!(world.logs_of(&pod, &LogQuery { previous: true, ..all.clone() }).await, "run 1\n");
+    let timed = world.logs_of(&pod, &LogQuery { timestamps: true, ..all.clone() }).await;
+    let time = |line: &str| line.split_once(' ').unwrap().0.parse::<jiff::Timestamp>().unwrap();
+    let times: Vec<jiff::Timestamp> = timed.lines().map(time).collect();
+    assert!(times.len() == 2 && times[0] < times[1], "{timed}");
+    let since = Some(Timestamp(times[1].as_millisecond()));
+    assert_eq!(world.logs_of(&pod, &LogQuery { since, ..all.clone() }).await, "run 2\n");
+    let mut never = once("echo done");
+    never.id.name = "web-1-b".into();
+    world.start(&never).await;
+    world.ended(&never).await;
+    let refused = world.runtime().logs(&never.id, &LogQuery { previous: true, ..all }).await;
+    assert!(refused.is_err_and(|failure| failure.one_line().contains("was started again")));
+}
+
+#[tokio::test]
 async fn output_is_followed_until_the_pod_ends() {
     let world = World::new();
     let go = world.file("go");
     let pod = once(&format!("echo first; until [ -e {} ]; do sleep 0.02; done; seq 1 1000; printf end", go.display()));
     world.start(&pod).await;
-    let mut output = world.runtime().follow_logs(&pod.id, None, 100).await.unwrap();
+    let mut output = world.runtime().logs(&pod.id, &LogQuery { follow: true, ..LogQuery::default() }).await.unwrap();
     assert_eq!(output.next().await.unwrap().unwrap(), b"first\n");
     std::fs::write(go, "").unwrap();
     let rest: Vec<Vec<u8>> = output.try_collect().await.unwrap();

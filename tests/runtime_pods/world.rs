@@ -15,7 +15,8 @@ use launchway::runtime::exec::{ExecCommand, ExecOutput};
 use launchway::runtime::local::launchable::images::Images;
 use launchway::runtime::local::service::PodEndpoint;
 use launchway::runtime::local::service::table::ServiceTable;
-use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime, Program};
+use launchway::runtime::local::{Allow, LocalOptions, LocalRuntime, LogLimits, Program};
+use launchway::runtime::logs::{self, LogQuery};
 use launchway::runtime::{ImageUse, Runtime, ServiceAddress, ServiceSpec};
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -134,6 +135,7 @@ impl World {
             incarnation: self.life.clone(),
             program: Arc::new(Program::at(shim_program())),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
+            logs: LogLimits::default(),
             clock: Arc::new(SystemClock),
             images: Arc::new(FolderImages(self.root().join("images"))),
             services: self.services.clone(),
@@ -232,8 +234,12 @@ impl World {
     }
 
     pub(crate) async fn logs(&self, pod: &Pod) -> String {
-        let logs = self.runtime().logs(&pod.id, None, 1 << 20).await.unwrap_or_default();
-        String::from_utf8_lossy(&logs).into_owned()
+        self.logs_of(pod, &LogQuery::default()).await
+    }
+
+    pub(crate) async fn logs_of(&self, pod: &Pod, query: &LogQuery) -> String {
+        let Ok(logs) = self.runtime().logs(&pod.id, query).await else { return String::new() };
+        String::from_utf8_lossy(&logs::whole(logs).await.unwrap()).into_owned()
     }
 
     /// What the shim says on the disk.

@@ -25,6 +25,7 @@ pub use self::host::allow::Allow;
 pub use self::host::open_files;
 pub use self::host::program::Program;
 pub use self::host::reach::Reach;
+pub use self::pod::logs::LogLimits;
 pub use self::pod::paths::PodDir;
 pub use self::runtime::{LocalOptions, LocalRuntime};
 

@@ -23,7 +23,8 @@ use crate::runtime::local::host::program::Program;
 use crate::runtime::local::launchable::images::Images;
 use crate::runtime::local::pod::exec;
 use crate::runtime::local::pod::follow::{self, Follower};
-use crate::runtime::local::pod::logs;
+use crate::runtime::local::pod::lines::Kept;
+use crate::runtime::local::pod::logs::LogLimits;
 use crate::runtime::local::pod::lost::Lost;
 use crate::runtime::local::pod::paths::{self, PodDir, Root};
 use crate::runtime::local::pod::record::PodRecord;
@@ -36,7 +37,8 @@ use crate::runtime::local::shim::changes::ChangesFolder;
 use crate::runtime::local::shim::spawn;
 use crate::runtime::local::shim::wake;
 use crate::runtime::local::shim::watch::ShimWatch;
-use crate::runtime::{ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references};
+use crate::runtime::logs::{LogQuery, LogStream};
+use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references};
 
 /// What the local runtime is made of.
 pub struct LocalOptions {
@@ -50,6 +52,8 @@ pub struct LocalOptions {
     pub program: Arc<Program>,
     /// Where to find pods' commands (`PATH`).
     pub search_path: String,
+    /// How much of containers' output is kept.
+    pub logs: LogLimits,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The images.
@@ -268,6 +272,7 @@ impl Inner {
             images: self.images(pod)?,
             services: options.services.addresses(namespace)?,
             search_path: options.search_path.clone(),
+            logs: options.logs,
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
             hidden: outermost(&[&options.hidden, &options.root]),
@@ -350,30 +355,34 @@ impl Inner {
         }
     }
 
-    fn logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
-        logs::read_all(&self.log_files(id, container)?, limit).or_transient(|| unreadable(id))
+    fn logs(&self, id: &PodId, query: &LogQuery) -> Result<Vec<Follower>> {
+        let kept = self.kept_output(id, query)?;
+        let followers = kept.iter().map(|kept| Follower::new(kept, query)).collect::<io::Result<_>>();
+        followers.or_transient(|| format!("cannot read the logs of pod `{id}`"))
     }
 
-    fn follow_logs(&self, id: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<Follower>> {
-        let files = self.log_files(id, container)?;
-        let (several, share) = (files.len() > 1, limit / files.len().max(1) as u64);
-        let follow = |(name, path)| Follower::new(path, several.then_some(name), share);
-        files.into_iter().map(follow).collect::<io::Result<_>>().or_transient(|| unreadable(id))
-    }
-
-    /// The containers whose output is asked for, and where it is.
-    fn log_files(&self, id: &PodId, container: Option<&str>) -> Result<Vec<(String, PathBuf)>> {
+    /// The output that is asked for.
+    fn kept_output(&self, id: &PodId, query: &LogQuery) -> Result<Vec<Kept>> {
         let (dir, record) = self.record(id)?;
-        let names: Vec<&str> = match container {
+        let status = self.table().get(id).and_then(|entry| entry.status().cloned());
+        let names: Vec<&str> = match &query.container {
             Some(name) => vec![existing(&record, name)?],
             None => record.containers().map(|container| container.name.as_str()).collect(),
         };
-        Ok(names.into_iter().map(|name| (name.to_owned(), dir.log(name))).collect())
+        let is_named = names.len() > 1;
+        let kept = names.iter().map(|name| Kept::find(&dir, &record, name, is_named));
+        if !query.previous {
+            return Ok(kept.collect());
+        }
+        let restarts = |name: &str| status.as_ref().and_then(|status| status.restarts_of(name)).unwrap_or_default();
+        let earlier = kept.zip(&names).filter_map(|(kept, name)| kept.before(restarts(name)));
+        let earlier: Vec<Kept> = earlier.collect();
+        match earlier.is_empty() {
+            true => Err(Failure::stalled(format!("no container of pod `{id}` was started again"))
+                .hint("without `--previous` you see what it prints now")),
+            false => Ok(earlier),
+        }
     }
-}
-
-fn unreadable(id: &PodId) -> String {
-    format!("cannot read the logs of pod `{id}`")
 }
 
 fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
@@ -466,14 +475,12 @@ impl Runtime for LocalRuntime {
         self.blocking(move |inner| inner.options.services.list(&namespace)).await
     }
 
-    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
-        let (pod, container) = (pod.clone(), container.map(str::to_owned));
-        self.blocking(move |inner| inner.logs(&pod, container.as_deref(), limit)).await
-    }
-
-    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream> {
-        let (id, container) = (pod.clone(), container.map(str::to_owned));
-        let followers = self.blocking(move |inner| inner.follow_logs(&id, container.as_deref(), limit)).await?;
+    async fn logs(&self, pod: &PodId, query: &LogQuery) -> Result<LogStream> {
+        let (id, asked) = (pod.clone(), query.clone());
+        let followers = self.blocking(move |inner| inner.logs(&id, &asked)).await?;
+        if !query.follow {
+            return Ok(follow::stream(followers, || true));
+        }
         let (inner, id) = (Arc::clone(&self.inner), pod.clone());
         Ok(follow::stream(followers, move || inner.table().get(&id).is_none_or(Entry::ended)))
     }

@@ -6,23 +6,22 @@ use axum::body::Body;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::IntoResponse;
-use futures::stream::{StreamExt as _, TryStreamExt as _, iter, once, select_all};
+use futures::stream::{StreamExt as _, TryStreamExt as _, iter, select_all};
 use serde::Deserialize;
 
 use super::extract::Parameters;
+use crate::clock::{Clock, SystemClock};
 use crate::error::Failure;
-use crate::model::pod::PodId;
+use crate::model::time::Timestamp;
+use crate::runtime::logs::LogQuery;
 use crate::server::problem::{Answer, Problem};
-use crate::server::query::Selection;
+use crate::server::query::{Selection, Versions};
 use crate::server::state::ServerState;
-
-/// The most bytes of output that one answer holds, unless less is asked for.
-const MOST_OUTPUT: u64 = 1 << 20;
 
 /// The most pods that one answer follows: each keeps a file open.
 const MOST_FOLLOWED: usize = 50;
 
-/// Whose output.
+/// Whose output, and which part of it.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct LogParameters {
@@ -30,48 +29,79 @@ pub struct LogParameters {
     pub pod: Option<String>,
     /// Only this container's.
     pub container: Option<String>,
-    /// The last so many bytes of each pod.
+    /// The last so many lines of each container.
+    pub tail: Option<u64>,
+    /// The last so many bytes of each container.
     pub bytes: Option<u64>,
+    /// What was printed in the last so many seconds.
+    pub since_seconds: Option<u64>,
+    /// What was printed since this RFC 3339 time.
+    pub since_time: Option<jiff::Timestamp>,
+    /// Whether the time stands before each line.
+    pub timestamps: bool,
+    /// Of a deployment config the version before; of a pod what it printed before it was started again.
+    pub previous: bool,
+    /// Of a deployment config all versions whose pods are kept.
+    pub all: bool,
     /// Whether to go on with what comes, until the pods end.
     pub follow: bool,
 }
 
-/// The last output of the chosen pods, each line with its pod's name before it where there are several; on request
-/// also what follows, until the pods end.
+impl LogParameters {
+    /// Which versions are meant, where a deployment config is.
+    fn versions(&self) -> Versions {
+        match (self.all, self.previous) {
+            (true, _) => Versions::All,
+            (false, true) => Versions::Previous,
+            (false, false) => Versions::Current,
+        }
+    }
+
+    fn query(&self, is_of_config: bool) -> LogQuery {
+        let ago = |seconds: u64| {
+            let milliseconds = i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX);
+            Timestamp(SystemClock.now().0.saturating_sub(milliseconds))
+        };
+        LogQuery {
+            container: self.container.clone(),
+            tail: self.tail,
+            bytes: self.bytes,
+            since: self.since_time.map(|time| Timestamp(time.as_millisecond())).or(self.since_seconds.map(ago)),
+            timestamps: self.timestamps,
+            previous: self.previous && !is_of_config,
+            follow: self.follow,
+        }
+    }
+}
+
+/// The output of the chosen pods, each line with its pod's name before it where there are several; on request also what
+/// follows, until the pods end.
 pub(in crate::server) async fn logs(
     State(state): State<ServerState>,
     Parameters(selection): Parameters<Selection>,
     Parameters(which): Parameters<LogParameters>,
 ) -> Answer<impl IntoResponse> {
+    let is_of_config = selection.name.is_some() && which.pod.is_none();
     let mut pods = state.query.observed(&selection).await?;
     pods.retain(|pod| which.pod.as_deref().is_none_or(|name| pod.id.name.as_str() == name));
+    let there = pods.len();
+    if is_of_config {
+        pods = state.query.of_versions(pods, &selection, which.versions()).await?;
+    }
     if pods.is_empty() {
-        return Err(no_pod(&selection, &which));
+        return Err(if there > 0 { no_version(&which) } else { no_pod(&selection, &which) });
     }
     if which.follow && pods.len() > MOST_FOLLOWED {
         let detail =
             format!("{} pods are more than {MOST_FOLLOWED}, which is the most that can be followed", pods.len());
         return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, detail).hint("choose by `name`, `stage` or `pod`"));
     }
-    let runtime = state.query.runtime()?;
-    let limit = which.bytes.unwrap_or(MOST_OUTPUT).min(MOST_OUTPUT);
+    let (runtime, query) = (state.query.runtime()?, which.query(is_of_config));
     let (several, mut outputs) = (pods.len() > 1, Vec::new());
-    for PodId { namespace, name } in pods.into_iter().map(|pod| pod.id) {
-        let id = PodId { namespace, name: name.clone() };
-        let container = which.container.as_deref();
-        let output = match which.follow {
-            true => runtime
-                .follow_logs(&id, container, limit)
-                .await
-                .map_err(|failure| Problem::of_pod(&failure))?
-                .or_else(|failure| ready(Ok::<_, Failure>(told(&failure))))
-                .boxed(),
-            false => {
-                let output = runtime.logs(&id, container, limit).await;
-                once(ready(Ok(output.map_err(|failure| Problem::of_pod(&failure))?))).boxed()
-            }
-        };
-        outputs.push(output.map_ok(move |text| if several { prefixed(name.as_str(), &text) } else { text }));
+    for id in pods.into_iter().map(|pod| pod.id) {
+        let output = runtime.logs(&id, &query).await.map_err(|failure| Problem::of_pod(&failure))?;
+        let output = output.or_else(|failure| ready(Ok::<_, Failure>(told(&failure))));
+        outputs.push(output.map_ok(move |text| if several { prefixed(id.name.as_str(), &text) } else { text }));
     }
     let ends = state.stop.clone().cancelled_owned();
     let body = match which.follow {
@@ -79,6 +109,14 @@ pub(in crate::server) async fn logs(
         false => Body::from_stream(iter(outputs).flatten()),
     };
     Ok(([(header::CONTENT_TYPE, "text/plain; charset=utf-8")], body))
+}
+
+fn no_version(which: &LogParameters) -> Problem {
+    let detail = match which.previous {
+        true => "no pod of an earlier version is kept",
+        false => "no pod of the version that serves or is attempted is there",
+    };
+    Problem::not_found(detail).hint("`--all` shows what is kept of all versions")
 }
 
 fn no_pod(selection: &Selection, which: &LogParameters) -> Problem {

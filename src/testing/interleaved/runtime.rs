@@ -8,7 +8,8 @@ use crate::model::ids::Namespace;
 use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
-use crate::runtime::{ImageUse, LogStream, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::runtime::logs::{LogQuery, LogStream};
+use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 use crate::testing::interleaved::scheduler::turn;
 use crate::testing::runtime::PretendedRuntime;
 
@@ -83,12 +84,8 @@ impl Runtime for SharedRuntime {
         Runtime::services(&self.0, namespace).await
     }
 
-    async fn logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<Vec<u8>> {
-        self.0.logs(pod, container, limit).await
-    }
-
-    async fn follow_logs(&self, pod: &PodId, container: Option<&str>, limit: u64) -> Result<LogStream> {
-        self.0.follow_logs(pod, container, limit).await
+    async fn logs(&self, pod: &PodId, query: &LogQuery) -> Result<LogStream> {
+        self.0.logs(pod, query).await
     }
 
     async fn exec(&self, pod: &PodId, container: Option<&str>, command: &ExecCommand) -> Result<ExecSession> {

@@ -1,17 +1,33 @@
-//! What containers print: kept in files of bounded size, and read from their end.
+//! What containers print: kept in files of bounded size and number.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use super::mask::{Mask, Masked};
+use serde::{Deserialize, Serialize};
 
-/// The size at which a file is set aside.
-const PART_BYTES: u64 = 10 << 20;
-/// How many files a container has at most: the one being written and those set aside.
-const PARTS: u32 = 3;
+use super::entry::entries;
+use super::mask::{Mask, Masked};
+use crate::model::time::Timestamp;
+
+/// How much of a container's output is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct LogLimits {
+    /// The size in bytes at which a file is set aside.
+    pub max_size: u64,
+    /// How many files a container has at most: the one being written and those set aside.
+    pub max_files: u32,
+}
+
+impl Default for LogLimits {
+    fn default() -> Self {
+        Self { max_size: 10 << 20, max_files: 3 }
+    }
+}
+
 /// How much of the end of the output is kept for messages.
 const TAIL_BYTES: usize = 4096;
 
@@ -26,40 +42,39 @@ pub(crate) struct LogWriter {
 #[derive(Debug)]
 struct Kept {
     path: PathBuf,
+    limits: LogLimits,
     file: Option<File>,
     size: u64,
-    part_bytes: u64,
+    /// How often the container was started before.
+    run: u32,
+    /// Whether the last line that is kept has no end yet.
+    is_within_line: bool,
+    /// Whether the last entry may have been written in part.
+    is_torn: bool,
     tail: VecDeque<u8>,
 }
 
 impl LogWriter {
     /// Goes on with the file at `path`.
-    pub(crate) fn new(path: PathBuf, mask: &Mask) -> Self {
-        let kept = Kept { path, file: None, size: 0, part_bytes: PART_BYTES, tail: VecDeque::new() };
+    pub(crate) fn new(path: PathBuf, limits: LogLimits, mask: &Mask) -> Self {
+        let (size, run, tail) = Default::default();
+        let kept = Kept { path, limits, file: None, size, run, is_within_line: false, is_torn: false, tail };
         Self { masked: mask.stream(), kept }
     }
 
-    /// One that sets a file aside at `part_bytes`.
-    #[cfg(test)]
-    pub(crate) fn with_parts_of(path: PathBuf, part_bytes: u64) -> Self {
-        let mut writer = Self::new(path, &Mask::default());
-        writer.kept.part_bytes = part_bytes;
-        writer
-    }
-
     /// Takes some output.
-    pub(crate) fn write(&mut self, output: &[u8]) {
-        self.masked.push(output, |clean| self.kept.write(clean));
+    pub(crate) fn write(&mut self, output: &[u8], at: Timestamp) {
+        self.masked.push(output, |clean| self.kept.write(clean, at));
     }
 
     /// The process that printed it has ended.
-    pub(crate) fn end(&mut self) {
-        self.masked.end(|clean| self.kept.write(clean));
+    pub(crate) fn end(&mut self, at: Timestamp) {
+        self.masked.end(|clean| self.kept.write(clean, at));
     }
 
-    /// Forgets the lines that an earlier process printed.
-    pub(crate) fn begin(&mut self) {
-        self.kept.tail.clear();
+    /// What comes now is printed by another process, before which there were so many.
+    pub(crate) fn begin(&mut self, run: u32, at: Timestamp) {
+        self.kept.begin(run, at);
     }
 
     /// The last lines of output since [`Self::begin`].
@@ -69,13 +84,27 @@ impl LogWriter {
 }
 
 impl Kept {
-    fn write(&mut self, output: &[u8]) {
+    fn write(&mut self, output: &[u8], at: Timestamp) {
         self.tail.extend(output.iter().skip(output.len().saturating_sub(TAIL_BYTES)));
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..surplus);
-        if self.append(output).is_err() {
+        self.keep(output, at);
+    }
+
+    fn begin(&mut self, run: u32, at: Timestamp) {
+        if self.is_within_line {
+            self.keep(b"\n", at);
+        }
+        self.run = run;
+        self.tail.clear();
+    }
+
+    fn keep(&mut self, output: &[u8], at: Timestamp) {
+        self.is_torn = self.append(&entries(output, at, self.run)).is_err();
+        if self.is_torn {
             self.file = None;
         }
+        self.is_within_line = !output.ends_with(b"\n");
     }
 
     fn tail(&self) -> String {
@@ -85,8 +114,8 @@ impl Kept {
         String::from_utf8_lossy(bytes.get(whole..).unwrap_or_default()).trim_end().to_owned()
     }
 
-    fn append(&mut self, output: &[u8]) -> io::Result<()> {
-        if self.size >= self.part_bytes {
+    fn append(&mut self, entries: &[u8]) -> io::Result<()> {
+        if self.size >= self.limits.max_size {
             self.rotate()?;
         }
         let mut file = match self.file.take() {
@@ -97,37 +126,48 @@ impl Kept {
                 file
             }
         };
-        file.write_all(output)?;
-        self.size += output.len() as u64;
+        if self.is_torn {
+            file.write_all(b"\n")?;
+        }
+        file.write_all(entries)?;
+        self.size += entries.len() as u64;
         self.file = Some(file);
         Ok(())
     }
 
     fn rotate(&mut self) -> io::Result<()> {
-        for part in (0..PARTS - 1).rev() {
-            match fs::rename(self.part(part), self.part(part + 1)) {
-                Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-                _ => {}
-            }
+        for number in (0..self.limits.max_files.saturating_sub(1)).rev() {
+            absent_or(fs::rename(part(&self.path, number), part(&self.path, number + 1)))?;
+        }
+        if self.limits.max_files <= 1 {
+            absent_or(fs::remove_file(&self.path))?;
         }
         self.file = None;
         self.size = 0;
         Ok(())
     }
+}
 
-    fn part(&self, number: u32) -> PathBuf {
-        part(&self.path, number)
+fn absent_or(result: io::Result<()>) -> io::Result<()> {
+    match result {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+        _ => Ok(()),
     }
 }
 
 fn part(path: &Path, number: u32) -> PathBuf {
-    if number == 0 { path.to_owned() } else { path.with_extension(format!("log.{number}")) }
+    if number == 0 {
+        return path.to_owned();
+    }
+    let mut name = path.as_os_str().to_owned();
+    name.push(format!(".{number}"));
+    name.into()
 }
 
 /// The files that hold a container's output, newest first, each once although one may be set aside meanwhile.
-pub(crate) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
+pub(crate) fn open_parts(path: &Path, most: u32) -> io::Result<Vec<File>> {
     let (mut files, mut known) = (Vec::new(), BTreeSet::new());
-    for number in 0..PARTS {
+    for number in 0..most {
         let file = match File::open(part(path, number)) {
             Ok(file) => file,
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue, // the newest was just set aside
@@ -140,89 +180,43 @@ pub(crate) fn open_parts(path: &Path) -> io::Result<Vec<File>> {
     Ok(files)
 }
 
-/// The last `limit` bytes of a container's output, oldest first.
-pub(crate) fn read_end(path: &Path, limit: u64) -> io::Result<Vec<u8>> {
-    let mut parts = Vec::new();
-    let mut left = limit;
-    for file in open_parts(path)? {
-        let end = end_of(file, left)?;
-        left = left.saturating_sub(end.len() as u64);
-        parts.push(end);
-    }
-    Ok(parts.into_iter().rev().flatten().collect())
-}
-
-/// The last `limit` bytes of several containers' output, in their order; with more than one, each line has the
-/// container's name before it.
-pub(crate) fn read_all(containers: &[(String, PathBuf)], limit: u64) -> io::Result<Vec<u8>> {
-    if let [(_, path)] = containers {
-        return read_end(path, limit);
-    }
-    let share = limit / containers.len().max(1) as u64;
-    let mut all = Vec::new();
-    for (name, path) in containers {
-        append_named(&mut all, name, &read_end(path, share)?);
-    }
-    Ok(all)
-}
-
-/// Appends output with a name before each line.
-pub(crate) fn append_named(all: &mut Vec<u8>, name: &str, output: &[u8]) {
-    for line in output.split_inclusive(|byte| *byte == b'\n') {
-        all.extend_from_slice(name.as_bytes());
-        all.push(b' ');
-        all.extend_from_slice(line);
-        if !line.ends_with(b"\n") {
-            all.push(b'\n');
-        }
-    }
-}
-
-fn end_of(mut file: File, limit: u64) -> io::Result<Vec<u8>> {
-    let size = file.metadata()?.len();
-    file.seek(SeekFrom::Start(size.saturating_sub(limit)))?;
-    let mut content = Vec::new();
-    file.take(limit).read_to_end(&mut content)?;
-    Ok(content)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn writer(folder: &Path) -> LogWriter {
-        LogWriter::with_parts_of(folder.join("web.log"), 100)
+    const AT: Timestamp = Timestamp(0);
+    const LIMITS: LogLimits = LogLimits { max_size: 1000, max_files: 3 };
+
+    fn sizes(folder: &Path) -> Vec<u64> {
+        fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len()).collect()
     }
 
     #[test]
     fn a_flood_is_bounded_on_the_disk_and_its_end_is_kept() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut log = writer(folder.path());
-        (0..1000).for_each(|line| log.write(format!("line {line}\n").as_bytes()));
-        let sizes = fs::read_dir(folder.path()).unwrap().map(|entry| entry.unwrap().metadata().unwrap().len());
-        let sizes: Vec<u64> = sizes.collect();
-        assert!(sizes.len() == 3 && sizes.iter().all(|size| *size <= 110), "{sizes:?}");
-        let end = String::from_utf8(read_end(&log.kept.path, 25).unwrap()).unwrap();
-        assert!(end.ends_with("line 998\nline 999\n") && end.len() == 25, "{end}");
-        assert!(log.tail().starts_with("line ") && log.tail().ends_with("line 999"));
-        assert!(log.tail().len() <= TAIL_BYTES);
+        for max_files in [1, 2, 3] {
+            let folder = tempfile::tempdir().unwrap();
+            let mut log = LogWriter::new(folder.path().join("web.cri"), LogLimits { max_files, ..LIMITS }, &Mask::default());
+            (0..1000).for_each(|line| log.write(format!("line {line}\n").as_bytes(), AT));
+            let sizes = sizes(folder.path());
+            assert!(sizes.len() == max_files as usize && sizes.iter().all(|size| *size <= 1100), "{sizes:?}");
+            assert!(fs::read_to_string(&log.kept.path).unwrap().ends_with("line 999\n"));
+            assert!(log.tail().starts_with("line ") && log.tail().ends_with("line 999"));
+            assert!(log.tail().len() <= TAIL_BYTES);
+        }
     }
 
     #[test]
-    fn a_writer_goes_on_where_an_earlier_one_ended() {
+    fn a_writer_goes_on_where_an_earlier_one_ended_and_another_run_begins_a_line() {
         let folder = tempfile::tempdir().unwrap();
-        writer(folder.path()).write(b"a\n");
-        let mut second = writer(folder.path());
-        second.write(b"b\n");
-        assert_eq!(read_end(&second.kept.path, 100).unwrap(), b"a\nb\n");
+        let path = folder.path().join("web.cri");
+        LogWriter::new(path.clone(), LIMITS, &Mask::default()).write(b"a\n", AT);
+        let mut second = LogWriter::new(path.clone(), LIMITS, &Mask::default());
+        second.write(b"b", AT);
         assert_eq!(second.tail(), "b");
-        second.begin();
+        second.begin(1, AT);
         assert_eq!(second.tail(), "");
-    }
-
-    #[test]
-    fn a_container_that_printed_nothing_has_empty_logs() {
-        let folder = tempfile::tempdir().unwrap();
-        assert!(read_end(&folder.path().join("none.log"), 10).unwrap().is_empty());
+        second.write(b"c\n", AT);
+        let kept = fs::read_to_string(path).unwrap().replace("1970-01-01T00:00:00.000Z stdout ", "");
+        assert_eq!(kept, "F a\nP b\nF \nF:1 c\n");
     }
 }

@@ -145,8 +145,13 @@ impl PodDir {
         self.0.join("entered")
     }
 
-    /// `logs/<container>.log`; older parts end in `.1` and `.2`.
+    /// `logs/<container>.cri`; older parts end in `.1`, `.2` and so on.
     pub fn log(&self, container: &str) -> PathBuf {
+        self.0.join("logs").join(format!("{container}.cri"))
+    }
+
+    /// `logs/<container>.log`: the same as shims of an earlier version have written it, without times.
+    pub(crate) fn plain_log(&self, container: &str) -> PathBuf {
         self.0.join("logs").join(format!("{container}.log"))
     }
 

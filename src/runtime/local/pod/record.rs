@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::logs::LogLimits;
 use super::paths::PodDir;
 use crate::error::{Context, Result};
 use crate::model::ids::Incarnation;
@@ -58,6 +59,9 @@ pub(crate) struct PodRecord {
     pub(crate) hidden: Vec<PathBuf>,
     /// The file to touch when it changes.
     pub(crate) change: PathBuf,
+    /// How much of its containers' output is kept.
+    #[serde(default)]
+    pub(crate) logs: LogLimits,
 }
 
 /// An object with its key; JSON has no maps by key.

@@ -9,6 +9,7 @@ use std::path::PathBuf;
 
 use serde_json::Value;
 
+use super::logs::LogLimits;
 use super::paths::{self, PodDir};
 use super::record::{PodRecord, PortMapping, StoredObject};
 use crate::error::{Context, Failure, Result};
@@ -31,6 +32,7 @@ pub(crate) struct Surroundings {
     pub(crate) host_paths: Vec<PathBuf>,
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) change: PathBuf,
+    pub(crate) logs: LogLimits,
 }
 
 /// What other pods have.
@@ -68,6 +70,7 @@ pub(crate) fn write_record(
         host_paths: around.host_paths,
         hidden: around.hidden,
         change: around.change,
+        logs: around.logs,
     };
     record.ports = map_ports(&record, seed, in_use)?;
     record.write(dir)?;

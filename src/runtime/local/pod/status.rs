@@ -62,6 +62,11 @@ pub(crate) struct ContainerStatus {
 }
 
 impl PodStatus {
+    /// How often a container was started again.
+    pub(crate) fn restarts_of(&self, container: &str) -> Option<u32> {
+        self.containers.iter().find(|status| status.name == container).map(|status| status.restarts)
+    }
+
     /// The status of a pod whose shim just began.
     pub(crate) fn beginning(boot_id: String, shim: Option<ProcessId>) -> Self {
         let (containers, message) = (Vec::new(), String::new());

@@ -77,8 +77,8 @@ impl<'a> Supervisor<'a> {
     ) -> io::Result<Self> {
         let wake = Wake::listen(dir)?;
         let mask = Mask::of(record);
-        let slot =
-            |name: &String| Slot { child: None, log: LogWriter::new(dir.log(name), &mask), status: unstarted(name) };
+        let log = |name: &String| LogWriter::new(dir.log(name), record.logs, &mask);
+        let slot = |name: &String| Slot { child: None, log: log(name), status: unstarted(name) };
         Ok(Self {
             dir,
             lock,
@@ -146,7 +146,7 @@ impl<'a> Supervisor<'a> {
             if child.news() == News::Started {
                 events.push(Event::Started(index));
             }
-            child.pump(&mut self.buffer, |output| slot.log.write(output));
+            child.pump(&mut self.buffer, |output| slot.log.write(output, self.clock.now()));
         }
         self.reap(&mut events);
         let ended = self.handlers.advance(self.now(), &mut self.buffer);
@@ -211,8 +211,8 @@ impl<'a> Supervisor<'a> {
     fn container_exited(&mut self, index: usize, code: i32) -> Option<Event> {
         let slot = self.slots.get_mut(index)?;
         let mut child = slot.child.take()?;
-        child.pump(&mut self.buffer, |output| slot.log.write(output));
-        slot.log.end();
+        child.pump(&mut self.buffer, |output| slot.log.write(output, self.clock.now()));
+        slot.log.end(self.clock.now());
         slot.status.process = None;
         slot.status.exit = Some(code);
         let exit = match child.problem() {
@@ -278,13 +278,14 @@ impl<'a> Supervisor<'a> {
     }
 
     fn start(&mut self, index: usize) -> Option<Event> {
+        let restarts = self.machine.units().get(index)?.restarts;
         let slot = self.slots.get_mut(index)?;
         let (program, mark) = (OWN_PROGRAM.as_ref(), self.record.mark());
         let (dir, container) = (self.dir, slot.status.name.as_str());
         let launch = Launch { program, dir, mark: &mark, container, command: None, enters: false };
         match launch.spawn() {
             Ok(launched) => {
-                slot.log.begin();
+                slot.log.begin(restarts, self.clock.now());
                 slot.status.process = Some(launched.process);
                 slot.status.started_at = Some(self.clock.now());
                 slot.child = Some(Child::new(launched));

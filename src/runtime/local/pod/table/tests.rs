@@ -1,6 +1,7 @@
 use super::*;
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::Pod;
+use crate::runtime::local::pod::logs::LogLimits;
 
 fn id(name: &str) -> PodId {
     PodId { namespace: "n".into(), name: name.into() }
@@ -23,6 +24,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
         images: BTreeMap::new(),
         services: Vec::new(),
         search_path: String::new(),
+        logs: LogLimits::default(),
         claims: Default::default(),
         host_paths: Vec::new(),
         hidden: Vec::new(),
