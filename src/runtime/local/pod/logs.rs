@@ -195,7 +195,8 @@ mod tests {
     fn a_flood_is_bounded_on_the_disk_and_its_end_is_kept() {
         for max_files in [1, 2, 3] {
             let folder = tempfile::tempdir().unwrap();
-            let mut log = LogWriter::new(folder.path().join("web.cri"), LogLimits { max_files, ..LIMITS }, &Mask::default());
+            let mut log =
+                LogWriter::new(folder.path().join("web.cri"), LogLimits { max_files, ..LIMITS }, &Mask::default());
             (0..1000).for_each(|line| log.write(format!("line {line}\n").as_bytes(), AT));
             let sizes = sizes(folder.path());
             assert!(sizes.len() == max_files as usize && sizes.iter().all(|size| *size <= 1100), "{sizes:?}");
