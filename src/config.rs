@@ -274,6 +274,17 @@ impl Settings {
         }
     }
 
+    /// The files that hold secrets of the daemon's own.
+    pub fn secret_files(&self) -> Vec<PathBuf> {
+        let of_repository = |repository: &RepositorySettings| {
+            let CredentialFiles { token, password, ssh_key, .. } = repository.credentials.clone();
+            let webhook: Vec<PathBuf> = repository.webhook.iter().filter_map(SecretSource::file).collect();
+            [token, password, ssh_key].into_iter().flatten().chain(webhook)
+        };
+        let tokens = self.tokens.iter().filter_map(|token| token.token.file());
+        self.repositories.iter().flat_map(of_repository).chain(tokens).collect()
+    }
+
     /// Reads a file; paths in it are relative to its folder. The files that it names are looked at, too.
     ///
     /// # Errors

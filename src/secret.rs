@@ -48,6 +48,14 @@ pub enum SecretSource {
 }
 
 impl SecretSource {
+    /// The file that it is in, if it is in one.
+    pub fn file(&self) -> Option<PathBuf> {
+        match self {
+            SecretSource::File(path) => Some(path.clone()),
+            SecretSource::Value(_) => None,
+        }
+    }
+
     /// The secret as it is now.
     ///
     /// # Errors

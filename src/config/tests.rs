@@ -66,6 +66,10 @@ fn a_whole_configuration_is_read() {
     let secrets = [SecretSource::File("/etc/launchway/hook".into()), SecretSource::Value(Secret::new("hunter2"))];
     assert_eq!(shop.webhook, secrets);
     assert!(!format!("{settings:?}").contains("hunter2"));
+    let hidden = settings.secret_files();
+    for path in ["/etc/launchway/secrets/token", "/keys/id", "/etc/launchway/hook"] {
+        assert!(hidden.contains(&path.into()), "{path}: {hidden:?}");
+    }
 }
 
 #[test]

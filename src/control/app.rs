@@ -243,8 +243,10 @@ fn local_runtime(
     let changes = broadcast::channel(ANNOUNCEMENTS).0;
     let hosts = settings.repositories.iter().filter(|repository| repository.allow.host_image);
     let host_allowed: BTreeSet<RepositoryName> = hosts.map(|repository| repository.name.clone()).collect();
+    let mut hidden = settings.secret_files();
+    hidden.push(state.root().to_owned());
     let limits = settings.repositories.iter().map(|it| (it.name.clone(), launchable_limits(&it.limits)));
-    let mut launchables = LaunchableSettings::new(program, state.root().to_owned());
+    let mut launchables = LaunchableSettings::new(program, hidden.clone());
     (launchables.host_allowed, launchables.limits_by_repository) = (host_allowed, limits.collect());
     launchables.ca_file = settings.repositories.iter().find_map(|repository| repository.credentials.ca.clone());
     std::fs::create_dir_all(&root).or_stalled(|| format!("cannot make `{}`", root.display()))?;
@@ -253,7 +255,7 @@ fn local_runtime(
     let services = Services::open(root.clone(), shims.clone())?;
     LocalRuntime::open(LocalOptions {
         root,
-        hidden: state.root().to_owned(),
+        hidden,
         incarnation,
         program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),

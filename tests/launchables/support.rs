@@ -58,7 +58,7 @@ impl World {
         let files = files.iter().map(|(name, content)| (*name, (*content).to_owned())).collect();
         let root = tempfile::tempdir().unwrap();
         let program = Arc::new(Program::at(PathBuf::from(env!("CARGO_BIN_EXE_launchway"))));
-        let settings = LaunchableSettings::new(program, root.path().to_owned());
+        let settings = LaunchableSettings::new(program, vec![root.path().to_owned()]);
         Self {
             root,
             outside: tempfile::tempdir().unwrap(),

@@ -23,6 +23,7 @@ const TRY: &str = r#"
 const READER: &str = r#"
     try token cat "$STATE/operator-token"
     try store cat "$STATE/store.db"
+    try forge cat "$STATE/../shop-token"
     try records find "$STATE/pods" -name pod.json -exec cat {} +
 "#;
 
@@ -45,7 +46,7 @@ const BURGLAR: &str = r#"
 "#;
 
 /// How much of that succeeds if nothing is in the way.
-const TRIES: usize = 7;
+const TRIES: usize = 8;
 
 /// Says `connected` if the socket in the state folder takes a connection.
 const CONNECTION: &str = r#"
@@ -59,7 +60,7 @@ const OWN: &str = r#"
     echo moved > "$HOME/x"; cat bin/launch > /dev/null
     cd "$LAUNCHWAY_MOUNT_DATA"; echo y > y; mkdir deep; mv y deep; echo z > z; ls
     cat "$LAUNCHWAY_MOUNT_LOGIN/password"; echo
-    mv "$HOME/x" .; cat x
+    mv "$HOME/x" .; cat x; cat "$STATE/../elsewhere" > /dev/null
     grep -q own-secret /proc/self/environ; kill -0 $$; ls / > /dev/null
 "#;
 
@@ -80,6 +81,8 @@ fn objects() -> BTreeMap<ObjectKey, Value> {
 fn furnish(world: &World) {
     fs::write(world.root().join("operator-token"), "the-token").unwrap();
     fs::write(world.root().join("store.db"), "the-store").unwrap();
+    fs::write(world.file("shop-token"), "the-token-of-a-forge").unwrap();
+    fs::write(world.file("elsewhere"), "what is nobody's").unwrap();
     let bin = world.image("app/bin");
     fs::create_dir_all(&bin).unwrap();
     fs::write(bin.join("launch"), "#!/bin/sh\n").unwrap();

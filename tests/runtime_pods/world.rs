@@ -131,7 +131,7 @@ impl World {
         let (changes, _) = tokio::sync::broadcast::channel(64);
         let runtime = LocalRuntime::open(LocalOptions {
             root: self.root(),
-            hidden: self.root(),
+            hidden: vec![self.root(), self.file("shop-token")],
             incarnation: self.life.clone(),
             program: Arc::new(Program::at(shim_program())),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),

@@ -44,8 +44,9 @@ use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, 
 pub struct LocalOptions {
     /// Its folder.
     pub root: PathBuf,
-    /// The folder of which pods see nothing but what is their own: the daemon's, in which `root` is.
-    pub hidden: PathBuf,
+    /// The folders and files of which pods see nothing but what is their own: the daemon's, in which `root` is, and its
+    /// secrets elsewhere.
+    pub hidden: Vec<PathBuf>,
     /// The life of the store that asks for pods.
     pub incarnation: Incarnation,
     /// The program that shims run; services have it too.
@@ -275,7 +276,7 @@ impl Inner {
             logs: options.logs,
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
-            hidden: outermost(&[&options.hidden, &options.root]),
+            hidden: outermost(options.hidden.iter().chain([&options.root])),
             change: self.root.change(&pod.id),
         })
     }

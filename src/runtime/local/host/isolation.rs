@@ -7,7 +7,7 @@
 //! namespace it also refuses the content of hidden folders. A process of root's gives up what would reach past both.
 
 use std::os::fd::OwnedFd;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::beneath;
 use super::mount::Space;
@@ -36,7 +36,7 @@ impl Own {
 /// What a process is kept from.
 #[derive(Debug, Default)]
 pub(crate) struct Isolation {
-    /// The folders that are hidden, without links in their paths; with none, nothing is kept from the process, whose daemon
+    /// The folders and files that are hidden, without links in their paths; with none, nothing is kept from the process, whose daemon
     /// was an older one.
     pub(crate) hidden: Vec<PathBuf>,
     /// What in them is its own.
@@ -53,12 +53,12 @@ pub(crate) enum Hiding {
 }
 
 impl Isolation {
-    /// Hides the folders in a mount namespace, in which everything of its own was opened. Fails with what is wrong; then
-    /// [`Self::confine`] refuses what it can.
+    /// Hides the folders and files in a mount namespace, in which everything of its own was opened; what is not there any
+    /// more is nothing to hide. Fails with what is wrong; then [`Self::confine`] refuses what it can.
     pub(crate) fn hide(&self, space: &Space<'_>) -> Result<(), String> {
-        self.hidden.iter().try_for_each(|folder| {
-            let hidden = space.hide(folder, &self.own);
-            hidden.map_err(|error| format!("cannot hide `{}`: {error}", folder.display()))
+        self.hidden.iter().filter(|path| path.exists()).try_for_each(|path| {
+            let hidden = if path.is_dir() { space.hide(path, &self.own) } else { space.hide_file(path) };
+            hidden.map_err(|error| format!("cannot hide `{}`: {error}", path.display()))
         })
     }
 
@@ -79,9 +79,9 @@ impl Isolation {
     }
 }
 
-/// The folders among these that lie in no other one, as they are without links; what is not there hides nothing.
-pub(crate) fn outermost(folders: &[&Path]) -> Vec<PathBuf> {
-    let mut real: Vec<PathBuf> = folders.iter().filter_map(|folder| folder.canonicalize().ok()).collect();
+/// What of these lies in no other one, as it is without links; what is not there is nothing to hide.
+pub(crate) fn outermost<'a>(paths: impl IntoIterator<Item = &'a PathBuf>) -> Vec<PathBuf> {
+    let mut real: Vec<PathBuf> = paths.into_iter().filter_map(|path| path.canonicalize().ok()).collect();
     real.sort();
     real.dedup_by(|later, earlier| later.starts_with(earlier));
     real
@@ -99,6 +99,7 @@ mod tests {
         std::fs::create_dir_all(state.join("local")).unwrap();
         std::fs::create_dir(&other).unwrap();
         std::os::unix::fs::symlink(&other, state.join("linked")).unwrap();
+        let outermost = |paths: &[&std::path::Path]| outermost(&paths.iter().map(PathBuf::from).collect::<Vec<_>>());
         assert_eq!(outermost(&[&state.join("local"), &state]), std::slice::from_ref(&state));
         assert_eq!(outermost(&[&state, &state.join("none")]), std::slice::from_ref(&state));
         assert_eq!(outermost(&[&state, &state.join("linked")]), [other, state]);

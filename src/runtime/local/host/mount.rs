@@ -9,14 +9,14 @@ use std::ffi::CStr;
 use std::fs;
 use std::io;
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, chown, symlink};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt, chown, symlink};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind_recursive,
-    mount_change, mount_move, mount_remount, move_mount, open_tree, unmount,
+    MountFlags, MountPropagationFlags, MoveMountFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
+    mount_bind_recursive, mount_change, mount_move, mount_remount, move_mount, open_tree, unmount,
 };
 use rustix::process::{getgid, getuid, pivot_root};
 use rustix::thread::{UnshareFlags, set_no_new_privs};
@@ -99,6 +99,16 @@ impl<'a> Space<'a> {
         }
         make_read_only(self.scratch)?;
         Ok(mount_move(self.scratch, folder)?)
+    }
+
+    /// Covers a file by an empty one.
+    pub(super) fn hide_file(&self, file: &Path) -> io::Result<()> {
+        mount("launchway", self.scratch, "tmpfs", MountFlags::NOSUID | MountFlags::NODEV, COVER_OPTIONS)?;
+        let empty = self.scratch.join("empty");
+        fs::OpenOptions::new().write(true).create_new(true).mode(0o000).open(&empty)?;
+        mount_bind(&empty, file)?;
+        make_read_only(file)?;
+        Ok(unmount(self.scratch, UnmountFlags::DETACH)?)
     }
 
     /// Mounts volumes, outer mount points first. Fails with what is wrong.

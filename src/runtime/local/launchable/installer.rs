@@ -211,7 +211,7 @@ impl Installer {
             user: run_as.run_as_user.filter(|wanted| *wanted != user),
             group: run_as.run_as_group.filter(|wanted| *wanted != group),
             limits: self.settings.limits_of(repository),
-            hidden: outermost(&[&self.settings.hidden, &self.root]),
+            hidden: outermost(self.settings.hidden.iter().chain([&self.root])),
         };
         folder.write_order(&order)?;
         build::spawn(&self.settings.executable, folder)?.wait().map(drop)

@@ -67,15 +67,15 @@ pub struct LaunchableSettings {
     pub limits: Limits,
     /// Those of repositories that have their own.
     pub limits_by_repository: BTreeMap<RepositoryName, Limits>,
-    /// The folder of which builds see nothing but what is their own: the daemon's.
-    pub hidden: PathBuf,
+    /// The folders and files of which builds see nothing but what is their own: the daemon's.
+    pub hidden: Vec<PathBuf>,
     /// Certificates that downloads trust besides the machine's own, as PEM.
     pub ca_file: Option<PathBuf>,
 }
 
 impl LaunchableSettings {
     /// The usual bounds; no repository may use the host's files.
-    pub fn new(executable: Arc<Program>, hidden: PathBuf) -> Self {
+    pub fn new(executable: Arc<Program>, hidden: Vec<PathBuf>) -> Self {
         let (limits, limits_by_repository) = Default::default();
         Self { executable, host_allowed: BTreeSet::new(), limits, limits_by_repository, hidden, ca_file: None }
     }

@@ -1,4 +1,4 @@
-//! Volumes on a machine without containers: folders, which [`super::mount`] puts where the mounts say.
+//! Volumes on a machine without containers: folders, which [`super::surroundings`] puts where the mounts say.
 //!
 //! Where the machine does not let it, the processes find a volume by the variable `LAUNCHWAY_MOUNT_<VOLUME>`, which
 //! `command`, `args` and `env` can use as `$(LAUNCHWAY_MOUNT_<VOLUME>)`; it is always there.
