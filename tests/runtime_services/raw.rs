@@ -2,9 +2,13 @@
 
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::sync::mpsc;
 use std::thread;
+use std::time::{Duration, Instant};
 
-use crate::support::{Client, DEADLINE, Pod, World, eventually};
+use rustix::process::{Pid, Resource, Rlimit, Signal, prlimit};
+
+use crate::support::{Client, DEADLINE, Pod, World, eventually, is_running, kill};
 
 /// A pod whose server handles each connection by a function.
 fn pod(world: &World, name: &str, handle: fn(TcpStream) -> io::Result<()>) -> Pod {
@@ -111,12 +115,8 @@ fn upgrade(stream: TcpStream) -> io::Result<()> {
     echo(stream)
 }
 
-#[test]
-fn an_upgraded_connection_is_a_tunnel_that_keeps_its_pod() {
-    let world = World::new();
-    let (_, address) = world.web();
-    let socket = pod(&world, "socket", upgrade);
-    world.select(&[&socket]);
+/// A connection that was upgraded, and on which the server has said hello.
+fn websocket(address: SocketAddr) -> TcpStream {
     let mut stream = connect(address);
     let request = "GET /chat HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: keep-alive, Upgrade\r\n\r\n";
     stream.write_all(request.as_bytes()).unwrap();
@@ -128,6 +128,16 @@ fn an_upgraded_connection_is_a_tunnel_that_keeps_its_pod() {
     }
     let answer = String::from_utf8(answer).unwrap().to_ascii_lowercase();
     assert!(answer.starts_with("http/1.1 101 ") && answer.contains("upgrade: websocket\r\n"), "{answer}");
+    stream
+}
+
+#[test]
+fn an_upgraded_connection_is_a_tunnel_that_keeps_its_pod() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let socket = pod(&world, "socket", upgrade);
+    world.select(&[&socket]);
+    let mut stream = websocket(address);
     socket.make_unready();
     stream.write_all(b"ping").unwrap();
     let mut pong = [0; 4];
@@ -166,4 +176,66 @@ fn an_external_service_leads_outside() {
     spec.external = vec![launchway::runtime::ExternalEndpoint { host, port: Some(outside.port) }];
     let address = world.apply(&spec);
     assert_eq!(Client::connect(address).unwrap().get("/").unwrap().body, "outside");
+}
+
+#[test]
+fn connections_on_which_nothing_passes_do_not_hold_the_end_of_a_service_back() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let socket = pod(&world, "socket", upgrade);
+    let raw = pod(&world, "raw", echo);
+    world.select(&[&socket]);
+    let upgraded = websocket(address);
+    world.select(&[&raw]);
+    let (mut spoken, silent) = (connect(address), connect(address));
+    spoken.write_all(b"\x01").unwrap();
+    spoken.read_exact(&mut [0]).unwrap();
+    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let begun = Instant::now();
+    rustix::process::kill_process(Pid::from_raw(shim).unwrap(), Signal::TERM).unwrap();
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+    assert!(begun.elapsed() < Duration::from_secs(8), "after {:?}", begun.elapsed());
+    for stream in [&upgraded, &spoken, &silent] {
+        assert_eq!(read_all(stream), "");
+    }
+}
+
+#[test]
+fn a_connection_on_which_something_passes_goes_on_for_some_time() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let raw = pod(&world, "raw", echo);
+    world.select(&[&raw]);
+    let mut stream = connect(address);
+    stream.write_all(b"\x01").unwrap();
+    stream.read_exact(&mut [0]).unwrap();
+    let shim = world.shim("web");
+    rustix::process::kill_process(Pid::from_raw(shim).unwrap(), Signal::TERM).unwrap();
+    eventually("nobody listens any more", || TcpStream::connect(address).is_err());
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_secs(2) {
+        stream.write_all(b"\x02").unwrap();
+        stream.read_exact(&mut [0]).unwrap();
+    }
+}
+
+#[test]
+fn upgraded_connections_count_among_all() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let socket = pod(&world, "socket", upgrade);
+    world.select(&[&socket]);
+    drop(websocket(address));
+    // The proxy that comes next may have so few files open that it takes two connections.
+    let limit = Rlimit { current: Some(70), maximum: Some(70) };
+    prlimit(Pid::from_raw(world.shim("web")), Resource::Nofile, limit).unwrap();
+    kill(world.proxy("web"));
+    let (first, _second) = (websocket(address), websocket(address));
+    let (taken, is_taken) = mpsc::channel();
+    let third = thread::spawn(move || taken.send(websocket(address)));
+    let early = is_taken.recv_timeout(Duration::from_millis(300));
+    assert!(early.is_err(), "a third is taken beside two");
+    drop(first);
+    drop(is_taken.recv_timeout(DEADLINE).expect("one has made room"));
+    third.join().unwrap().unwrap();
 }

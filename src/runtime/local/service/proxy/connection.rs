@@ -4,45 +4,46 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio::time::{Instant, sleep};
-use tokio_util::sync::CancellationToken;
 
-use super::Shared;
 use super::backends::PATIENCE;
 use super::http;
 use super::pod::Lease;
+use super::relay::relay;
 use super::sniff::{self, Protocol};
+use super::{Shared, Stay};
 
 /// How often a connection on which nobody has spoken asks whether its pod leaves.
 const LOOK_AGAIN: Duration = Duration::from_millis(100);
 
 /// Serves a client until its end.
-pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) {
+pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) {
     // Errors are those of the two sides, who see them as well.
     if client.set_nodelay(true).is_ok() {
-        decide(shared, port, client, ending).await.ok();
+        decide(shared, port, client, stay).await.ok();
     }
 }
 
-async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) -> io::Result<()> {
+async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) -> io::Result<()> {
     let mut protocol = sniff::detect(&client).await?;
     let mut waiting = None;
     if protocol == Protocol::Silent {
-        (protocol, waiting) = wait_for_word(&shared, port, &client).await?;
+        let word = wait_for_word(&shared, port, &client);
+        let Some(word) = stay.ending.run_until_cancelled(word).await else { return Ok(()) };
+        (protocol, waiting) = word?;
     }
     if protocol == Protocol::Http1 {
         drop(waiting);
-        http::serve(shared, port, client, ending).await;
+        http::serve(shared, port, client, stay).await;
         return Ok(());
     }
     let connected = match waiting {
         Some(connected) => Some(connected),
         None => connect(&shared, port).await,
     };
-    let Some((pod, lease)) = connected else { return Ok(()) };
-    splice(client, pod, lease).await
+    let Some((pod, _lease)) = connected else { return Ok(()) };
+    relay(client, pod, stay).await
 }
 
 /// Connects a silent client to a pod, as far as either speaks. As long as nobody has, the connection is worth
@@ -84,9 +85,4 @@ async fn connect(shared: &Shared, port: u16) -> Option<(TcpStream, Lease)> {
         }
         tried.push(lease.destination.clone());
     }
-}
-
-/// Passes bytes both ways until both sides have ended; the end of one is passed on, and the other may go on.
-async fn splice(mut client: TcpStream, mut pod: TcpStream, _lease: Lease) -> io::Result<()> {
-    copy_bidirectional(&mut client, &mut pod).await.map(drop)
 }

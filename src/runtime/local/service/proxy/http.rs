@@ -17,16 +17,15 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::{TokioIo, TokioTimer};
-use tokio::io::copy_bidirectional;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
-use tokio_util::sync::CancellationToken;
 
-use super::Shared;
 use super::backends::PATIENCE;
 use super::headers;
 use super::pod::Lease;
+use super::relay::relay;
 use super::upstream::{RequestBody, Sender, Upstreams};
+use super::{Shared, Stay};
 
 /// The most that the head of a message may hold, in bytes.
 pub(super) const MAX_HEAD: usize = 128 << 10;
@@ -41,9 +40,9 @@ const MAX_SENT: usize = 3;
 type ResponseBody = Either<Relayed, Full<Bytes>>;
 
 /// Serves a client until it or the proxy ends.
-pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, ending: CancellationToken) {
+pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) {
     let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    let client_side = Arc::new(ClientSide { shared, port, authority });
+    let client_side = Arc::new(ClientSide { shared, port, authority, stay: stay.clone() });
     let service = service_fn(move |request| {
         let client_side = client_side.clone();
         async move { Ok::<_, Infallible>(client_side.answer(request).await) }
@@ -56,7 +55,7 @@ pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, end
     // An error is a client that went away or broke the protocol; hyper has answered what can be answered.
     tokio::select! {
         ended = connection.as_mut() => { ended.ok(); }
-        () = ending.cancelled() => {
+        () = stay.ending.cancelled() => {
             connection.as_mut().graceful_shutdown();
             connection.await.ok();
         }
@@ -68,6 +67,7 @@ struct ClientSide {
     shared: Arc<Shared>,
     port: u16,
     authority: String,
+    stay: Stay,
 }
 
 /// Why an attempt failed.
@@ -142,7 +142,8 @@ impl ClientSide {
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
-            self.shared.connections.spawn(tunnel(client, hyper::upgrade::on(&mut response), lease));
+            let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.stay.clone());
+            self.shared.connections.spawn(tunnel);
             return response.map(|_| Either::Right(Full::default()));
         }
         let upstreams = self.shared.upstreams.clone();
@@ -197,10 +198,10 @@ impl Message {
 }
 
 /// Passes bytes both ways after both sides have agreed on another protocol.
-async fn tunnel(client: OnUpgrade, pod: OnUpgrade, _lease: Lease) {
+async fn tunnel(client: OnUpgrade, pod: OnUpgrade, _lease: Lease, stay: Stay) {
     if let (Ok(client), Ok(pod)) = futures::future::join(client, pod).await {
         // Whoever breaks off, both sides see the end.
-        copy_bidirectional(&mut TokioIo::new(client), &mut TokioIo::new(pod)).await.ok();
+        relay(TokioIo::new(client), TokioIo::new(pod), stay).await.ok();
     }
 }
 

@@ -13,6 +13,7 @@ mod destination;
 mod headers;
 mod http;
 mod pod;
+mod relay;
 mod sniff;
 mod upstream;
 
@@ -28,7 +29,7 @@ use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::Interest;
 use tokio::net::{TcpListener, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
@@ -68,6 +69,13 @@ struct Shared {
     upstreams: Arc<Upstreams>,
     connections: TaskTracker,
     permits: Arc<Semaphore>,
+}
+
+/// A connection's place among all, for as long as it or what became of it lives, and what tells it that the service ends.
+#[derive(Clone, Debug)]
+struct Stay {
+    _place: Arc<OwnedSemaphorePermit>,
+    ending: CancellationToken,
 }
 
 /// How a proxy comes to its end.
@@ -229,11 +237,8 @@ async fn accept(shared: Arc<Shared>, port: u16, listener: TcpListener, ending: C
         let Ok(permit) = shared.permits.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((client, _)) => {
-                let (for_connection, ending) = (shared.clone(), ending.clone());
-                shared.connections.spawn(async move {
-                    connection::serve(for_connection, port, client, ending).await;
-                    drop(permit);
-                });
+                let stay = Stay { _place: Arc::new(permit), ending: ending.clone() };
+                shared.connections.spawn(connection::serve(shared.clone(), port, client, stay));
             }
             // The client went away before it was accepted, or descriptors ran out.
             Err(_) => sleep(RETRY).await,
