@@ -77,6 +77,15 @@ impl Client {
         }
     }
 
+    /// Whether no daemon runs any more, where one did: while it ends it still lets others connect.
+    pub(super) async fn is_gone(global: &Global) -> bool {
+        match Self::daemon(global).await {
+            Ok(Some(daemon)) => !daemon.lives().await,
+            Ok(None) => true,
+            Err(_closed) => false,
+        }
+    }
+
     /// Who carries commands out: only a daemon can.
     pub(super) async fn to_act(global: &Global) -> Outcome<Self> {
         Ok(Self::Daemon(Self::daemon(global).await?.ok_or_else(no_daemon)?))
@@ -250,7 +259,7 @@ impl Daemon {
         let soon = tokio::time::timeout(CONNECT, &mut answer).await;
         let answer = match soon {
             Ok(answer) => answer,
-            Err(_elapsed) if self.hangs().await => {
+            Err(_elapsed) if !self.lives().await => {
                 return Err(Failure::transient(format!("the daemon at `{}` does not answer", self.name)).hint(
                     "what is pushed is deployed once it goes on; if it does not, end its process and start it again",
                 ));
@@ -260,10 +269,10 @@ impl Daemon {
         answer.map_err(|error| self.unreachable(error))
     }
 
-    /// Whether it does not even say that it lives.
-    async fn hangs(&self) -> bool {
+    /// Whether it says that it lives.
+    async fn lives(&self) -> bool {
         let alive = self.request(Method::GET, "/healthz", &[]).timeout(CONNECT).send().await;
-        alive.is_err_and(|error| error.is_timeout())
+        alive.is_ok_and(|answer| answer.status().is_success())
     }
 
     fn request(&self, method: Method, path: &str, parameters: Parameters<'_>) -> RequestBuilder {

@@ -34,9 +34,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let done = match &client {
         Client::Daemon(_) => match over_daemon(global, &repository.name).await {
             // It ended meanwhile, and what it was about to end is still there.
-            Err(_) if matches!(Client::to_read(global).await, Ok(Client::Store { .. })) => {
-                alone(global, &repository.name).await?
-            }
+            Err(_) if Client::is_gone(global).await => alone(global, &repository.name).await?,
             done => done?,
         },
         Client::Store { .. } => alone(global, &repository.name).await?,
