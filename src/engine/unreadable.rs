@@ -72,7 +72,8 @@ impl Suspect<'_> {
         let place = if from == file { "here".to_owned() } else { format!("in `{from}`") };
         let kind = &lost.kind;
         Some(error.hint(format!(
-            "{lost} was declared {place}, and would be deleted: did you mean `{kind}`? If not, remove this document first"
+            "{lost} was declared {place}, and would be deleted: did you mean `{kind}`? If not, remove this document too, \
+             or `exclude` its file"
         )))
     }
 }
