@@ -46,6 +46,8 @@ pub struct Settings {
     pub retention: RetentionSettings,
     /// How much of containers' output is kept.
     pub logs: LogLimits,
+    /// Whether it goes to the machine's journal too.
+    pub journald: bool,
     /// Who may use the API; names are unique.
     pub tokens: Vec<AccessToken>,
     /// Whose members may use the socket for commands, beside the daemon's own user; a group by name or number.
@@ -269,6 +271,7 @@ impl Settings {
             sequences: SequenceSettings::default(),
             retention: RetentionSettings::default(),
             logs: LogLimits::default(),
+            journald: false,
             tokens: Vec::new(),
             socket_group: None,
         }

@@ -48,6 +48,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         sequences: sequences(&root.field("sequences")),
         retention: retention(&root.field("retention")),
         logs: logs(&root.field("logs")),
+        journald: root.field("logs").field("journald").flag().unwrap_or(false),
         tokens: tokens(&access.field("tokens"), folder),
         socket_group: access.field("socketGroup").text().map(str::to_owned),
     }
@@ -104,9 +105,9 @@ fn retention(field: &Field<'_>) -> RetentionSettings {
     }
 }
 
-/// The names are the kubelet's.
+/// The names of limits are the kubelet's.
 fn logs(field: &Field<'_>) -> LogLimits {
-    field.known(&["containerLogMaxSize", "containerLogMaxFiles"]);
+    field.known(&["containerLogMaxSize", "containerLogMaxFiles", "journald"]);
     let default = LogLimits::default();
     let max_files = field.field("containerLogMaxFiles").count().map(|most| u32::try_from(most).unwrap_or(u32::MAX));
     LogLimits {

@@ -22,7 +22,7 @@ repositories:
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
 retention: {age: 48h, most: 7, output: 1h}
-logs: {containerLogMaxSize: 1MiB, containerLogMaxFiles: 2}
+logs: {containerLogMaxSize: 1MiB, containerLogMaxFiles: 2, journald: true}
 runtimes: {local: {}}
 access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}], socketGroup: deployers}
 "#;
@@ -42,7 +42,7 @@ fn a_whole_configuration_is_read() {
     assert_eq!(settings.state, Some("/etc/launchway/state".into()));
     assert_eq!(settings.public_url.as_deref(), Some("https://deploy.example"));
     assert_eq!(settings.sequences.task_start_timeout, Duration::from_secs(60));
-    assert_eq!(settings.logs, LogLimits { max_size: 1 << 20, max_files: 2 });
+    assert_eq!((settings.logs, settings.journald), (LogLimits { max_size: 1 << 20, max_files: 2 }, true));
     let retention = settings.retention;
     assert_eq!((retention.age.as_secs(), retention.most, retention.output.as_secs()), (48 * 3600, 7, 3600));
     let tokens: Vec<_> = settings.tokens.iter().map(|token| (token.name.as_str(), token.role)).collect();

@@ -48,6 +48,8 @@ use crate::store::{CommitError, Store};
 const ANNOUNCEMENTS: usize = 1024;
 /// Where to find pods' commands when the daemon's own environment does not say.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+/// Where systemd's journal listens.
+const JOURNAL: &str = "/run/systemd/journal/socket";
 /// How long a shutdown waits for what is under way; whatever is not done then is done after the next start.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
 /// How long what is taken down may take to end.
@@ -260,6 +262,7 @@ fn local_runtime(
         program: shims,
         search_path: std::env::var("PATH").unwrap_or_else(|_| SEARCH_PATH.to_owned()),
         logs: settings.logs,
+        journal: settings.journald.then(|| JOURNAL.into()),
         clock,
         images: Arc::new(images),
         services: Arc::new(services),

@@ -1,7 +1,8 @@
 //! Pods that run once: hooks and tasks.
 
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::os::unix::net::UnixDatagram;
+use std::time::{Duration, Instant};
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use launchway::error::Class;
@@ -52,6 +53,35 @@ async fn output_is_chosen_by_line_by_time_and_by_run() {
     world.ended(&never).await;
     let refused = world.runtime().logs(&never.id, &LogQuery { previous: true, ..all }).await;
     assert!(refused.is_err_and(|failure| failure.one_line().contains("was started again")));
+}
+
+#[tokio::test]
+async fn output_goes_to_the_journal_too_line_by_line() {
+    let mut world = World::new();
+    let path = world.file("journal");
+    let journal = UnixDatagram::bind(&path).unwrap();
+    journal.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+    world.journal = Some(path);
+    world.restart();
+    let pod = once("printf 'one\ntw'; printf 'o\n\nend'");
+    world.start(&pod).await;
+    assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);
+    for line in ["one", "two", "end"] {
+        let mut message = [0; 1024];
+        let count = journal.recv(&mut message).unwrap();
+        let told = String::from_utf8_lossy(&message[..count]).into_owned();
+        let expected =
+            ["PRIORITY=6", "SYSLOG_IDENTIFIER=web-1-a", "LAUNCHWAY_NAMESPACE=shop-dev", "LAUNCHWAY_CONTAINER=web"];
+        assert!(expected.iter().all(|field| told.lines().any(|found| found == *field)), "{told}");
+        assert!(told.ends_with(&format!("\nMESSAGE={line}\n")), "{told}");
+    }
+    assert_eq!(world.logs(&pod).await, "one\ntwo\n\nend");
+    // A journal that is away holds nobody up.
+    drop(journal);
+    let mut second = once("echo done");
+    second.id.name = "web-1-b".into();
+    world.start(&second).await;
+    assert_eq!(world.ended(&second).await, PodOutcome::Succeeded);
 }
 
 #[tokio::test]

@@ -102,6 +102,8 @@ pub(crate) struct World {
     runtime: Option<LocalRuntime>,
     /// Which life of the store asks for pods.
     pub(crate) life: Incarnation,
+    /// The socket of a journal to which output goes after the next restart.
+    pub(crate) journal: Option<PathBuf>,
 }
 
 /// The program that shims run; another user's tests have theirs where they get at it.
@@ -120,6 +122,7 @@ impl World {
             services: Arc::default(),
             runtime: None,
             life: "first".into(),
+            journal: None,
         };
         world.restart();
         world
@@ -136,6 +139,7 @@ impl World {
             program: Arc::new(Program::at(shim_program())),
             search_path: "/usr/local/bin:/usr/bin:/bin".into(),
             logs: LogLimits::default(),
+            journal: self.journal.clone(),
             clock: Arc::new(SystemClock),
             images: Arc::new(FolderImages(self.root().join("images"))),
             services: self.services.clone(),

@@ -55,6 +55,8 @@ pub struct LocalOptions {
     pub search_path: String,
     /// How much of containers' output is kept.
     pub logs: LogLimits,
+    /// The socket of the journal to which it goes too.
+    pub journal: Option<PathBuf>,
     /// The time.
     pub clock: Arc<dyn Clock>,
     /// The images.
@@ -274,6 +276,7 @@ impl Inner {
             services: options.services.addresses(namespace)?,
             search_path: options.search_path.clone(),
             logs: options.logs,
+            journal: options.journal.clone(),
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
             hidden: outermost(options.hidden.iter().chain([&options.root])),

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::entry::entries;
+use super::journal::Journal;
 use super::mask::{Mask, Masked};
 use crate::model::time::Timestamp;
 
@@ -52,14 +53,22 @@ struct Kept {
     /// Whether the last entry may have been written in part.
     is_torn: bool,
     tail: VecDeque<u8>,
+    /// Where it goes besides.
+    journal: Option<Journal>,
 }
 
 impl LogWriter {
     /// Goes on with the file at `path`.
     pub(crate) fn new(path: PathBuf, limits: LogLimits, mask: &Mask) -> Self {
         let (size, run, tail) = Default::default();
-        let kept = Kept { path, limits, file: None, size, run, is_within_line: false, is_torn: false, tail };
+        let (file, journal) = (None, None);
+        let kept = Kept { path, limits, file, size, run, is_within_line: false, is_torn: false, tail, journal };
         Self { masked: mask.stream(), kept }
+    }
+
+    /// The same, which also sends it to a journal.
+    pub(crate) fn with_journal(self, journal: Option<Journal>) -> Self {
+        Self { kept: Kept { journal, ..self.kept }, ..self }
     }
 
     /// Takes some output.
@@ -89,12 +98,16 @@ impl Kept {
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);
         self.tail.drain(..surplus);
         self.keep(output, at);
+        if let Some(journal) = &mut self.journal {
+            journal.write(output);
+        }
     }
 
     fn begin(&mut self, run: u32, at: Timestamp) {
         if self.is_within_line {
             self.keep(b"\n", at);
         }
+        self.journal.iter_mut().for_each(Journal::end_line);
         self.run = run;
         self.tail.clear();
     }

@@ -10,6 +10,7 @@ pub(crate) mod exec;
 pub(crate) mod expand;
 pub(crate) mod follow;
 mod index;
+pub(crate) mod journal;
 pub(crate) mod launch;
 pub(crate) mod lines;
 pub(crate) mod logs;

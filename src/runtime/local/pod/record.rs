@@ -62,6 +62,9 @@ pub(crate) struct PodRecord {
     /// How much of its containers' output is kept.
     #[serde(default)]
     pub(crate) logs: LogLimits,
+    /// The socket of the journal to which the output goes too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<PathBuf>,
 }
 
 /// An object with its key; JSON has no maps by key.

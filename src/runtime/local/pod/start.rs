@@ -33,6 +33,7 @@ pub(crate) struct Surroundings {
     pub(crate) hidden: Vec<PathBuf>,
     pub(crate) change: PathBuf,
     pub(crate) logs: LogLimits,
+    pub(crate) journal: Option<PathBuf>,
 }
 
 /// What other pods have.
@@ -71,6 +72,7 @@ pub(crate) fn write_record(
         hidden: around.hidden,
         change: around.change,
         logs: around.logs,
+        journal: around.journal,
     };
     record.ports = map_ports(&record, seed, in_use)?;
     record.write(dir)?;

@@ -24,6 +24,7 @@ use crate::runtime::local::host::files;
 use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
 use crate::runtime::local::host::signals::SignalStream;
+use crate::runtime::local::pod::journal::Journal;
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
 use crate::runtime::local::pod::logs::LogWriter;
 use crate::runtime::local::pod::mask::Mask;
@@ -77,8 +78,10 @@ impl<'a> Supervisor<'a> {
     ) -> io::Result<Self> {
         let wake = Wake::listen(dir)?;
         let mask = Mask::of(record);
-        let log = |name: &String| LogWriter::new(dir.log(name), record.logs, &mask);
-        let slot = |name: &String| Slot { child: None, log: log(name), status: unstarted(name) };
+        let slot = |name: &String| {
+            let log = LogWriter::new(dir.log(name), record.logs, &mask).with_journal(Journal::of(record, name)?);
+            Ok(Slot { child: None, log, status: unstarted(name) })
+        };
         Ok(Self {
             dir,
             lock,
@@ -86,7 +89,7 @@ impl<'a> Supervisor<'a> {
             clock,
             since: Instant::now(),
             machine: Machine::new(&record.pod),
-            slots: record.containers().map(|container| slot(&container.name)).collect(),
+            slots: record.containers().map(|container| slot(&container.name)).collect::<io::Result<_>>()?,
             handlers: Handlers::new(mask.clone()),
             mask,
             remark: Remark::default(),

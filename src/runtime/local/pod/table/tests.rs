@@ -25,6 +25,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
         services: Vec::new(),
         search_path: String::new(),
         logs: LogLimits::default(),
+        journal: None,
         claims: Default::default(),
         host_paths: Vec::new(),
         hidden: Vec::new(),
