@@ -90,6 +90,8 @@ pub enum Format {
 pub struct Output {
     format: Format,
     stream: Box<dyn Write>,
+    /// The same, without anything that changes what is written.
+    raw: Box<dyn Write>,
 }
 
 impl std::fmt::Debug for Output {
@@ -102,12 +104,14 @@ impl Output {
     /// Standard output; colour only if it is a terminal and neither `NO_COLOR` nor the user forbids it.
     pub fn standard(format: Format, color: bool) -> Self {
         let stream = if color { AutoStream::auto(io::stdout()) } else { AutoStream::never(io::stdout()) };
-        Self { format, stream: Box::new(stream) }
+        Self { format, stream: Box::new(stream), raw: Box::new(io::stdout()) }
     }
 
     /// Any writer, without colour.
-    pub fn plain(format: Format, writer: impl Write + 'static) -> Self {
-        Self { format, stream: Box::new(AutoStream::new(Box::new(writer) as Box<dyn Write>, ColorChoice::Never)) }
+    pub fn plain(format: Format, writer: impl Write + Clone + 'static) -> Self {
+        let raw = Box::new(writer.clone());
+        let stream = AutoStream::new(Box::new(writer) as Box<dyn Write>, ColorChoice::Never);
+        Self { format, stream: Box::new(stream), raw }
     }
 
     /// What the user wants to read.
@@ -123,12 +127,12 @@ impl Output {
         written(writeln!(self.stream, "{}", shown(&text.to_string())))
     }
 
-    /// Prints bytes as they are, such as what a program has printed.
+    /// Prints bytes as they are, such as what a program has printed, with its colours wherever they go.
     ///
     /// # Errors
     /// If nobody reads any more.
     pub fn bytes(&mut self, bytes: &[u8]) -> Outcome<()> {
-        written(self.stream.write_all(bytes).and_then(|()| self.stream.flush()))
+        written(self.raw.write_all(bytes).and_then(|()| self.raw.flush()))
     }
 
     /// Prints `value` for scripts, or what `human` makes of it for people.
@@ -141,7 +145,7 @@ impl Output {
             Format::Json => shown_json(&serde_json::to_string_pretty(value).map_err(unprintable)?) + "\n",
             Format::Yaml => yaml(value)?,
         };
-        self.bytes(text.as_bytes())
+        written(self.stream.write_all(text.as_bytes()).and_then(|()| self.stream.flush()))
     }
 
     /// Shows what a verb has done.
@@ -393,6 +397,13 @@ mod tests {
     fn colour_is_left_out_where_nobody_sees_it() {
         assert_eq!(printed(Format::Human, |output| output.line(colored("failure")).expect("written")), "failure\n");
         assert!(shown(&colored("failure")).contains('\u{1b}'));
+    }
+
+    #[test]
+    fn what_a_program_has_printed_stays_as_it_is() {
+        let page = Page::default();
+        Output::plain(Format::Human, page.clone()).bytes(b"\x1b[1mbold\xff\x1b[0m\0\n").expect("written");
+        assert_eq!(*page.0.lock().expect("no test panics while writing"), b"\x1b[1mbold\xff\x1b[0m\0\n");
     }
 
     #[test]

@@ -230,26 +230,28 @@ fn output_is_that_of_the_version_that_serves_or_is_attempted_unless_others_are_a
     world.start();
     let web = |script: &str| {
         let container = format!("{{name: main, image: host, command: [sh, -c, '{script}']}}");
-        config("web", "type: Recreate, recreateParams: {timeoutSeconds: 3}", &container)
+        config("web", "type: Recreate", &container)
     };
-    for script in ["echo first; exec sleep 1000", "echo second; echo last; exec sleep 1000"] {
+    // What it prints is shown as it is, with its colours.
+    for script in ["echo first; exec sleep 1000", r#"printf "\033[1msecond\033[0m\n"; echo last; exec sleep 1000"#] {
         world.deploy(&[("web.yaml", &web(script))], "success");
     }
-    eventually("all output", || world.tell(&["logs", "dc/web"]) == "second\nlast\n");
+    eventually("all output", || world.tell(&["logs", "dc/web"]) == "\x1b[1msecond\x1b[0m\nlast\n");
     assert_eq!(world.tell(&["logs", "dc/web", "--tail", "1"]), "last\n");
     assert_eq!(world.tell(&["logs", "dc/web", "--previous"]), "first\n");
     let all = world.tell(&["logs", "dc/web", "--all"]);
-    assert_eq!(all, "[web-1-0] first\n[web-2-0] second\n[web-2-0] last\n");
-    assert_eq!(world.tell(&["logs", "dc/web", "--since", "1h"]), "second\nlast\n");
+    assert_eq!(all, "[web-1-0] first\n[web-2-0] \x1b[1msecond\x1b[0m\n[web-2-0] last\n");
+    assert_eq!(world.tell(&["logs", "dc/web", "--since", "1h"]), "\x1b[1msecond\x1b[0m\nlast\n");
     assert_eq!(world.tell(&["logs", "dc/web", "--since-time", "2100-01-01T00:00:00Z"]), "");
     let timed = world.tell(&["logs", "pod/web-2-0", "--timestamps", "--tail", "1"]);
     let (time, line) = timed.split_once(' ').unwrap();
     assert!(time.parse::<jiff::Timestamp>().is_ok() && line == "last\n", "{timed}");
     assert_refused(&world, &["logs", "pod/web-2-0", "--previous"], 1, &["was started again"]);
     assert_refused(&world, &["logs", "dc/web", "--since", "yesterday"], 2, &["30s, 5m or 2h"]);
-    world.deploy(&[("web.yaml", &web("echo third; exit 1"))], "failure");
+    let fails = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "echo third; exit 1"));
+    world.deploy(&[("web.yaml", &sleeper("web", &fails, "3"))], "failure");
     let shown = world.tell(&["logs", "dc/web"]);
-    assert!(shown.contains("second\n") && shown.contains("third\n") && !shown.contains("first"), "{shown}");
+    assert!(shown.contains("second") && shown.contains("third\n") && !shown.contains("first"), "{shown}");
     assert_eq!(world.tell(&["logs", "dc/web", "--previous"]), "first\n");
 }
 
