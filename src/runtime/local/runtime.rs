@@ -26,7 +26,7 @@ use crate::runtime::local::pod::follow::{self, Follower};
 use crate::runtime::local::pod::lines::Kept;
 use crate::runtime::local::pod::logs::LogLimits;
 use crate::runtime::local::pod::lost::Lost;
-use crate::runtime::local::pod::paths::{self, PodDir, Root};
+use crate::runtime::local::pod::paths::{PodDir, Root};
 use crate::runtime::local::pod::record::PodRecord;
 use crate::runtime::local::pod::start::{self, InUse, Surroundings};
 use crate::runtime::local::pod::status::PodStatus;
@@ -360,39 +360,12 @@ impl Inner {
     }
 
     fn logs(&self, id: &PodId, query: &LogQuery) -> Result<Vec<Follower>> {
-        let kept = self.kept_output(id, query)?;
+        let (dir, record) = self.record(id)?;
+        let status = self.table().get(id).and_then(|entry| entry.status().cloned());
+        let kept = Kept::asked_for(&dir, &record, status.as_ref(), query)?;
         let followers = kept.iter().map(|kept| Follower::new(kept, query)).collect::<io::Result<_>>();
         followers.or_transient(|| format!("cannot read the logs of pod `{id}`"))
     }
-
-    /// The output that is asked for.
-    fn kept_output(&self, id: &PodId, query: &LogQuery) -> Result<Vec<Kept>> {
-        let (dir, record) = self.record(id)?;
-        let status = self.table().get(id).and_then(|entry| entry.status().cloned());
-        let names: Vec<&str> = match &query.container {
-            Some(name) => vec![existing(&record, name)?],
-            None => record.containers().map(|container| container.name.as_str()).collect(),
-        };
-        let is_named = names.len() > 1;
-        let kept = names.iter().map(|name| Kept::find(&dir, &record, name, is_named));
-        if !query.previous {
-            return Ok(kept.collect());
-        }
-        let restarts = |name: &str| status.as_ref().and_then(|status| status.restarts_of(name)).unwrap_or_default();
-        let earlier = kept.zip(&names).filter_map(|(kept, name)| kept.before(restarts(name)));
-        let earlier: Vec<Kept> = earlier.collect();
-        match earlier.is_empty() {
-            true => Err(Failure::stalled(format!("no container of pod `{id}` was started again"))
-                .hint("without `--previous` you see what it prints now")),
-            false => Ok(earlier),
-        }
-    }
-}
-
-fn existing<'a>(record: &PodRecord, name: &'a str) -> Result<&'a str> {
-    paths::component(name)?;
-    let there = record.container(name).is_some();
-    if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", record.pod.id))) }
 }
 
 #[async_trait]
@@ -494,7 +467,7 @@ impl Runtime for LocalRuntime {
         let (dir, record) = self.blocking(move |inner| inner.running(&id)).await?;
         let first = record.pod.template.spec.containers.first().map(|container| container.name.as_str());
         let name = container.or(first).ok_or_else(|| Failure::stalled(format!("pod `{pod}` has no container")))?;
-        exec::start(self.inner.options.program.path(), &dir, &record, existing(&record, name)?, command)
+        exec::start(self.inner.options.program.path(), &dir, &record, record.existing(name)?, command)
     }
 
     fn changes(&self) -> broadcast::Receiver<RuntimeChange> {

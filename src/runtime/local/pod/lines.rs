@@ -5,6 +5,8 @@ use std::path::PathBuf;
 use super::entry::Entry;
 use super::paths::PodDir;
 use super::record::PodRecord;
+use super::status::PodStatus;
+use crate::error::{Failure, Result};
 use crate::runtime::logs::LogQuery;
 
 /// The kept output of a container.
@@ -23,8 +25,33 @@ pub(crate) struct Kept {
 }
 
 impl Kept {
+    /// The output of a pod's containers that is asked for.
+    pub(crate) fn asked_for(
+        dir: &PodDir,
+        record: &PodRecord,
+        status: Option<&PodStatus>,
+        query: &LogQuery,
+    ) -> Result<Vec<Self>> {
+        let names: Vec<&str> = match &query.container {
+            Some(name) => vec![record.existing(name)?],
+            None => record.containers().map(|container| container.name.as_str()).collect(),
+        };
+        let is_named = names.len() > 1;
+        let kept = names.iter().map(|name| Self::find(dir, record, name, is_named));
+        if !query.previous {
+            return Ok(kept.collect());
+        }
+        let restarts = |name: &str| status.and_then(|status| status.restarts_of(name)).unwrap_or_default();
+        let earlier: Vec<Self> = kept.zip(&names).filter_map(|(kept, name)| kept.before(restarts(name))).collect();
+        match earlier.is_empty() {
+            true => Err(Failure::stalled(format!("no container of pod `{}` was started again", record.pod.id))
+                .hint("without `--previous` you see what it prints now")),
+            false => Ok(earlier),
+        }
+    }
+
     /// The kept output of a container of a pod.
-    pub(crate) fn find(dir: &PodDir, record: &PodRecord, container: &str, is_named: bool) -> Self {
+    fn find(dir: &PodDir, record: &PodRecord, container: &str, is_named: bool) -> Self {
         let plain = dir.plain_log(container);
         let has_entries = !plain.exists();
         let path = if has_entries { dir.log(container) } else { plain };
@@ -33,7 +60,7 @@ impl Kept {
     }
 
     /// What of it was printed before the last of so many restarts.
-    pub(crate) fn before(self, restarts: u32) -> Option<Self> {
+    fn before(self, restarts: u32) -> Option<Self> {
         let run = restarts.checked_sub(1)?;
         self.has_entries.then_some(Self { run: Some(run), ..self })
     }

@@ -36,12 +36,12 @@ const TAIL_BYTES: usize = 4096;
 #[derive(Debug)]
 pub(crate) struct LogWriter {
     masked: Masked,
-    kept: Kept,
+    kept: LogFile,
 }
 
 /// What is kept of it.
 #[derive(Debug)]
-struct Kept {
+struct LogFile {
     path: PathBuf,
     limits: LogLimits,
     file: Option<File>,
@@ -62,13 +62,13 @@ impl LogWriter {
     pub(crate) fn new(path: PathBuf, limits: LogLimits, mask: &Mask) -> Self {
         let (size, run, tail) = Default::default();
         let (file, journal) = (None, None);
-        let kept = Kept { path, limits, file, size, run, is_within_line: false, is_torn: false, tail, journal };
+        let kept = LogFile { path, limits, file, size, run, is_within_line: false, is_torn: false, tail, journal };
         Self { masked: mask.stream(), kept }
     }
 
     /// The same, which also sends it to a journal.
     pub(crate) fn with_journal(self, journal: Option<Journal>) -> Self {
-        Self { kept: Kept { journal, ..self.kept }, ..self }
+        Self { kept: LogFile { journal, ..self.kept }, ..self }
     }
 
     /// Takes some output.
@@ -92,7 +92,7 @@ impl LogWriter {
     }
 }
 
-impl Kept {
+impl LogFile {
     fn write(&mut self, output: &[u8], at: Timestamp) {
         self.tail.extend(output.iter().skip(output.len().saturating_sub(TAIL_BYTES)));
         let surplus = self.tail.len().saturating_sub(TAIL_BYTES);

@@ -9,8 +9,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::logs::LogLimits;
-use super::paths::PodDir;
-use crate::error::{Context, Result};
+use super::paths::{self, PodDir};
+use crate::error::{Context, Failure, Result};
 use crate::model::ids::Incarnation;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::pod::{Container, Pod, Scalar};
@@ -106,6 +106,13 @@ impl PodRecord {
     /// A container by name.
     pub(crate) fn container(&self, name: &str) -> Option<&Container> {
         self.containers().find(|container| container.name == name)
+    }
+
+    /// The name of a container, if there is one of that name.
+    pub(crate) fn existing<'a>(&self, name: &'a str) -> Result<&'a str> {
+        paths::component(name)?;
+        let there = self.container(name).is_some();
+        if there { Ok(name) } else { Err(Failure::stalled(format!("pod `{}` has no container `{name}`", self.pod.id))) }
     }
 
     /// Whether its processes bind `POD_IP` with their declared ports.
