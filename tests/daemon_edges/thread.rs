@@ -246,7 +246,7 @@ fn output_is_that_of_the_version_that_serves_or_is_attempted_unless_others_are_a
     let timed = world.tell(&["logs", "pod/web-2-0", "--timestamps", "--tail", "1"]);
     let (time, line) = timed.split_once(' ').unwrap();
     assert!(time.parse::<jiff::Timestamp>().is_ok() && line == "last\n", "{timed}");
-    assert_refused(&world, &["logs", "pod/web-2-0", "--previous"], 1, &["was started again"]);
+    assert_refused(&world, &["logs", "pod/web-2-0", "--previous"], 2, &["was started again"]);
     assert_refused(&world, &["logs", "dc/web", "--since", "yesterday"], 2, &["30s, 5m or 2h"]);
     let fails = format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "echo third; exit 1"));
     world.deploy(&[("web.yaml", &sleeper("web", &fails, "3"))], "failure");

@@ -338,7 +338,7 @@ async fn a_host_port_is_the_pods_and_no_other_gets_it() {
     let first = pod(json!({"containers": [container]}));
     world.start(&first).await;
     world.ready(&first).await;
-    eventually("the port is told", || read(world.dir(&first).join("logs/web.log")) == format!("{free}\n"));
+    eventually("the port is told", || read(world.dir(&first).join("logs/web.cri")).ends_with(&format!(" F {free}\n")));
     let mut second = first.clone();
     second.id.name = "web-1-b".into();
     let refused = world.runtime().start_pod(&second, &BTreeMap::new()).await.unwrap_err();

@@ -76,7 +76,7 @@ fn build(folder: &Folder) -> io::Result<()> {
     let Some(_lock) = folder.take_lock()? else { return Ok(()) };
     // Whatever the build leaves running becomes a child of this process, and ends with it.
     set_child_subreaper(Some(rustix::process::getpid()))?;
-    let groups = step::groups(folder, &order.limits.build);
+    let groups = step::groups(folder, Some(rustix::process::getpid()), &order.limits.build);
     let (result, last_lines) = run_build(folder, &order)?;
     end_children()?;
     groups.sweep(None, SWEEP_PATIENCE);

@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, ExitCode, Stdio};
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit, umask};
+use rustix::process::{Pid, Resource, Rlimit, getppid, getrlimit, setrlimit, umask};
 
 use super::folder::{Folder, Order};
 use super::limits::BuildLimits;
@@ -40,7 +40,7 @@ fn start(folder: &Folder) -> Result<String, String> {
     let program = folder.builder().ok_or("is gone")?;
     let build = &order.limits.build;
     // Where the machine has no groups for this user, the limit of each process is what there is.
-    groups(folder, build).enter(CONTAINER, memory(build)).ok();
+    groups(folder, getppid(), build).enter(CONTAINER, memory(build)).ok();
     let (isolation, hiding) = isolate(folder, &order)?;
     bound(build).map_err(|error| format!("its limits cannot be set: {error}"))?;
     umask(rustix::fs::Mode::from_raw_mode(0o022));
@@ -62,9 +62,11 @@ fn isolate(folder: &Folder, order: &Order) -> Result<(Isolation, Hiding), String
     Ok((isolation, if hidden.is_ok() { Hiding::Covered } else { Hiding::Visible }))
 }
 
-/// The control groups of the build, which are made where they are not there.
-pub(super) fn groups(folder: &Folder, limits: &BuildLimits) -> PodGroups {
-    PodGroups::make(&folder.group(), &[memory(limits)])
+/// The control groups of the build that this builder runs, which are made where they are not there. Another daemon on this
+/// machine may build the same.
+pub(super) fn groups(folder: &Folder, builder: Option<Pid>, limits: &BuildLimits) -> PodGroups {
+    let builder = builder.map_or(0, |builder| builder.as_raw_nonzero().get());
+    PodGroups::make(&format!("{}-{builder}", folder.group()), &[memory(limits)])
 }
 
 fn memory(limits: &BuildLimits) -> Limits {
