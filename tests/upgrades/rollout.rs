@@ -20,8 +20,9 @@ kind: Service
 metadata: {name: web}
 spec: {selector: {app: web}, ports: [{port: 8088, targetPort: 8080}]}
 ";
-/// A file in the state folder lets the rollout go on; commands start in the home folder of their pod.
-const GO: &str = "../../../../../go";
+/// A file beside the state folder, of which pods see nothing, lets the rollout go on; commands start in the home folder of their
+/// pod.
+const GO: &str = "../../../../../../go";
 
 /// Commits both versions; gives their commits.
 pub(super) fn commit(world: &World) -> [String; 2] {
@@ -51,7 +52,7 @@ fn web(version: &str, check: &str) -> String {
 
 /// Lets the rollout go on.
 pub(super) fn let_go(world: &World) {
-    fs::write(world.state().join("go"), "").unwrap();
+    fs::write(world.state().with_file_name("go"), "").unwrap();
 }
 
 /// Has the program in a folder begin the rollout, and kills it in the middle; gives the commits.
