@@ -60,7 +60,6 @@ fn deployment(name: &str) -> DeploymentRun {
         generation: 1,
         progress: Progress::default(),
         problem: String::new(),
-        hindered: false,
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,
@@ -105,7 +104,6 @@ fn served(generation: u64) -> Event {
         progress: Progress { updated: 1, available: 1, old: 2 },
         converged: false,
         problem: String::new(),
-        hindered: false,
     }
 }
 

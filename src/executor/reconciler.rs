@@ -365,14 +365,12 @@ impl Reconciler {
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<()> {
         let Some(owner) = &state.wanted.owner else { return Ok(()) };
         let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
-        let hindered = problem.is_some();
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
         let event = Event::Served {
             generation: state.wanted.generation,
             progress: serving.progress,
             converged: serving.converged,
             problem: problem.or_else(of_pods).unwrap_or_default(),
-            hindered,
         };
         self.driver.tell(owner, event).await
     }

@@ -79,9 +79,6 @@ pub enum Event {
         converged: bool,
         /// What holds new pods back, for people; empty if nothing is known.
         problem: String,
-        /// Whether that keeps pods from being started, such as a ConfigMap that is missing; else pods say it of themselves.
-        #[serde(default)]
-        hindered: bool,
     },
     /// What its deployment config should run is no longer in the run's hands: it was removed or taken down, or another
     /// run has taken over.

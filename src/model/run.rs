@@ -351,9 +351,6 @@ pub struct DeploymentRun {
     pub progress: Progress,
     /// What holds new pods back, for people; empty if nothing is known.
     pub problem: String,
-    /// Whether that keeps pods from being started.
-    #[serde(default)]
-    pub hindered: bool,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// When it was created.

@@ -114,7 +114,6 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
-        hindered: false,
         failure: None,
         created_at: at(0),
         ended_at: None,

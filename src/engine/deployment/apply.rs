@@ -457,7 +457,6 @@ fn deployment_run(
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
-        hindered: false,
         failure: None,
         created_at: now,
         ended_at: None,

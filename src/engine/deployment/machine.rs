@@ -63,9 +63,9 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem, hindered },
+                Event::Served { generation, progress, converged, problem },
             ) if *generation == self.run.generation => {
-                (self.run.problem, self.run.hindered) = (problem.clone(), *hindered);
+                self.run.problem.clone_from(problem);
                 self.served(*progress, *converged);
             }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
@@ -98,7 +98,6 @@ impl Step {
     /// The current step went well.
     fn go_on(&mut self) {
         self.run.problem.clear();
-        self.run.hindered = false;
         let next = strategy::next_step(&self.run.spec, self.run.step);
         self.enter(next);
     }

@@ -195,7 +195,6 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
-        hindered: false,
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,

@@ -239,13 +239,13 @@ fn a_commit_tells_of_delays_and_of_what_pods_say() {
     assert!(!step(&told, &delayed(""), NOW).0.is_delayed(), "it is over");
     assert!(!step(&told, &Event::Prepared, NOW).0.is_delayed(), "it went well");
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
-    let served = |problem: &str, hindered| {
+    let served = |problem: &str| {
         let (generation, progress) = (run.generation, run.progress);
-        Event::Served { generation, progress, converged: false, problem: problem.into(), hindered }
+        Event::Served { generation, progress, converged: false, problem: problem.into() }
     };
-    let (told, _) = step(&run, &served("readiness: status 500", false), NOW);
+    let (told, _) = step(&run, &served("readiness: status 500"), NOW);
     assert!(told.is_delayed() && told.problem.contains("status 500"));
-    let (told, _) = step(&told, &served("ConfigMap `colors` is missing", true), NOW);
+    let (told, _) = step(&told, &served("ConfigMap `colors` is missing"), NOW);
     assert!(told.is_delayed() && told.problem.contains("colors"), "no pod is started");
-    assert!(!step(&told, &served("", false), NOW).0.is_delayed(), "it is there now");
+    assert!(!step(&told, &served(""), NOW).0.is_delayed(), "it is there now");
 }

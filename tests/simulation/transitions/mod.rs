@@ -31,7 +31,7 @@ fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {
 
 fn served(generation: u64, updated: u32, converged: bool) -> Event {
     let progress = Progress { updated, available: updated, old: 2 - updated.min(2) };
-    Event::Served { generation, progress, converged, problem: String::new(), hindered: false }
+    Event::Served { generation, progress, converged, problem: String::new() }
 }
 
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.

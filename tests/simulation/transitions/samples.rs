@@ -45,7 +45,6 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
-        hindered: false,
         failure: None,
         created_at: NOW,
         ended_at: None,
