@@ -19,6 +19,7 @@ use crate::model::ids::RepositoryName;
 use crate::model::object::Location;
 use crate::model::run::TaskLimits;
 use crate::runtime::local::LogLimits;
+use crate::runtime::local::launchable::BuildLimits;
 use crate::secret::SecretSource;
 use crate::trigger::schedule::Schedule;
 
@@ -138,25 +139,6 @@ pub struct Limits {
     pub fetch: u64,
     /// What `bin/build` may take while it runs.
     pub build: BuildLimits,
-}
-
-/// What a build may take while it runs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BuildLimits {
-    /// How long it may take.
-    pub time: Duration,
-    /// Bytes of memory.
-    pub memory: u64,
-    /// Processes at once.
-    pub processes: u64,
-    /// Bytes of the disk.
-    pub disk: u64,
-}
-
-impl Default for BuildLimits {
-    fn default() -> Self {
-        Self { time: Duration::from_secs(15 * 60), memory: 4 << 30, processes: 4096, disk: 8 << 30 }
-    }
 }
 
 impl Default for Limits {

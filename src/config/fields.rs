@@ -149,6 +149,11 @@ impl<'a> Field<'a> {
         self.typed("a whole number above 0", |value| value.as_u64().filter(|count| *count > 0))
     }
 
+    /// The same where nobody needs more than fit into 32 bits: what is larger stands for the most that do.
+    pub(super) fn small_count(&self) -> Option<u32> {
+        self.count().map(|count| u32::try_from(count).unwrap_or(u32::MAX))
+    }
+
     /// One of the words, with what it stands for.
     pub(super) fn word<T: Copy>(&self, words: &[(&str, T)]) -> Option<T> {
         let text = self.text()?;

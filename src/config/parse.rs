@@ -6,11 +6,12 @@ use std::path::{Path, PathBuf};
 use super::fields::Field;
 use super::files::Holds;
 use super::{
-    AccessToken, Allowances, BuildLimits, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings,
-    History, Limits, RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
+    AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
+    RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
 use crate::runtime::local::LogLimits;
+use crate::runtime::local::launchable::BuildLimits;
 use crate::secret::{Secret, SecretSource};
 use crate::trigger::schedule::Schedule;
 
@@ -97,10 +98,9 @@ fn sequences(field: &Field<'_>) -> SequenceSettings {
 fn retention(field: &Field<'_>) -> RetentionSettings {
     field.known(&["age", "most", "output"]);
     let default = RetentionSettings::default();
-    let most = field.field("most").count().map(|most| u32::try_from(most).unwrap_or(u32::MAX));
     RetentionSettings {
         age: field.field("age").duration().unwrap_or(default.age),
-        most: most.unwrap_or(default.most),
+        most: field.field("most").small_count().unwrap_or(default.most),
         output: field.field("output").duration().unwrap_or(default.output),
     }
 }
@@ -109,10 +109,9 @@ fn retention(field: &Field<'_>) -> RetentionSettings {
 fn logs(field: &Field<'_>) -> LogLimits {
     field.known(&["containerLogMaxSize", "containerLogMaxFiles", "journald"]);
     let default = LogLimits::default();
-    let max_files = field.field("containerLogMaxFiles").count().map(|most| u32::try_from(most).unwrap_or(u32::MAX));
     LogLimits {
         max_size: field.field("containerLogMaxSize").size().unwrap_or(default.max_size),
-        max_files: max_files.unwrap_or(default.max_files).min(MOST_LOG_FILES),
+        max_files: field.field("containerLogMaxFiles").small_count().unwrap_or(default.max_files).min(MOST_LOG_FILES),
     }
 }
 

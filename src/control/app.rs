@@ -271,12 +271,11 @@ fn local_runtime(
 }
 
 fn launchable_limits(limits: &config::Limits) -> launchable::Limits {
-    let config::BuildLimits { time, memory, processes, disk } = limits.build;
     launchable::Limits {
         bytes: limits.launchable,
         entries: limits.entries,
         depth: usize::try_from(limits.depth).unwrap_or(usize::MAX),
-        build: launchable::BuildLimits { time, memory, processes, disk },
+        build: limits.build,
     }
 }
 

@@ -1,5 +1,5 @@
-//! Work that waits for another machine, or for a file system, on threads of its own: those that the whole daemon shares are so few that a host
-//! which answers nothing would take them all, and pods and people would wait for it.
+//! Work that waits for another machine, or for a file system, on threads of its own: those that the whole daemon shares are
+//! so few that a host which answers nothing would take them all, and pods and people would wait for it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

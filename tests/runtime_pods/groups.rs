@@ -1,5 +1,7 @@
 //! Control groups, where this user may make them: what a pod may take, and that it ends as a whole.
 
+use std::path::PathBuf;
+
 use launchway::model::outcome::PodOutcome;
 use launchway::model::pod::Pod;
 use serde_json::json;
@@ -14,42 +16,34 @@ async fn stray(world: &World, pod: &Pod) -> i32 {
     number_in(&pid)
 }
 
-/// Whether a pod has groups: root has some everywhere, others where they were delegated.
-fn has_groups(world: &World, pod: &Pod) -> bool {
-    let folders = world.status(pod)["groups"]["folders"].as_array().unwrap().clone();
-    assert!(!folders.is_empty() || !rustix::process::getuid().is_root());
-    folders.iter().for_each(|folder| assert!(std::path::Path::new(folder.as_str().unwrap()).is_dir(), "{folder}"));
-    !folders.is_empty()
+/// A pod that serves with a stray beside it, and its groups; nothing where a pod has none: root has some everywhere, others
+/// where they were delegated.
+async fn pod_with_stray(world: &World) -> Option<(Pod, i32, Vec<PathBuf>)> {
+    let pod = serving("exec sleep 1000");
+    world.start(&pod).await;
+    world.ready(&pod).await;
+    let folders = world.status(&pod)["groups"]["folders"].clone();
+    let groups: Vec<PathBuf> = serde_json::from_value(folders).unwrap();
+    assert!(!groups.is_empty() || !rustix::process::getuid().is_root());
+    groups.iter().for_each(|group| assert!(group.is_dir(), "{}", group.display()));
+    let stray = if groups.is_empty() { return None } else { stray(world, &pod).await };
+    Some((pod, stray, groups))
 }
 
 #[tokio::test]
 async fn a_pod_ends_with_what_nobody_else_would_find() {
     let world = World::new();
-    let pod = serving("exec sleep 1000");
-    world.start(&pod).await;
-    world.ready(&pod).await;
-    if !has_groups(&world, &pod) {
-        return;
-    }
-    let stray = stray(&world, &pod).await;
-    let folders = world.status(&pod)["groups"]["folders"].clone();
+    let Some((pod, stray, groups)) = pod_with_stray(&world).await else { return };
     world.stop(&pod).await;
     world.ended(&pod).await;
     assert!(!lives(stray));
-    let is_gone = |folder: &serde_json::Value| !std::path::Path::new(folder.as_str().unwrap()).exists();
-    eventually("groups are removed", || folders.as_array().unwrap().iter().all(is_gone));
+    eventually("groups are removed", || groups.iter().all(|group| !group.exists()));
 }
 
 #[tokio::test]
 async fn a_pod_whose_shim_was_killed_ends_as_a_whole_too() {
     let world = World::new();
-    let pod = serving("exec sleep 1000");
-    world.start(&pod).await;
-    world.ready(&pod).await;
-    if !has_groups(&world, &pod) {
-        return;
-    }
-    let stray = stray(&world, &pod).await;
+    let Some((pod, stray, _)) = pod_with_stray(&world).await else { return };
     kill(world.shim_pid(&pod));
     assert!(matches!(world.ended(&pod).await, PodOutcome::Unknown { .. }));
     assert!(!lives(stray));

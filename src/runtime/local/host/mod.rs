@@ -16,3 +16,4 @@ pub(crate) mod reach;
 mod rights;
 pub(crate) mod signals;
 pub(crate) mod user;
+pub(crate) mod wait;

@@ -6,10 +6,13 @@ use std::fs;
 use std::io::Read;
 use std::iter;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::process::ExitStatus;
+use std::time::Duration;
 
 use super::files::read_bounded;
+use super::wait::wait_until;
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +20,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) const POD_MARK: &str = "LAUNCHWAY_POD";
 /// The variable that names the container of a process.
 pub(crate) const CONTAINER_MARK: &str = "LAUNCHWAY_CONTAINER";
+/// The pause between two looks at what is left of processes that are killed.
+const LOOK_AGAIN: Duration = Duration::from_millis(10);
 /// The most that is read of a process' environment; more than the kernel lets `execve` pass.
 const MAX_ENVIRONMENT: u64 = 8 << 20;
 /// The same of the line that sums a process up: numbers, and a name of sixteen bytes.
@@ -228,6 +233,11 @@ fn numbered(folder: &Path) -> BTreeSet<i32> {
     names.filter_map(|name| name.to_str()?.parse().ok()).collect()
 }
 
+/// The exit code of a process, or 128 + the number of the signal that ended it, as shells have it.
+pub(crate) fn exit_code(status: ExitStatus) -> i32 {
+    status.code().or_else(|| status.signal().map(|signal| 128 + signal)).unwrap_or(-1)
+}
+
 /// Sends SIGKILL to every process that belongs; how many were still there.
 pub(crate) fn kill_all(belonging: &[Belonging]) -> usize {
     let members: BTreeSet<ProcessId> = belonging.iter().flat_map(Belonging::members).collect();
@@ -237,14 +247,7 @@ pub(crate) fn kill_all(belonging: &[Belonging]) -> usize {
 
 /// Kills until nothing is left, at most for `patience`; whether it is all gone.
 pub(crate) fn sweep(belonging: &[Belonging], patience: Duration) -> bool {
-    let since = Instant::now();
-    while kill_all(belonging) > 0 {
-        if since.elapsed() > patience {
-            return false;
-        }
-        std::thread::sleep(Duration::from_millis(10));
-    }
-    true
+    wait_until(patience, LOOK_AGAIN, || kill_all(belonging) == 0)
 }
 
 /// Sends a signal to this very process, never to a later one that was given its id.

@@ -5,7 +5,8 @@ use rustix::thread::{set_thread_gid, set_thread_groups, set_thread_uid};
 
 use crate::model::pod::SecurityContext;
 
-/// Makes this process, which must have one thread, another user's where that is asked for. A user without a group gets the group of the same number, and no others.
+/// Makes this process, which must have one thread, another user's where that is asked for. A user without a group gets the
+/// group of the same number, and no others.
 pub(crate) fn become_user(asked: SecurityContext) -> Result<(), String> {
     let own = (rustix::process::getuid().as_raw(), rustix::process::getgid().as_raw());
     let user = asked.run_as_user.filter(|user| *user != own.0);

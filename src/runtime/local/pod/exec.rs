@@ -23,6 +23,7 @@ use super::streams::{self, Streams};
 use crate::error::{Context, Failure, Result};
 use crate::runtime::exec::{ExecCommand, ExecInput, ExecOutput, ExecSession};
 use crate::runtime::local::host::files;
+use crate::runtime::local::host::process::exit_code;
 
 /// How many pieces wait for whoever is to take them, in either direction.
 const QUEUE: usize = 4;
@@ -164,9 +165,4 @@ fn signal(child: &Child, signal: Signal) {
         // It may end at any moment; then there is nothing left to signal.
         kill_process_group(pid, signal).or_else(|_| kill_process(pid, signal)).ok();
     }
-}
-
-fn exit_code(status: ExitStatus) -> i32 {
-    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
-    status.code().or(signal.map(|signal| 128 + signal)).unwrap_or(-1)
 }

@@ -31,7 +31,6 @@ use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ExitCode};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, PidfdFlags, Signal, pidfd_open, pidfd_send_signal};
@@ -46,6 +45,7 @@ use crate::model::pod::PodId;
 use crate::runtime::local::PodDir;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::program::Program;
+use crate::runtime::local::host::wait::wait_until;
 use crate::runtime::{ServiceAddress, ServiceSpec};
 
 /// How long a shim may take to follow a change; it takes a few milliseconds.
@@ -142,7 +142,7 @@ impl Services {
     /// gets a successor.
     fn is_followed(&self, dir: &ServiceDir, generation: u64) -> bool {
         let mut told = Instant::now();
-        wait_until(FOLLOW, || {
+        wait_until(FOLLOW, LOOK_AGAIN, || {
             if told.elapsed() > START && !is_alive(dir) {
                 // If it cannot be started, the time runs out and the problem says where to look.
                 self.start_shim(&mut self.state(), dir, None).ok();
@@ -164,7 +164,7 @@ impl Services {
         let failed = || format!("cannot end service `{namespace}/{name}`");
         fs::write(dir.stop(), "").or_transient(failed)?;
         signal_shim(&dir, Signal::TERM);
-        if !wait_until(FOLLOW, || !is_alive(&dir)) {
+        if !wait_until(FOLLOW, LOOK_AGAIN, || !is_alive(&dir)) {
             return Err(Failure::transient(format!("{}: its shim does not end", failed())));
         }
         match fs::remove_dir_all(dir.path()) {
@@ -334,7 +334,7 @@ fn salvage(dir: &ServiceDir) -> io::Result<Option<(u64, Ipv4Addr)>> {
     }
     fs::write(dir.stop(), "")?;
     signal_shim(dir, Signal::TERM);
-    if !wait_until(FOLLOW, || !is_alive(dir)) {
+    if !wait_until(FOLLOW, LOOK_AGAIN, || !is_alive(dir)) {
         return Err(io::Error::new(io::ErrorKind::TimedOut, "its shim does not end"));
     }
     files::remove_if_there(&dir.stop())?;
@@ -439,15 +439,4 @@ fn folders(parent: &Path) -> io::Result<Vec<PathBuf>> {
     }
     folders.sort();
     Ok(folders)
-}
-
-fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let deadline = Instant::now() + patience;
-    while !condition() {
-        if Instant::now() >= deadline {
-            return false;
-        }
-        thread::sleep(LOOK_AGAIN);
-    }
-    true
 }

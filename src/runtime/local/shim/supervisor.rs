@@ -4,10 +4,12 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::MetadataExt;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::{Signal, WaitOptions, WaitStatus, wait};
+use rustix::process::{Signal, WaitOptions, wait};
 
 use super::child::{Child, News};
 use super::handlers::Handlers;
@@ -22,7 +24,7 @@ use crate::model::time::Timestamp;
 use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::format;
-use crate::runtime::local::host::process::{Belonging, kill_all, sweep};
+use crate::runtime::local::host::process::{Belonging, exit_code, kill_all, sweep};
 use crate::runtime::local::host::signals::SignalStream;
 use crate::runtime::local::pod::journal::Journal;
 use crate::runtime::local::pod::launch::{Launch, OWN_PROGRAM};
@@ -199,7 +201,7 @@ impl<'a> Supervisor<'a> {
     /// Waits for all processes that ended, adopted ones included.
     fn reap(&mut self, events: &mut Vec<Event>) {
         while let Ok(Some((pid, status))) = wait(WaitOptions::NOHANG) {
-            let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(status));
+            let (pid, code) = (pid.as_raw_nonzero().get(), exit_code(ExitStatus::from_raw(status.as_raw())));
             let slot = self.slots.iter_mut().position(|slot| slot.child.as_ref().is_some_and(|c| c.process.pid == pid));
             match slot {
                 Some(index) => events.extend(self.container_exited(index, code)),
@@ -358,8 +360,4 @@ pub(super) fn outcome_message(outcome: &PodOutcome) -> String {
         }
         PodOutcome::Failed { message, .. } => message.clone(),
     }
-}
-
-fn exit_code(status: WaitStatus) -> i32 {
-    status.exit_status().or_else(|| status.terminating_signal().map(|signal| 128 + signal)).unwrap_or(-1)
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use serde::{Deserialize, Serialize};
 use self::hierarchy::{Hierarchy, make};
 pub(crate) use self::limits::Limits;
 use super::process::{ProcessId, kill};
+use super::wait::wait_until;
 
 /// How long the kernel may take to let go of a group whose processes ended.
 const REMOVAL_PATIENCE: Duration = Duration::from_millis(100);
@@ -99,7 +100,7 @@ impl PodGroups {
 
     /// Kills until nothing is left, at most for `patience`; whether it is all gone.
     pub(crate) fn sweep(&self, container: Option<&str>, patience: Duration) -> bool {
-        wait_until(patience, || self.kill(container) == 0)
+        wait_until(patience, LOOK_AGAIN, || self.kill(container) == 0)
     }
 
     /// Removes them once nothing runs in them any more.
@@ -133,18 +134,7 @@ fn inner(group: &Path) -> Vec<PathBuf> {
 /// An empty group that stays costs a few kilobytes of the kernel's memory, so that giving up is no failure.
 fn remove_group(group: &Path) {
     inner(group).iter().for_each(|inner| remove_group(inner));
-    wait_until(REMOVAL_PATIENCE, || fs::remove_dir(group).is_ok() || !group.exists());
-}
-
-fn wait_until(patience: Duration, mut condition: impl FnMut() -> bool) -> bool {
-    let since = Instant::now();
-    while !condition() {
-        if since.elapsed() > patience {
-            return false;
-        }
-        std::thread::sleep(LOOK_AGAIN);
-    }
-    true
+    wait_until(REMOVAL_PATIENCE, LOOK_AGAIN, || fs::remove_dir(group).is_ok() || !group.exists());
 }
 
 #[cfg(test)]
