@@ -19,6 +19,7 @@ pub mod clock;
 pub mod error;
 pub mod model;
 pub mod secret;
+mod shares;
 
 pub mod trigger;
 

@@ -20,9 +20,9 @@ use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt;
 
-use super::origin::Origin;
+use super::origin::{Client, Origin, PARTS};
 use super::problem::Problem;
-use super::shares::{Share, Shares};
+use crate::shares::{Share, Shares};
 
 /// For each connection that is served, so many more may wait.
 const WAITING: usize = 2;
@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The place that a connection takes. Whoever goes on with an upgraded one keeps it, and is waited for.
 #[derive(Clone, Debug)]
-pub struct Slot(#[expect(dead_code, reason = "it is there to be dropped")] Arc<(Share, TaskTrackerToken)>);
+pub struct Slot(#[expect(dead_code, reason = "it is there to be dropped")] Arc<(Share<Client>, TaskTrackerToken)>);
 
 /// How much clients may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl Door for TcpListener {
 /// Serves `router` until `shutdown`, then closes the door and waits for the requests that are under way. Each request has
 /// its [`Origin`] with it.
 pub async fn serve<D: Door>(door: D, router: Router, bounds: Bounds, shutdown: CancellationToken) {
-    let (places, queue) = (Shares::new(bounds.connections), Shares::new(WAITING * bounds.connections));
+    let (places, queue) = (Shares::new(bounds.connections, PARTS), Shares::new(WAITING * bounds.connections, PARTS));
     let connections = TaskTracker::new();
     while let Some(accepted) = shutdown.run_until_cancelled(door.accept()).await {
         match accepted {
@@ -115,7 +115,13 @@ struct Connection<S> {
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
     /// Waits for a place, as long as headers may take, and is served there.
-    async fn serve_in_turn(self, places: Arc<Shares>, waiting: Share, token: TaskTrackerToken, router: Router) {
+    async fn serve_in_turn(
+        self,
+        places: Arc<Shares<Client>>,
+        waiting: Share<Client>,
+        token: TaskTrackerToken,
+        router: Router,
+    ) {
         let client = self.origin.client();
         let turn = tokio::time::timeout(self.bounds.headers, places.take(&client, 1));
         let Some(Ok(place)) = self.shutdown.clone().run_until_cancelled_owned(turn).await else { return };

@@ -12,7 +12,6 @@ pub mod presence;
 pub mod problem;
 pub mod query;
 pub mod router;
-mod shares;
 pub mod socket;
 pub mod state;
 pub mod view;

@@ -22,6 +22,9 @@ pub enum Origin {
     },
 }
 
+/// What clients share is shared so that one that is alone gets one of so many parts.
+pub(super) const PARTS: usize = 5;
+
 /// Who is behind requests, as far as anybody can tell before reading them.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Client {

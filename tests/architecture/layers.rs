@@ -32,11 +32,12 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 30] = [
+const ROOMS: [(&str, Layer); 31] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("model", Nouns),
     ("secret", Ports),
+    ("shares", Ports),
     ("manifest", Pure),
     ("plan", Pure),
     ("engine", Pure),

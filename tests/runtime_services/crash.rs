@@ -23,9 +23,9 @@ fn the_proxys_death_refuses_no_connection() {
     let (world, address, _pod) = world_with_pod();
     let load = Load::start(address);
     for _ in 0..5 {
-        let proxy = world.proxy("web");
+        let proxy = world.proxy();
         kill(proxy);
-        eventually("another proxy answers", || world.proxy("web") != proxy && get(address, "/").is_ok());
+        eventually("another proxy answers", || world.proxy() != proxy && get(address, "/").is_ok());
     }
     let seen = load.end();
     assert_eq!(seen.refused, 0);
@@ -39,12 +39,12 @@ fn the_shims_death_refuses_no_connection_and_breaks_none() {
     let (world, address, _pod) = world_with_pod();
     let load = Load::start(address);
     for _ in 0..3 {
-        let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+        let (shim, proxy) = (world.shim(), world.proxy());
         kill(shim);
         eventually("another shim holds the sockets", || {
-            !is_running(shim) && world.shim("web") != shim && world.listed("web").problem.is_none()
+            !is_running(shim) && world.shim() != shim && world.listed("web").problem.is_none()
         });
-        assert_ne!(world.proxy("web"), proxy);
+        assert_ne!(world.proxy(), proxy);
         assert_eq!(get(address, "/").unwrap().body, "a");
     }
     let seen = load.end();
@@ -53,13 +53,9 @@ fn the_shims_death_refuses_no_connection_and_breaks_none() {
 }
 
 #[test]
-fn the_death_of_shim_and_proxy_is_healed_by_the_next_apply() {
+fn the_end_of_shim_and_proxy_is_healed_by_the_next_apply() {
     let (world, address, _pod) = world_with_pod();
-    fs::write(world.service_dir("web").join("stop"), "").unwrap();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
-    kill(shim);
-    kill(proxy);
-    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+    world.terminate();
     let (spec, again) = (spec("web", &[address.port()]), open(world.root.path()));
     assert_eq!(again.apply(&spec).unwrap().problem, None);
     // Nobody has told this daemon about pods yet: those of before stand.
@@ -98,7 +94,7 @@ fn the_daemons_death_with_its_whole_group_is_not_noticed() {
     let pod = world.pod("a");
     pod.make_ready();
     world.select(&[&pod]);
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     let load = Load::start(address);
     eventually("the load is answered", || get(address, "/").is_ok());
     let group = rustix::process::Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
@@ -111,23 +107,20 @@ fn the_daemons_death_with_its_whole_group_is_not_noticed() {
     pod.retire();
     let seen = load.end();
     assert_eq!((seen.refused, &seen.broken), (0, &vec![]));
-    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
+    assert_eq!((world.shim(), world.proxy()), (shim, proxy));
 }
 
 #[test]
 fn a_shim_ends_by_sigterm_and_takes_its_proxy_along() {
     let (world, address, _pod) = world_with_pod();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
-    let pid = rustix::process::Pid::from_raw(shim).unwrap();
-    rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
-    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+    world.terminate();
     assert!(TcpStream::connect(address).is_err());
 }
 
 #[test]
 fn a_shim_is_small() {
     let (world, _, _pod) = world_with_pod();
-    let status = fs::read_to_string(format!("/proc/{}/status", world.shim("web"))).unwrap();
+    let status = fs::read_to_string(format!("/proc/{}/status", world.shim())).unwrap();
     let kibibytes = |name: &str| -> u64 {
         let line = status.lines().find(|line| line.starts_with(name)).unwrap();
         line.split_whitespace().nth(1).unwrap().parse().unwrap()
@@ -140,7 +133,7 @@ fn a_shim_is_small() {
 #[test]
 fn a_damaged_record_is_written_anew_and_no_connection_is_refused() {
     let (world, address, _pod) = world_with_pod();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     let record = world.service_dir("web").join("service.json");
     let load = Load::start(address);
     fs::write(&record, "{").unwrap();
@@ -150,26 +143,55 @@ fn a_damaged_record_is_written_anew_and_no_connection_is_refused() {
     let applied = again.apply(&spec("web", &[address.port()])).unwrap();
     assert_eq!((applied.address, applied.problem), (address.ip(), None));
     assert_eq!(get(address, "/").unwrap().body, "a");
-    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
+    assert_eq!((world.shim(), world.proxy()), (shim, proxy));
     assert_eq!(load.end().refused, 0);
 }
 
 #[test]
-fn a_shim_that_does_not_say_where_it_listens_makes_room_for_another() {
+fn a_shim_that_came_after_the_damage_knows_the_address_from_the_sockets() {
     let (world, address, _pod) = world_with_pod();
-    let (shim, dir) = (world.shim("web"), world.service_dir("web"));
-    fs::write(dir.join("shim.json"), format!(r#"{{"v":1,"pid":{shim},"generation":1,"problems":[]}}"#)).unwrap();
-    fs::write(dir.join("service.json"), "").unwrap();
+    let (shim, load) = (world.shim(), Load::start(address));
+    fs::write(world.service_dir("web").join("service.json"), "").unwrap();
+    kill(shim);
+    eventually("another shim has the sockets", || world.shim() != shim && world.listed("web").address == address.ip());
     let applied = open(world.root.path()).apply(&spec("web", &[address.port()])).unwrap();
     assert_eq!((applied.address, applied.problem), (address.ip(), None), "the address stays");
-    eventually("the old shim is gone", || !is_running(shim));
-    eventually("the pod answers", || get(address, "/").is_ok_and(|answer| answer.body == "a"));
+    let seen = load.end();
+    assert_eq!((seen.refused, &seen.broken), (0, &vec![]));
+}
+
+#[test]
+fn a_death_in_the_middle_of_many_services_refuses_nothing() {
+    let world = World::new();
+    let names: Vec<String> = (0..150).map(|number| format!("web-{number}")).collect();
+    let addresses: Vec<SocketAddr> =
+        names.iter().map(|name| world.apply(&spec(name, &[crate::support::unused_port()]))).collect();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    for kill_one in [World::shim, World::proxy, World::shim] {
+        let (shim, proxy) = (world.shim(), world.proxy());
+        kill(kill_one(&world));
+        eventually("there is another", || world.proxy() != proxy || world.shim() != shim);
+        for address in &addresses {
+            assert_eq!(get(*address, "/").unwrap().body, "a");
+        }
+    }
+    eventually("all are told to be well", || names.iter().all(|name| world.listed(name).problem.is_none()));
+}
+
+#[test]
+fn a_state_folder_that_is_gone_ends_both() {
+    let (world, _, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim(), world.proxy());
+    fs::remove_dir_all(world.root.path().join("services")).unwrap();
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
 }
 
 #[test]
 fn a_damaged_service_is_listed_and_can_be_removed() {
     let (world, _, _pod) = world_with_pod();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     fs::write(world.service_dir("web").join("service.json"), "{").unwrap();
     let again = open(world.root.path());
     let names: Vec<String> = again.list(&crate::support::namespace()).unwrap().into_iter().map(|it| it.name).collect();

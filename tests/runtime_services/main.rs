@@ -5,5 +5,6 @@
 mod crash;
 mod http;
 mod raw;
+mod renewal;
 mod spec;
 mod support;

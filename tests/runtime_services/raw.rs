@@ -190,7 +190,7 @@ fn connections_on_which_nothing_passes_do_not_hold_the_end_of_a_service_back() {
     let (mut spoken, silent) = (connect(address), connect(address));
     spoken.write_all(b"\x01").unwrap();
     spoken.read_exact(&mut [0]).unwrap();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     let begun = Instant::now();
     rustix::process::kill_process(Pid::from_raw(shim).unwrap(), Signal::TERM).unwrap();
     eventually("both are gone", || !is_running(shim) && !is_running(proxy));
@@ -209,7 +209,7 @@ fn a_connection_on_which_something_passes_goes_on_for_some_time() {
     let mut stream = connect(address);
     stream.write_all(b"\x01").unwrap();
     stream.read_exact(&mut [0]).unwrap();
-    let shim = world.shim("web");
+    let shim = world.shim();
     rustix::process::kill_process(Pid::from_raw(shim).unwrap(), Signal::TERM).unwrap();
     eventually("nobody listens any more", || TcpStream::connect(address).is_err());
     let begun = Instant::now();
@@ -226,10 +226,10 @@ fn upgraded_connections_count_among_all() {
     let socket = pod(&world, "socket", upgrade);
     world.select(&[&socket]);
     drop(websocket(address));
-    // The proxy that comes next may have so few files open that it takes two connections.
-    let limit = Rlimit { current: Some(70), maximum: Some(70) };
-    prlimit(Pid::from_raw(world.shim("web")), Resource::Nofile, limit).unwrap();
-    kill(world.proxy("web"));
+    // The proxy that comes next may have so few files open that it takes two connections of one service.
+    let limit = Rlimit { current: Some(76), maximum: Some(76) };
+    prlimit(Pid::from_raw(world.shim()), Resource::Nofile, limit).unwrap();
+    kill(world.proxy());
     let (first, _second) = (websocket(address), websocket(address));
     let (taken, is_taken) = mpsc::channel();
     let third = thread::spawn(move || taken.send(websocket(address)));

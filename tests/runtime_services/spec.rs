@@ -10,32 +10,23 @@ use launchway::error::Class;
 use launchway::model::pod::Scalar;
 use launchway::runtime::ServiceAddress;
 
-use crate::support::{Client, Opens, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
+use crate::support::{Client, Opens, World, eventually, get, is_running, namespace, open, spec, unused_port};
 
 #[test]
 fn applying_again_changes_nothing() {
     let world = World::new();
     let (spec, address) = world.web();
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     assert_eq!(world.apply(&spec), address);
-    assert_eq!((world.shim("web"), world.proxy("web")), (shim, proxy));
-}
-
-/// As after a reboot: no process of `web` is left, and nobody brings one back.
-fn goes_down(world: &World, address: SocketAddr) {
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
-    fs::write(world.service_dir("web").join("stop"), "").unwrap();
-    kill(shim);
-    kill(proxy);
-    eventually("the service is down", || TcpStream::connect(address).is_err());
+    assert_eq!((world.shim(), world.proxy()), (shim, proxy));
 }
 
 #[test]
 fn a_service_keeps_its_address_when_everything_else_is_gone() {
     let world = World::new();
     let (mut spec, address) = world.web();
-    goes_down(&world, address);
-    eventually("it is known that nobody keeps it up", || world.listed("web").problem.is_some());
+    world.terminate();
+    assert!(world.listed("web").problem.unwrap().contains("no shim"));
     spec.selector.insert("x".into(), "y".into());
     let after = open(world.root.path()).apply(&spec).unwrap();
     assert_eq!((after.address, after.problem), (address.ip(), None));
@@ -67,13 +58,13 @@ fn ports_come_and_go_and_connections_to_those_that_stay_live_on() {
     world.select(&[&pod]);
     let mut client = Client::connect(address).unwrap();
     assert_eq!(client.get("/").unwrap().body, "a");
-    let proxy = world.proxy("web");
+    let proxy = world.proxy();
     world.apply(&spec("web", &[ports[0], ports[2]]));
     assert_eq!(client.get("/").unwrap().body, "a");
     let at = |port| SocketAddr::new(address.ip(), port);
     assert_eq!(get(at(ports[2]), "/").unwrap().body, "a");
     eventually("the port is closed", || TcpStream::connect(at(ports[1])).is_err());
-    assert_eq!(world.proxy("web"), proxy);
+    assert_eq!(world.proxy(), proxy);
 }
 
 #[test]
@@ -106,21 +97,6 @@ fn a_port_in_use_is_a_problem_until_it_is_free() {
 }
 
 #[test]
-fn a_shim_of_a_newer_launchway_is_told() {
-    let world = World::new();
-    let (spec, address) = world.web();
-    let said = world.service_dir("web").join("shim.json");
-    let before = fs::read_to_string(&said).unwrap();
-    fs::write(&said, r#"{"v":9}"#).unwrap();
-    let problem = world.services.apply(&spec).unwrap().problem.unwrap();
-    assert!(problem.contains("a newer launchway wrote it: it has version 9"), "{problem}");
-    assert_eq!(world.listed("web").problem, Some(problem));
-    TcpStream::connect(address).unwrap();
-    fs::write(&said, before).unwrap();
-    world.apply(&spec);
-}
-
-#[test]
 fn a_damaged_record_stands_in_the_way_of_no_other_service() {
     let world = World::new();
     world.apply(&spec("cart", &[unused_port()]));
@@ -146,7 +122,7 @@ fn a_new_service_reads_the_records_of_others_at_most_once() {
     let addresses: BTreeSet<SocketAddr> = names.iter().map(|name| world.apply(&spec(name, &[unused_port()]))).collect();
     assert_eq!(addresses.len(), names.len());
     let opens = Opens::within(&names.map(|name| world.service_dir(name)));
-    names.iter().for_each(|name| _ = world.proxy(name));
+    world.proxy();
     opens.come_to_rest("service.json");
     world.apply(&spec("e", &[unused_port()]));
     assert_eq!(opens.of("service.json"), 0, "what is taken is known");
@@ -163,7 +139,7 @@ fn a_service_whose_record_was_deleted_has_its_address_again() {
     let world = World::new();
     let (spec, address) = world.web();
     world.services.addresses(&namespace()).unwrap();
-    goes_down(&world, address);
+    world.terminate();
     fs::remove_dir_all(world.service_dir("web")).unwrap();
     assert_eq!(world.apply(&spec), address);
 }
@@ -206,7 +182,7 @@ fn a_removed_service_answers_what_is_on_its_way_and_leaves_nothing() {
     let pod = world.pod("a");
     pod.make_ready();
     world.select(&[&pod]);
-    let (shim, proxy) = (world.shim("web"), world.proxy("web"));
+    let (shim, proxy) = (world.shim(), world.proxy());
     let mut client = Client::connect(address).unwrap();
     client.write(b"GET /slow/300 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
     eventually("the request is on its way", || !pod.is_drained());

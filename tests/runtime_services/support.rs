@@ -63,9 +63,7 @@ impl World {
     }
 
     pub(crate) fn apply(&self, spec: &ServiceSpec) -> SocketAddr {
-        let address = self.services.apply(spec).unwrap();
-        assert_eq!(address.problem, None);
-        SocketAddr::new(address.address, spec.ports[0].port)
+        service_of(&self.services.apply(spec).unwrap(), spec)
     }
 
     pub(crate) fn select(&self, pods: &[&Pod]) {
@@ -92,28 +90,35 @@ impl World {
         self.root.path().join("services/shop-dev").join(name)
     }
 
-    /// The process id of a service's shim, once there is one that serves.
-    pub(crate) fn shim(&self, name: &str) -> i32 {
-        let mut found = None;
+    /// The process id of the services' shim, once there is one that serves.
+    pub(crate) fn shim(&self) -> i32 {
+        let (services, mut found) = (self.root.path().join("services"), None);
         eventually("a shim runs", || {
-            let status = fs::read(self.service_dir(name).join("shim.json")).unwrap_or_default();
-            let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
-            found = status["pid"].as_i64();
+            let pid = fs::read_to_string(services.join("shim.pid")).unwrap_or_default();
+            found = pid.parse().ok().filter(|pid| is_running(*pid));
             found.is_some()
         });
-        i32::try_from(found.unwrap()).unwrap()
+        found.unwrap()
     }
 
     /// The process id of its proxy, once there is one.
-    pub(crate) fn proxy(&self, name: &str) -> i32 {
+    pub(crate) fn proxy(&self) -> i32 {
         let mut found = None;
         eventually("a proxy runs", || {
-            let shim = self.shim(name);
+            let shim = self.shim();
             let children = fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap_or_default();
             found = children.split_whitespace().next().and_then(|pid| pid.parse().ok());
             found.is_some()
         });
         found.unwrap()
+    }
+
+    /// Ends the shim and its proxy, as a machine that shuts down does.
+    pub(crate) fn terminate(&self) {
+        let (shim, proxy) = (self.shim(), self.proxy());
+        let pid = rustix::process::Pid::from_raw(shim).unwrap();
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).unwrap();
+        eventually("both are gone", || !is_running(shim) && !is_running(proxy));
     }
 
     /// A folder for a pod.
@@ -135,6 +140,12 @@ impl Drop for World {
             self.services.remove(&namespace(), &service.name).ok();
         }
     }
+}
+
+/// Where a service answers that has no problem.
+pub(crate) fn service_of(applied: &ServiceAddress, spec: &ServiceSpec) -> SocketAddr {
+    assert_eq!(applied.problem, None);
+    SocketAddr::new(applied.address, spec.ports[0].port)
 }
 
 pub(crate) fn open(root: &Path) -> Services {

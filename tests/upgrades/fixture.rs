@@ -14,7 +14,7 @@ use launchway::clock::{Clock, SystemClock};
 use rusqlite::Connection;
 use serde_json::Value;
 
-use super::rollout::{PODS, commit, read, service_folder};
+use super::rollout::{PODS, commit, read, service_folder, services_folder};
 use crate::support::daemon::World;
 
 /// What of the service the daemon writes.
@@ -44,7 +44,7 @@ pub(super) fn load(world: &World) -> [String; 2] {
         }
     }
     copy(&filled, &folder().join("services/web"), &service_folder(world));
-    start("service-shim", &service_folder(world));
+    start("service-shim", &services_folder(world));
     commits
 }
 
@@ -76,7 +76,7 @@ fn start(verb: &str, folder: &Path) {
 /// Takes from what the shims wrote that it has a version: those of before did not say so.
 pub(super) fn forget_versions(world: &World) {
     let ready = PODS.iter().map(|pod| world.state().join("local/pods/shop-default").join(pod).join("ready"));
-    for file in ready.filter(|file| file.exists()).chain([service_folder(world).join("shim.json")]) {
+    for file in ready.filter(|file| file.exists()) {
         let mut value = read(&file);
         assert!(value.as_object_mut().unwrap().remove("v").is_some(), "{}", file.display());
         // By a rename, as all that others read is written.

@@ -2,7 +2,9 @@
 //! the store, as every copy: what serves is taken over, and how a hook ended that ran then is unknown.
 
 use super::fixture;
-use super::rollout::{answers, begin_with, ended, ended_as_told, let_go, of, start_of, until_the_middle};
+use super::rollout::{
+    answers, answers_in_the_end, begin_with, ended, ended_as_told, let_go, of, start_of, until_the_middle,
+};
 use super::takeover::programs_of_before;
 use crate::support::daemon::{World, answering, complaint};
 
@@ -35,7 +37,7 @@ fn the_program_before_goes_on_with_the_copy() {
     begin_with(&world, &programs);
     let copy = world.state().join("store.db.schema-2");
     answering(
-        || answers(&world),
+        || answers_in_the_end(&world),
         || {
             world.start();
             let_go(&world);

@@ -5,6 +5,7 @@ use std::ffi::OsStr;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 use serde_json::Value;
@@ -105,16 +106,23 @@ fn process(status: &Value) -> Option<i64> {
     status["containers"][0]["process"]["pid"].as_i64()
 }
 
-/// The processes of the rollout: of each pod its shim and its command, and the service's shim.
+/// The processes of the rollout: of each pod its shim and its command.
 pub(super) fn processes(world: &World) -> Vec<Option<i64>> {
     let of_pods = PODS.map(|pod| world.pod(&format!("shop-default/{pod}")));
-    let pods = of_pods.iter().flat_map(|status| [status["shim"]["pid"].as_i64(), process(status)]);
-    let service = read(&service_folder(world).join("shim.json"))["pid"].as_i64();
-    pods.chain([service]).collect()
+    of_pods.iter().flat_map(|status| [status["shim"]["pid"].as_i64(), process(status)]).collect()
+}
+
+/// The process of the services' shim.
+pub(super) fn services_shim(world: &World) -> Option<i64> {
+    fs::read_to_string(services_folder(world).join("shim.pid")).ok()?.parse().ok()
+}
+
+pub(super) fn services_folder(world: &World) -> PathBuf {
+    world.state().join("local/services")
 }
 
 pub(super) fn service_folder(world: &World) -> PathBuf {
-    world.state().join("local/services/shop-default/web")
+    services_folder(world).join("shop-default/web")
 }
 
 pub(super) fn read(path: &Path) -> Value {
@@ -124,6 +132,18 @@ pub(super) fn read(path: &Path) -> Value {
 /// Whether the service answers, with either version.
 pub(super) fn answers(world: &World) -> bool {
     says(world).is_some_and(|version| ["one", "two"].contains(&version.as_str()))
+}
+
+/// The same at once or after the gap in which the shims end that the program before had for each service.
+pub(super) fn answers_in_the_end(world: &World) -> bool {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    while !answers(world) {
+        if Instant::now() > deadline {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    true
 }
 
 /// Which version answers.

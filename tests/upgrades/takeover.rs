@@ -9,7 +9,8 @@ use rustix::process::Signal;
 
 use super::fixture;
 use super::rollout::{
-    answers, begin_with, command, ended, let_go, nothing_to_do, processes, reboot, says, until_the_middle,
+    answers, answers_in_the_end, begin_with, command, ended, let_go, nothing_to_do, processes, reboot, says,
+    service_folder, services_shim, until_the_middle,
 };
 use crate::support::daemon::{World, answering, eventually};
 
@@ -25,7 +26,9 @@ fn a_rollout_goes_on_under_the_next_program() {
     until_the_middle(&world);
     fixture::forget_versions(&world);
     die_in_the_upgrade(&world);
-    take_over(&world, &commit);
+    let shim = services_shim(&world);
+    take_over(&world, &commit, answers);
+    assert_eq!(services_shim(&world), shim);
 }
 
 /// Today's daemon is killed while it copies the store: by the write that makes the copy half as long as that. What it prints
@@ -47,14 +50,16 @@ fn a_rollout_that_the_program_before_began_goes_on() {
     if std::env::var_os("RECORD").is_some() {
         fixture::record(&world);
     }
-    take_over(&world, &commit);
+    take_over(&world, &commit, answers_in_the_end);
+    assert!(services_shim(&world).is_some());
+    assert!(!service_folder(&world).join("shim.lock").exists(), "the service's own has ended");
 }
 
-fn take_over(world: &World, commit: &str) {
+fn take_over(world: &World, commit: &str, is_answered: fn(&World) -> bool) {
     let before = processes(world);
     assert!(before.iter().all(Option::is_some), "{before:?}");
     answering(
-        || answers(world),
+        || is_answered(world),
         || {
             world.start();
             eventually("what is there is known", || world.json(&["get", "pods"])["items"].as_array().is_some());
@@ -67,7 +72,6 @@ fn take_over(world: &World, commit: &str) {
         },
     );
     assert_eq!(says(world).as_deref(), Some("two"));
-    assert_eq!(processes(world).last(), before.last(), "the service's shim");
     let hooks = world.pod_folders().into_keys().filter(|pod| pod.contains("worker-2-hook-pre")).count();
     assert_eq!(hooks, 1, "the hook ran once");
     assert_eq!(schema(world, "store.db"), 3);

@@ -9,9 +9,9 @@ use tokio::time::{Instant, sleep_until};
 
 use super::act::SyncRequest;
 use crate::model::ids::RepositoryName;
-use crate::server::origin::Origin;
+use crate::server::origin::{Client, Origin, PARTS};
 use crate::server::problem::{Answer, Problem};
-use crate::server::shares::{Share, Shares};
+use crate::shares::{Share, Shares};
 
 /// Syncs that hooks wait for at once.
 const AT_ONCE: usize = 64;
@@ -23,7 +23,7 @@ const SPACING: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub struct HookTurns {
     spacing: Duration,
-    at_once: Arc<Shares>,
+    at_once: Arc<Shares<Client>>,
     /// Until when nobody may, of repositories that are watched.
     closed: Mutex<HashMap<RepositoryName, Instant>>,
 }
@@ -37,11 +37,11 @@ impl Default for HookTurns {
 impl HookTurns {
     /// With this time between syncs of a repository.
     pub fn spaced(spacing: Duration) -> Self {
-        Self { spacing, at_once: Shares::new(AT_ONCE), closed: Mutex::default() }
+        Self { spacing, at_once: Shares::new(AT_ONCE, PARTS), closed: Mutex::default() }
     }
 
     /// Waits until a hook may have a repository synced; nobody else waits. To be kept until it is.
-    pub(super) async fn turn(&self, origin: &Origin, repository: &RepositoryName) -> Option<Share> {
+    pub(super) async fn turn(&self, origin: &Origin, repository: &RepositoryName) -> Option<Share<Client>> {
         let Origin::Hooks { .. } = origin else { return None };
         let share = self.at_once.take(&origin.client(), 1).await;
         if let Some(opening) = self.opens(repository) {

@@ -9,9 +9,9 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use futures::StreamExt;
 
-use crate::server::origin::Client;
+use crate::server::origin::{Client, PARTS};
 use crate::server::problem::Problem;
-use crate::server::shares::{Share, Shares};
+use crate::shares::{Share, Shares};
 
 /// Bodies of so many bytes, as nearly all are, wait for nobody's: there is memory for one on each connection.
 const SMALL: usize = 64 * 1024;
@@ -23,14 +23,14 @@ const MEMORY: usize = 256 * 1024 * 1024;
 #[derive(Debug)]
 pub(super) struct BodyReader {
     timeout: Duration,
-    memory: Arc<Shares>,
+    memory: Arc<Shares<Client>>,
 }
 
 /// A whole body; holds its share of the memory until it is dropped.
 #[derive(Debug, Default)]
 pub(super) struct ReceivedBody {
     bytes: Vec<u8>,
-    share: Option<Share>,
+    share: Option<Share<Client>>,
 }
 
 impl Deref for ReceivedBody {
@@ -44,7 +44,7 @@ impl Deref for ReceivedBody {
 impl BodyReader {
     /// A reader for which each body must be there within `timeout`.
     pub(super) fn new(timeout: Duration) -> Self {
-        Self { timeout, memory: Shares::new(MEMORY) }
+        Self { timeout, memory: Shares::new(MEMORY, PARTS) }
     }
 
     /// Reads a client's body of at most `limit` bytes: 413 if it is longer, 408 if it takes too long, 400 if it breaks

@@ -13,6 +13,11 @@ pub fn raise() -> Option<u64> {
     (current != maximum && setrlimit(Resource::Nofile, raised).is_ok()).then_some(current)?
 }
 
+/// How many this process may have; `None` if that is not limited.
+pub(crate) fn limit() -> Option<u64> {
+    getrlimit(Resource::Nofile).current
+}
+
 /// Makes this process one that was started as if nothing had been raised.
 pub(crate) fn restore() {
     let before = std::env::var(VARIABLE).ok().and_then(|number| number.parse().ok());

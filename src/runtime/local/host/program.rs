@@ -13,7 +13,7 @@ use crate::runtime::local::pod::launch::OWN_PROGRAM;
 /// The small program's name; it lies in the same folder as `launchway`.
 const SMALL_PROGRAM: &str = "launchway-shim";
 /// What this build is called.
-const BUILD: &str = env!("LAUNCHWAY_BUILD");
+pub(crate) const BUILD: &str = env!("LAUNCHWAY_BUILD");
 /// The verb by which a program tells its build.
 pub(crate) const BUILD_VERB: &str = "build-name";
 

@@ -3,7 +3,7 @@
 use std::io;
 use std::os::unix::net::UnixStream;
 
-use signal_hook::consts::{SIGHUP, SIGTERM};
+use signal_hook::consts::SIGTERM;
 
 /// A signal, as a stream that can be polled.
 #[derive(Debug)]
@@ -12,18 +12,9 @@ pub(crate) struct SignalStream(UnixStream);
 impl SignalStream {
     /// SIGTERM does not end this process any more; it is told.
     pub(crate) fn terminate() -> io::Result<Self> {
-        Self::listen(SIGTERM)
-    }
-
-    /// The same of SIGHUP.
-    pub(crate) fn reload() -> io::Result<Self> {
-        Self::listen(SIGHUP)
-    }
-
-    fn listen(signal: i32) -> io::Result<Self> {
         let (ours, theirs) = UnixStream::pair()?;
         ours.set_nonblocking(true)?;
-        signal_hook::low_level::pipe::register(signal, theirs)?;
+        signal_hook::low_level::pipe::register(SIGTERM, theirs)?;
         Ok(Self(ours))
     }
 

@@ -12,7 +12,7 @@ impl Services {
     /// As [`Services::apply`].
     pub fn keep(&self, spec: &ServiceSpec) -> Result<ServiceAddress> {
         spec::check(spec)?;
-        let dir = self.dir(&spec.namespace, &spec.name);
+        let dir = self.dir_of(spec)?;
         match record::read::<ServiceRecord>(&dir.record()) {
             Ok(Some(record)) => self.apply(&record.spec),
             Ok(None) => self.apply(spec),

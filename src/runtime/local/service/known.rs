@@ -4,11 +4,10 @@ use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::net::Ipv4Addr;
-use std::path::Path;
 
 use super::by_label::ByLabel;
-use super::record::{self, ServiceDir, ServiceRecord};
-use super::{PodEndpoint, namespaces, service_dirs, spec};
+use super::record::{self, ServiceDir, ServiceRecord, ServicesDir};
+use super::{PodEndpoint, spec};
 use crate::error::{Context, Result};
 use crate::model::ids::Namespace;
 use crate::runtime::ServiceSpec;
@@ -34,11 +33,11 @@ pub(super) struct Records {
 
 impl Known {
     /// What the records of a namespace's services say.
-    pub(super) fn of(&mut self, root: &Path, namespace: &Namespace) -> Result<&Records> {
+    pub(super) fn of(&mut self, dir: &ServicesDir, namespace: &Namespace) -> Result<&Records> {
         match self.namespaces.entry(namespace.clone()) {
             Entry::Occupied(known) => Ok(known.into_mut()),
             Entry::Vacant(unknown) => {
-                let records = read_records(root, namespace)?;
+                let records = read_records(dir, namespace)?;
                 self.addresses.extend(records.all().map(|record| record.address));
                 Ok(unknown.insert(records))
             }
@@ -61,12 +60,15 @@ impl Known {
     }
 
     /// The addresses that a service which has no record may not have.
-    pub(super) fn taken_for(&mut self, root: &Path, spec: &ServiceSpec) -> Result<&BTreeSet<Ipv4Addr>> {
+    pub(super) fn taken_for(&mut self, dir: &ServicesDir, spec: &ServiceSpec) -> Result<&BTreeSet<Ipv4Addr>> {
         if !self.has_all {
-            namespaces(root)?.iter().try_for_each(|namespace| self.of(root, namespace).map(drop))?;
+            dir.namespaces()
+                .or_transient(|| "cannot list the namespaces of services".to_owned())?
+                .iter()
+                .try_for_each(|namespace| self.of(dir, namespace).map(drop))?;
             self.has_all = true;
         }
-        self.of(root, &spec.namespace)?;
+        self.of(dir, &spec.namespace)?;
         // If somebody deleted its record, it may have the same address again.
         self.forget(&spec.namespace, &spec.name);
         Ok(&self.addresses)
@@ -105,12 +107,12 @@ impl Records {
     }
 }
 
-fn read_records(root: &Path, namespace: &Namespace) -> Result<Records> {
+fn read_records(dir: &ServicesDir, namespace: &Namespace) -> Result<Records> {
     spec::check_name(namespace.as_str())?;
     let failed = || format!("cannot read the services of `{namespace}`");
     let mut records = Records::default();
-    for dir in service_dirs(&root.join(namespace.as_str())).or_transient(failed)? {
-        read_record(&dir).or_transient(failed)?.into_iter().for_each(|record| records.insert(record));
+    for id in dir.services_of(namespace).or_transient(failed)? {
+        read_record(&dir.of(&id)).or_transient(failed)?.into_iter().for_each(|record| records.insert(record));
     }
     Ok(records)
 }
@@ -151,8 +153,9 @@ mod tests {
     #[test]
     fn a_pod_is_compared_with_the_services_that_share_a_label_with_it() {
         let (root, namespace) = (tempfile::tempdir().unwrap(), "shop-dev".into());
+        let dir = ServicesDir::new(root.path());
         let mut known = Known::default();
-        known.of(root.path(), &namespace).unwrap();
+        known.of(&dir, &namespace).unwrap();
         for number in 0..200_u8 {
             let name = format!("app-{number}");
             known.note(&record(&name, &[("app", &name), ("tier", "web")], number));
@@ -161,14 +164,14 @@ mod tests {
         known.note(&record("tier", &[("tier", "web")], 201));
         let web = pod("a", &[("app", "app-7"), ("tier", "web")]);
         let names = |specs: Vec<ServiceSpec>| specs.into_iter().map(|spec| spec.name).collect::<Vec<_>>();
-        let services = known.of(root.path(), &namespace).unwrap();
+        let services = known.of(&dir, &namespace).unwrap();
         assert_eq!(services.candidates(&[&web]).count(), 2);
         assert_eq!(names(services.selecting(&[&web])), ["app-7", "tier"]);
         assert!(names(services.selecting(&[&pod("b", &[("app", "app-7")])])) == [""; 0]);
 
         known.note(&record("tier", &[("app", "other")], 201));
         known.forget(&namespace, "app-7");
-        let services = known.of(root.path(), &namespace).unwrap();
+        let services = known.of(&dir, &namespace).unwrap();
         assert_eq!(services.candidates(&[&web]).count(), 0);
         let other = pod("c", &[("app", "other")]);
         assert_eq!(names(services.selecting(&[&web, &other])), ["tier"]);
@@ -191,14 +194,15 @@ mod tests {
     #[test]
     fn an_address_is_taken_as_long_as_the_service_is_known() {
         let (root, namespace) = (tempfile::tempdir().unwrap(), "shop-dev".into());
+        let dir = ServicesDir::new(root.path());
         let (mut known, web) = (Known::default(), record("web", &[], 1));
         let new = record("new", &[], 2).spec;
-        assert!(known.taken_for(root.path(), &new).unwrap().is_empty());
+        assert!(known.taken_for(&dir, &new).unwrap().is_empty());
         known.note(&web);
-        assert_eq!(known.taken_for(root.path(), &new).unwrap(), &[web.address].into());
-        assert!(known.taken_for(root.path(), &web.spec).unwrap().is_empty(), "its own record was deleted");
+        assert_eq!(known.taken_for(&dir, &new).unwrap(), &[web.address].into());
+        assert!(known.taken_for(&dir, &web.spec).unwrap().is_empty(), "its own record was deleted");
         known.note(&web);
         known.forget(&namespace, "web");
-        assert!(known.taken_for(root.path(), &new).unwrap().is_empty());
+        assert!(known.taken_for(&dir, &new).unwrap().is_empty());
     }
 }

@@ -1,18 +1,32 @@
 //! Which of a service's ports are listened on, and why others are not.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, TcpListener};
 
 use super::record::ServiceRecord;
-use super::sockets::{self, Sockets};
 use crate::runtime::ServiceSpec;
+
+/// Connections that wait while a proxy is being replaced; the kernel may lower it.
+const BACKLOG: i32 = 4096;
+
+/// A service's listening sockets, by the port that clients use.
+pub(super) type Ports = BTreeMap<u16, TcpListener>;
+
+/// Listens on an address.
+pub(super) fn listen(address: Ipv4Addr, port: u16) -> io::Result<TcpListener> {
+    let socket = TcpListener::bind((address, port))?;
+    socket.set_nonblocking(true)?;
+    rustix::net::listen(&socket, BACKLOG)?;
+    Ok(socket)
+}
 
 /// Listens at an address on all ports of a service; nothing, if somebody else has one of them. A port that cannot be had
 /// anywhere is left out: the shim says why.
-pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Sockets> {
-    let mut claimed = Sockets::new();
+pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Ports> {
+    let mut claimed = Ports::new();
     for port in spec.ports.iter().map(|port| port.port) {
-        match sockets::listen(address, port) {
+        match listen(address, port) {
             Ok(socket) => drop(claimed.insert(port, socket)),
             Err(error) if error.kind() == io::ErrorKind::AddrInUse => return None,
             Err(_) => {}
@@ -21,23 +35,30 @@ pub(super) fn claim(address: Ipv4Addr, spec: &ServiceSpec) -> Option<Sockets> {
     Some(claimed)
 }
 
-/// Closes and opens sockets until they are what is wanted; returns what stands in the way.
-pub(super) fn follow_ports(sockets: &mut Sockets, record: &ServiceRecord) -> Vec<String> {
-    let wanted: Vec<u16> = record.spec.ports.iter().map(|port| port.port).collect();
-    sockets.retain(|port, _| wanted.contains(port));
+/// Closes and opens sockets until they are what is wanted, those that are given first; returns what stands in the way.
+pub(super) fn follow_ports(open: &mut Ports, mut given: Ports, record: &ServiceRecord) -> Vec<String> {
+    let wanted: BTreeSet<u16> = record.spec.ports.iter().map(|port| port.port).collect();
+    open.retain(|port, _| wanted.contains(port));
+    given.retain(|_, socket| address_of(socket) == Some(record.address));
     let mut problems = Vec::new();
     for port in wanted {
-        if sockets.contains_key(&port) {
+        if open.contains_key(&port) {
             continue;
         }
-        match sockets::listen(record.address, port) {
-            Ok(socket) => {
-                sockets.insert(port, socket);
-            }
+        match given.remove(&port).map_or_else(|| listen(record.address, port), Ok) {
+            Ok(socket) => drop(open.insert(port, socket)),
             Err(error) => problems.push(explain(record, port, &error)),
         }
     }
     problems
+}
+
+/// Where a socket listens.
+pub(super) fn address_of(socket: &TcpListener) -> Option<Ipv4Addr> {
+    match socket.local_addr().ok()?.ip() {
+        IpAddr::V4(address) => Some(address),
+        IpAddr::V6(_) => None,
+    }
 }
 
 /// Why a port does not answer and what to do, in a sentence.
@@ -79,30 +100,45 @@ mod tests {
     }
 
     fn free_port() -> u16 {
-        sockets::listen(Ipv4Addr::LOCALHOST, 0).unwrap().local_addr().unwrap().port()
+        listen(Ipv4Addr::LOCALHOST, 0).unwrap().local_addr().unwrap().port()
     }
 
     #[test]
     fn a_kept_port_keeps_its_socket_while_others_come_and_go() {
         let (kept, dropped, added) = (free_port(), free_port(), free_port());
-        let mut sockets = Sockets::new();
-        assert!(follow_ports(&mut sockets, &record(&[kept, dropped])).is_empty());
+        let mut sockets = Ports::new();
+        assert!(follow_ports(&mut sockets, Ports::new(), &record(&[kept, dropped])).is_empty());
         let before = std::os::fd::AsRawFd::as_raw_fd(&sockets[&kept]);
-        assert!(follow_ports(&mut sockets, &record(&[kept, added])).is_empty());
+        assert!(follow_ports(&mut sockets, Ports::new(), &record(&[kept, added])).is_empty());
         assert_eq!(std::os::fd::AsRawFd::as_raw_fd(&sockets[&kept]), before);
         assert!(sockets.contains_key(&added) && !sockets.contains_key(&dropped));
     }
 
     #[test]
     fn a_port_in_use_is_a_problem_that_says_what_to_do_and_the_others_answer() {
-        let taken = sockets::listen(Ipv4Addr::LOCALHOST, 0).unwrap();
+        let taken = listen(Ipv4Addr::LOCALHOST, 0).unwrap();
         let (busy, free) = (taken.local_addr().unwrap().port(), free_port());
-        let mut sockets = Sockets::new();
-        let problems = follow_ports(&mut sockets, &record(&[busy, free]));
+        let mut sockets = Ports::new();
+        let problems = follow_ports(&mut sockets, Ports::new(), &record(&[busy, free]));
         let expected =
             format!("port {busy} of 127.0.0.1 is in use by another process: end it or change the service's port");
         assert_eq!(problems, [expected]);
         assert!(sockets.contains_key(&free));
+    }
+
+    #[test]
+    fn a_socket_that_is_given_is_taken_if_it_listens_at_the_address() {
+        let given = listen(Ipv4Addr::LOCALHOST, 0).unwrap();
+        let elsewhere = listen(Ipv4Addr::new(127, 0, 0, 2), 0).unwrap();
+        let port = |socket: &TcpListener| socket.local_addr().unwrap().port();
+        let (here, there, unwanted) = (port(&given), port(&elsewhere), free_port());
+        let before = std::os::fd::AsRawFd::as_raw_fd(&given);
+        let mut sockets = Ports::new();
+        let given = [(here, given), (there, elsewhere), (unwanted, listen(Ipv4Addr::LOCALHOST, 0).unwrap())].into();
+        assert!(follow_ports(&mut sockets, given, &record(&[here, there])).is_empty());
+        assert_eq!(std::os::fd::AsRawFd::as_raw_fd(&sockets[&here]), before);
+        assert!(sockets.values().all(|socket| address_of(socket) == Some(Ipv4Addr::LOCALHOST)));
+        assert_eq!(sockets.len(), 2);
     }
 
     #[test]

@@ -1,9 +1,10 @@
-//! The files through which the daemon, a service's shim and its proxy speak to each other.
+//! The files through which the daemon, the services' shim and their proxy speak to each other.
 //!
-//! They are of one version ([`VERSION`]), which each but the list of endpoints names. A service's shim and proxy run on with
-//! the program that they were started with: see [`mod@format`].
+//! They are of one version ([`VERSION`]), which each but the list of endpoints names. The shim and the proxy run on with
+//! the program that they were started with until a daemon of another one renews them: see [`mod@format`].
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
@@ -11,6 +12,9 @@ use std::path::{Path, PathBuf};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::spec;
+use crate::error::{Failure, Result};
+use crate::model::ids::Namespace;
 use crate::model::pod::Scalar;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
@@ -47,6 +51,93 @@ impl Endpoint {
     }
 }
 
+/// The folder of all services.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct ServicesDir(PathBuf);
+
+impl ServicesDir {
+    pub(super) fn new(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// Locked by the living shim.
+    pub(super) fn lock(&self) -> PathBuf {
+        self.0.join("shim.lock")
+    }
+
+    /// The process id of the shim; it means something only while the lock is held.
+    pub(super) fn pid(&self) -> PathBuf {
+        self.0.join("shim.pid")
+    }
+
+    /// What the shim and the proxy complain about.
+    pub(super) fn log(&self) -> PathBuf {
+        self.0.join("services.log")
+    }
+
+    /// The namespaces that have services.
+    pub(super) fn namespaces(&self) -> io::Result<Vec<Namespace>> {
+        let folders = files::folders(&self.0)?;
+        Ok(folders.iter().filter_map(|folder| Some(Namespace::from(folder.file_name()?.to_str()?))).collect())
+    }
+
+    /// The services of a namespace that have a folder, by name. Nobody has applied what is no name.
+    pub(super) fn services_of(&self, namespace: &Namespace) -> io::Result<Vec<ServiceId>> {
+        let folders = files::folders(&self.0.join(namespace.as_str()))?;
+        let id = |folder: &PathBuf| ServiceId::new(namespace.as_str(), folder.file_name()?.to_str()?).ok();
+        Ok(folders.iter().filter_map(id).collect())
+    }
+
+    /// All services that have a folder.
+    pub(super) fn services(&self) -> io::Result<Vec<ServiceId>> {
+        let of_each = self.namespaces()?.into_iter().map(|namespace| self.services_of(&namespace));
+        Ok(of_each.collect::<io::Result<Vec<_>>>()?.concat())
+    }
+
+    /// The folder of a service.
+    pub(super) fn of(&self, service: &ServiceId) -> ServiceDir {
+        ServiceDir::new(self.0.join(&service.0))
+    }
+}
+
+/// Which service of this machine: `<namespace>/<name>`, which is also where its folder lies.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String")]
+pub(super) struct ServiceId(String);
+
+impl ServiceId {
+    /// # Errors
+    /// If one of the two is no name.
+    pub(super) fn new(namespace: &str, name: &str) -> Result<Self> {
+        spec::check_name(namespace).and(spec::check_name(name))?;
+        Ok(Self(format!("{namespace}/{name}")))
+    }
+
+    /// The service's name in its namespace.
+    pub(super) fn name(&self) -> &str {
+        self.0.rsplit('/').next().unwrap_or_default()
+    }
+}
+
+impl TryFrom<String> for ServiceId {
+    type Error = Failure;
+
+    fn try_from(text: String) -> Result<Self> {
+        let (namespace, name) = text.split_once('/').unwrap_or_default();
+        Self::new(namespace, name)
+    }
+}
+
+impl fmt::Display for ServiceId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
 /// The folder of one service.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ServiceDir(PathBuf);
@@ -68,31 +159,6 @@ impl ServiceDir {
     /// The pods behind it, as a list of [`Endpoint`]s; only the daemon writes it.
     pub(super) fn endpoints(&self) -> PathBuf {
         self.0.join("endpoints.json")
-    }
-
-    /// What the shim made of it; only the shim writes it.
-    pub(super) fn status(&self) -> PathBuf {
-        self.0.join("shim.json")
-    }
-
-    /// Locked by the living shim.
-    pub(super) fn lock(&self) -> PathBuf {
-        self.0.join("shim.lock")
-    }
-
-    /// Exists once the service was asked to end.
-    pub(super) fn stop(&self) -> PathBuf {
-        self.0.join("stop")
-    }
-
-    /// What the shim and the proxy complain about.
-    pub(super) fn log(&self) -> PathBuf {
-        self.0.join("service.log")
-    }
-
-    /// Whether the service was asked to end, or is gone already.
-    pub(super) fn is_stopped(&self) -> bool {
-        self.stop().exists() || !self.record().exists()
     }
 
     /// Puts one of these files in place as a whole.
@@ -150,30 +216,6 @@ impl ServiceRecord {
     }
 }
 
-/// `shim.json`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct ShimStatus {
-    /// The version of this shape, and of the other files as this shim and its proxy know them.
-    #[serde(default = "format::first")]
-    pub(super) v: u32,
-    /// The shim's process id; it means something only while the lock is held.
-    pub(super) pid: i32,
-    /// The generation of `service.json` that these facts are about.
-    pub(super) generation: u64,
-    /// Where it listens; a shim of before does not say it.
-    #[serde(default)]
-    pub(super) address: Option<Ipv4Addr>,
-    /// Why ports do not answer, a sentence each; empty if all do.
-    pub(super) problems: Vec<String>,
-}
-
-impl ShimStatus {
-    /// Of a shim that has made nothing true yet.
-    pub(super) fn of(pid: i32) -> Self {
-        Self { v: VERSION, pid, generation: 0, address: None, problems: Vec::new() }
-    }
-}
-
 /// `<pod dir>/ready`: where a pod that is ready takes its connections.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReadyMarker {
@@ -219,16 +261,12 @@ mod tests {
     }
 
     #[test]
-    fn what_a_shim_of_before_wrote_is_read_and_what_a_newer_one_wrote_is_told() {
-        let folder = tempfile::tempdir().unwrap();
-        let dir = ServiceDir::new(folder.path());
-        let read = |text: &str| {
-            std::fs::write(dir.status(), text).unwrap();
-            read::<ShimStatus>(&dir.status())
-        };
-        let status = read(r#"{"pid":7,"generation":2,"problems":[],"new":1}"#).unwrap().unwrap();
-        assert_eq!((status.v, status.generation), (format::FIRST, 2));
-        let problem = read(r#"{"v":9,"pid":7}"#).unwrap_err().to_string();
-        assert!(problem.contains("a newer launchway wrote it"), "{problem}");
+    fn a_service_is_named_by_its_folder_which_leads_nowhere_else() {
+        let read = |text: &str| serde_json::from_value::<ServiceId>(text.into());
+        let dir = ServicesDir::new("/s").of(&read("shop-dev/web").unwrap());
+        assert_eq!(dir.record(), Path::new("/s/shop-dev/web/service.json"));
+        for text in ["", "web", "../web", "shop-dev/", "shop-dev/../web", "/etc/web", "a/b/c"] {
+            assert!(read(text).is_err(), "{text}");
+        }
     }
 }

@@ -4,11 +4,12 @@ use std::collections::BTreeSet;
 
 use super::PodEndpoint;
 use super::record::Endpoint;
-use super::sockets::MAX_PORTS;
 use crate::error::{Failure, Result};
 use crate::model::pod::Scalar;
 use crate::runtime::{ServicePort, ServiceSpec};
 
+/// The most ports that a service may have.
+const MAX_PORTS: usize = 64;
 /// The longest name that a DNS label has.
 const MAX_NAME: usize = 63;
 

@@ -1,4 +1,4 @@
-//! `launchway proxy`: carries a service's connections to its pods.
+//! `launchway proxy`: carries the connections of all services to their pods.
 //!
 //! ```text
 //!                      ┌ HTTP/1 ─▶ http: each request ─▶ backends ─▶ upstream (kept connections)
@@ -12,6 +12,7 @@ mod connection;
 mod destination;
 mod headers;
 mod http;
+mod orphan;
 mod pod;
 mod relay;
 mod sniff;
@@ -20,39 +21,48 @@ mod upstream;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
+use std::net::TcpListener as Socket;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
+use std::thread;
 use std::time::Duration;
 
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use tokio::io::Interest;
-use tokio::net::{TcpListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::backends::Backends;
+use self::orphan::find_shim;
 use self::upstream::Upstreams;
-use super::record::ServiceDir;
-use super::shim::{self, complain};
-use super::sockets::{self, Sockets};
+use super::channel::{self, Message, Port};
+use super::record::{ServiceId, ServicesDir};
+use super::shim::complain;
+use crate::runtime::local::host::open_files;
+use crate::shares::{Share, Shares};
 
-/// The most connections at once; more wait in the sockets' queues.
-const MAX_CONNECTIONS: u64 = 4096;
-/// How long requests under way may take after the service was ended.
+/// The most connections of all services at once; more wait in the sockets' queues.
+const MAX_CONNECTIONS: u64 = 32_768;
+/// A service that is alone may have one of so many parts of them; each one after it as much of what is left.
+const PARTS: usize = 2;
+/// The most processors that are used.
+const MAX_WORKERS: usize = 4;
+/// How long requests under way may take after their service was ended.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 /// How long connections may live on after another proxy has taken over.
 const LAST_CONNECTIONS: Duration = Duration::from_secs(3600);
-/// The pause after an accept or a start that failed for want of resources.
+/// The pause after an accept that failed for want of resources.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Runs until the service is ended.
-pub(super) fn run(dir: ServiceDir) -> ExitCode {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+/// Runs until its shim ends, or another proxy has taken over.
+pub(super) fn run(dir: ServicesDir) -> ExitCode {
+    let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(serve(dir))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -62,154 +72,198 @@ pub(super) fn run(dir: ServiceDir) -> ExitCode {
     }
 }
 
-/// What all connections use.
+/// What all connections of a service use.
 #[derive(Debug)]
 struct Shared {
+    service: ServiceId,
     backends: Backends,
     upstreams: Arc<Upstreams>,
     connections: TaskTracker,
-    permits: Arc<Semaphore>,
+    places: Arc<Shares<ServiceId>>,
+    /// Tells that the service ends.
+    ending: CancellationToken,
+    /// Tells that whoever has not ended by now is cut off.
+    cut_off: CancellationToken,
 }
 
 /// A connection's place among all, for as long as it or what became of it lives, and what tells it that the service ends.
 #[derive(Clone, Debug)]
 struct Stay {
-    _place: Arc<OwnedSemaphorePermit>,
+    _place: Arc<Share<ServiceId>>,
     ending: CancellationToken,
 }
 
 /// How a proxy comes to its end.
 enum End {
-    /// The service ends.
+    /// Its shim ends.
     Stopped,
     /// Its shim died.
     Orphaned,
+    /// Another proxy has the sockets.
+    Relieved,
 }
 
-async fn serve(dir: ServiceDir) -> io::Result<()> {
-    let control = Control::new(sockets::inherited()?)?;
-    let permits = Arc::new(Semaphore::new(usize::try_from(connection_limit()).unwrap_or(Semaphore::MAX_PERMITS)));
-    let shared = Arc::new(Shared {
-        backends: Backends::new(&dir),
+async fn serve(dir: ServicesDir) -> io::Result<()> {
+    let control = Control::new(channel::inherited()?)?;
+    let places = Shares::new(usize::try_from(connection_limit()).unwrap_or(usize::MAX), PARTS);
+    let mut listeners = Listeners {
+        dir,
         upstreams: Arc::default(),
         connections: TaskTracker::new(),
-        permits,
-    });
-    let upstreams = shared.upstreams.clone();
+        places,
+        services: BTreeMap::new(),
+        accepting: BTreeMap::new(),
+    };
+    let upstreams = listeners.upstreams.clone();
     tokio::spawn(async move { upstreams.sweep_forever().await });
-    let mut listeners = Listeners { shared, ending: CancellationToken::new(), accepting: BTreeMap::new() };
     let mut terminate = signal(SignalKind::terminate())?;
-    match listeners.follow(&control, &mut terminate, &dir).await? {
+    match listeners.follow(&control, &mut terminate).await? {
         End::Stopped => listeners.stop(control).await,
-        End::Orphaned => listeners.hand_over(&dir, control).await,
+        End::Orphaned => listeners.give_away(control).await,
+        End::Relieved => listeners.let_go(control).await,
     }
 }
 
-/// The sockets on which connections are accepted, by port.
+/// The sockets on which connections are accepted, and whose they are.
 struct Listeners {
-    shared: Arc<Shared>,
-    ending: CancellationToken,
-    accepting: BTreeMap<u16, Accepting>,
+    dir: ServicesDir,
+    upstreams: Arc<Upstreams>,
+    connections: TaskTracker,
+    places: Arc<Shares<ServiceId>>,
+    services: BTreeMap<ServiceId, Arc<Shared>>,
+    accepting: BTreeMap<Port, Accepting>,
 }
 
-/// One of them. The socket stays here as well, so that it can be handed over.
+/// One of them. The socket stays here as well, so that it can be given away.
 struct Accepting {
-    socket: std::net::TcpListener,
+    socket: Socket,
     task: JoinHandle<()>,
+}
+
+impl Accepting {
+    /// Returns when the socket is closed, and all that was accepted there is among the connections.
+    async fn end(self) {
+        self.task.abort();
+        // That it was aborted is no news.
+        self.task.await.ok();
+    }
 }
 
 impl Listeners {
     /// Does what the shim says until one of the two ends.
-    async fn follow(&mut self, control: &Control, term: &mut Signal, dir: &ServiceDir) -> io::Result<End> {
+    async fn follow(&mut self, control: &Control, terminate: &mut Signal) -> io::Result<End> {
         loop {
             let received = tokio::select! {
                 biased;
-                _ = term.recv() => return Ok(End::Stopped),
+                _ = terminate.recv() => return Ok(End::Stopped),
                 received = control.receive() => received?,
             };
             match received {
-                Some(sockets) => self.replace(sockets).await?,
-                // Without sockets there is nothing to hand over; another proxy may still have them.
-                None if dir.is_stopped() || self.accepting.is_empty() => return Ok(End::Stopped),
+                Some((Message::Open { ports }, sockets)) => self.open(ports, sockets)?,
+                Some((Message::Close { ports }, _)) => {
+                    self.close(ports).await;
+                    control.send(&Message::Done)?;
+                }
+                Some((Message::Relieved, _)) => return Ok(End::Relieved),
+                Some(_) => {
+                    return Err(io::Error::new(io::ErrorKind::InvalidData, "a shim does not say this to a proxy"));
+                }
+                // Without sockets there is nothing to give away; another proxy may still have them.
+                None if self.accepting.is_empty() => return Ok(End::Stopped),
                 None => return Ok(End::Orphaned),
             }
         }
     }
 
-    /// Takes another set. Ports that stay go on with the socket that they have.
-    async fn replace(&mut self, sockets: Sockets) -> io::Result<()> {
-        let gone: Vec<u16> = self.accepting.keys().filter(|port| !sockets.contains_key(port)).copied().collect();
-        for port in gone {
-            self.close(port).await;
-        }
-        for (port, socket) in sockets {
+    /// Accepts on these too. Ports that it has go on with the socket that they have.
+    fn open(&mut self, ports: Vec<Port>, sockets: Vec<Socket>) -> io::Result<()> {
+        for (port, socket) in ports.into_iter().zip(sockets) {
             if !self.accepting.contains_key(&port) {
-                let listener = TcpListener::from_std(socket.try_clone()?)?;
-                let task = tokio::spawn(accept(self.shared.clone(), port, listener, self.ending.clone()));
+                let shared = self.shared(&port.service);
+                let task = tokio::spawn(accept(shared, port.number, TcpListener::from_std(socket.try_clone()?)?));
                 self.accepting.insert(port, Accepting { socket, task });
             }
         }
         Ok(())
     }
 
-    async fn close(&mut self, port: u16) {
-        if let Some(accepting) = self.accepting.remove(&port) {
-            accepting.task.abort();
-            // Its socket is closed when the task is gone; that it was aborted is no news.
-            accepting.task.await.ok();
+    fn shared(&mut self, service: &ServiceId) -> Arc<Shared> {
+        let new = || Shared {
+            service: service.clone(),
+            backends: Backends::new(&self.dir.of(service)),
+            upstreams: self.upstreams.clone(),
+            connections: self.connections.clone(),
+            places: self.places.clone(),
+            ending: CancellationToken::new(),
+            cut_off: CancellationToken::new(),
+        };
+        self.services.entry(service.clone()).or_insert_with(|| Arc::new(new())).clone()
+    }
+
+    /// Lets go of sockets at once. The connections of a service that has none any more end when their requests are answered.
+    async fn close(&mut self, ports: Vec<Port>) {
+        for port in ports {
+            if let Some(accepting) = self.accepting.remove(&port) {
+                accepting.end().await;
+            }
+            if !self.accepting.keys().any(|other| other.service == port.service)
+                && let Some(shared) = self.services.remove(&port.service)
+            {
+                tokio::spawn(async move { shared.end().await });
+            }
         }
     }
 
     async fn close_all(&mut self) {
-        while let Some(port) = self.accepting.keys().next().copied() {
-            self.close(port).await;
-        }
+        self.close(self.accepting.keys().cloned().collect()).await;
     }
 
     /// Lets go of the sockets at once, and of connections when their requests are answered.
     async fn stop(mut self, control: Control) -> io::Result<()> {
         self.close_all().await;
         // The shim sees that the channel closes, and knows that the ports are free.
-        drop(control);
-        rustix::stdio::dup2_stdin(File::open("/dev/null")?)?;
-        self.ending.cancel();
+        control.close()?;
         self.finish(LAST_REQUESTS).await;
         Ok(())
     }
 
-    /// Brings the shim back, which starts another proxy, and ends when that one has the sockets.
-    async fn hand_over(mut self, dir: &ServiceDir, control: Control) -> io::Result<()> {
-        drop(control);
-        complain("the shim died; the proxy starts another one");
-        while !dir.is_stopped() {
-            match self.start_shim(dir).await {
-                Ok(true) => break,
-                Ok(false) => {}
-                Err(error) => complain(&format!("cannot start a shim: {error}")),
-            }
-            sleep(RETRY).await;
-        }
-        self.close_all().await;
-        self.finish(LAST_CONNECTIONS).await;
+    /// Finds a shim that takes the sockets.
+    async fn give_away(self, control: Control) -> io::Result<()> {
+        control.close()?;
+        complain("the shim died; the proxy looks for another one, or starts it");
+        let sockets = || self.accepting.iter().map(|(port, accepting)| (port.clone(), &accepting.socket));
+        find_shim(&self.dir, sockets).await;
+        self.leave().await;
         Ok(())
     }
 
-    /// Returns whether the sockets are in good hands. A shim answers when its proxy has them; one that ends well
-    /// without an answer found another one alive, who opens sockets of its own.
-    async fn start_shim(&self, dir: &ServiceDir) -> io::Result<bool> {
-        let (ours, theirs) = sockets::channel()?;
-        let copies: io::Result<Sockets> =
-            self.accepting.iter().map(|(port, accepting)| Ok((*port, accepting.socket.try_clone()?))).collect();
-        sockets::send(&ours, &copies?)?;
-        let mut shim = shim::spawn(shim::this_program(), dir, Some(theirs))?;
-        let answer = Control::new(ours)?.receive().await?;
-        Ok(answer.is_some() || shim.wait()?.success())
+    /// Another proxy accepts; what this one has accepted is its own until it ends.
+    async fn let_go(self, control: Control) -> io::Result<()> {
+        control.close()?;
+        self.leave().await;
+        Ok(())
+    }
+
+    async fn leave(mut self) {
+        for (_, accepting) in std::mem::take(&mut self.accepting) {
+            accepting.end().await;
+        }
+        self.finish(LAST_CONNECTIONS).await;
     }
 
     async fn finish(self, patience: Duration) {
-        self.shared.connections.close();
+        self.connections.close();
         // Whoever needs longer is cut off.
-        timeout(patience, self.shared.connections.wait()).await.ok();
+        timeout(patience, self.connections.wait()).await.ok();
+    }
+}
+
+impl Shared {
+    /// Lets requests under way be answered.
+    async fn end(&self) {
+        self.ending.cancel();
+        sleep(LAST_REQUESTS).await;
+        self.cut_off.cancel();
     }
 }
 
@@ -223,22 +277,32 @@ impl Control {
         Ok(Self(UnixStream::from_std(channel)?))
     }
 
-    /// The next set of sockets; `None` if the other end is closed.
-    async fn receive(&self) -> io::Result<Option<Sockets>> {
-        match self.0.async_io(Interest::READABLE, || sockets::receive(&self.0)).await {
-            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Ok(None),
-            received => received,
-        }
+    /// What comes next; `None` if the other end is closed.
+    async fn receive(&self) -> io::Result<Option<(Message, Vec<Socket>)>> {
+        self.0.async_io(Interest::READABLE, || channel::receive(&self.0)).await
+    }
+
+    /// Says something that is smaller than what a channel holds.
+    fn send(&self, message: &Message) -> io::Result<()> {
+        channel::send(&self.0, message)
+    }
+
+    /// Closes this end, which standard input keeps open too.
+    fn close(self) -> io::Result<()> {
+        drop(self);
+        Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
     }
 }
 
-async fn accept(shared: Arc<Shared>, port: u16, listener: TcpListener, ending: CancellationToken) {
+async fn accept(shared: Arc<Shared>, port: u16, listener: TcpListener) {
     loop {
-        let Ok(permit) = shared.permits.clone().acquire_owned().await else { return };
         match listener.accept().await {
             Ok((client, _)) => {
-                let stay = Stay { _place: Arc::new(permit), ending: ending.clone() };
-                shared.connections.spawn(connection::serve(shared.clone(), port, client, stay));
+                let (placed, has_place) = oneshot::channel();
+                let connection = carry(shared.clone(), port, client, placed);
+                shared.connections.spawn(connection);
+                // As long as this one gets no place, the next ones stay in the queue.
+                has_place.await.ok();
             }
             // The client went away before it was accepted, or descriptors ran out.
             Err(_) => sleep(RETRY).await,
@@ -246,10 +310,20 @@ async fn accept(shared: Arc<Shared>, port: u16, listener: TcpListener, ending: C
     }
 }
 
-/// Raises the limit of open files as far as allowed; each connection needs two, and a pod's lock a third.
+/// Carries a connection once it has its place, and tells when that is.
+async fn carry(shared: Arc<Shared>, port: u16, client: TcpStream, placed: oneshot::Sender<()>) {
+    let cut_off = shared.cut_off.clone();
+    let carried = async {
+        let place = Arc::new(shared.places.take(&shared.service, 1).await);
+        placed.send(()).ok();
+        let stay = Stay { _place: place, ending: shared.ending.clone() };
+        connection::serve(shared, port, client, stay).await;
+    };
+    cut_off.run_until_cancelled(carried).await;
+}
+
+/// Raises the limit of open files as far as allowed; each connection needs two, and each service and each pod one.
 fn connection_limit() -> u64 {
-    let limit = getrlimit(Resource::Nofile);
-    let raised = Rlimit { current: limit.maximum, maximum: limit.maximum };
-    let current = if setrlimit(Resource::Nofile, raised).is_ok() { limit.maximum } else { limit.current };
-    current.map_or(MAX_CONNECTIONS, |files| (files.saturating_sub(64) / 3).clamp(1, MAX_CONNECTIONS))
+    open_files::raise();
+    open_files::limit().map_or(MAX_CONNECTIONS, |files| (files.saturating_sub(64) / 3).clamp(1, MAX_CONNECTIONS))
 }
