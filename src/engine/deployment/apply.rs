@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::deployment::{machine, ownership};
+use crate::engine::deployment::{machine, ownership, turn};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
@@ -264,12 +264,20 @@ pub(in crate::engine) fn give_way(
 ) -> Result<(), Undecided> {
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     let Some(owner) = state.wanted.owner.take() else { return Ok(()) };
-    let serving = state.serving.iter().map(|serving| (serving.number, Target::ALL));
-    state.wanted.targets = serving.collect();
-    state.wanted.fallback = None;
-    state.wanted.generation += 1;
+    want_what_serves(state);
     transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
     Ok(())
+}
+
+fn want_what_serves(state: &mut ConfigState) {
+    state.wanted.targets = serving_targets(state);
+    state.wanted.fallback = None;
+    state.wanted.generation += 1;
+}
+
+/// All pods are of the version that serves, if one does.
+fn serving_targets(state: &ConfigState) -> BTreeMap<u32, Target> {
+    state.serving.iter().map(|serving| (serving.number, Target::ALL)).collect()
 }
 
 /// Nothing more is to run for a deployment config, which stays declared. The run that attempts it hears of it at once: it
@@ -318,16 +326,31 @@ pub(in crate::engine) fn attempt_ended(
 ) -> Result<(), Undecided> {
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
     ownership::give_back(&mut state.wanted, by);
-    let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) else {
-        return Ok(());
-    };
-    if outcome.passes() {
-        state.serving = Some(attempt.version.clone());
-        state.attempted = None;
-    } else {
-        attempt.outcome = Some(outcome);
+    if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) {
+        if outcome.passes() {
+            state.serving = Some(attempt.version.clone());
+            state.attempted = None;
+        } else {
+            attempt.outcome = Some(outcome);
+        }
+    }
+    let is_left = is_left_half_way(records, key)?;
+    if is_left && let Some(state) = records.configs.get_mut(key)? {
+        want_what_serves(state);
     }
     Ok(())
+}
+
+/// Whether nobody has in his hands any more what a deployment has begun to exchange: the one that took it over has ended
+/// before it changed anything. What is still to end of the others comes first, as where one goes back by itself.
+fn is_left_half_way(records: &Records, key: &ConfigKey) -> Result<bool, Undecided> {
+    let Some(state) = records.configs.get(key)?.filter(|state| state.wanted.owner.is_none()) else { return Ok(false) };
+    if state.wanted.targets == serving_targets(state) {
+        return Ok(false);
+    }
+    let is_down = records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down);
+    let since = state.serving.as_ref().map_or(0, |serving| serving.number) + 1;
+    Ok(!is_down && turn::open_between(records, key, since..state.latest_version + 1)?.is_none())
 }
 
 /// A deployment config gets its next version, and a run for it; nothing but an answer if that content serves already.

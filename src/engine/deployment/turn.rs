@@ -2,6 +2,8 @@
 //! another service is deployed in that one's slot, while a hook of the deployment before may still be ending: hooks of one
 //! config never overlap.
 
+use std::ops::Range;
+
 use crate::engine::deployment::machine;
 use crate::engine::records::{Records, Undecided};
 use crate::model::action::Decided;
@@ -22,11 +24,22 @@ pub(in crate::engine) fn postponed(
         return Ok(None);
     }
     // What serves has ended well, and so has everything before it.
-    for version in (run.previous.unwrap_or(0) + 1..run.version).rev() {
-        match deployment(records, &run.config, version)? {
-            Some(earlier) if earlier.ended_at.is_none() => {
-                return Ok(Some(Event::Delayed { message: format!("waits for version {version} to end") }));
-            }
+    let open = open_between(records, &run.config, run.previous.unwrap_or(0) + 1..run.version)?;
+    Ok(open.map(|version| Event::Delayed { message: format!("waits for version {version} to end") }))
+}
+
+/// The newest of so many versions whose deployment has not ended.
+///
+/// # Errors
+/// If something must be read first.
+pub(super) fn open_between(
+    records: &Records,
+    config: &ConfigKey,
+    versions: Range<u32>,
+) -> Result<Option<u32>, Undecided> {
+    for version in versions.rev() {
+        match deployment(records, config, version)? {
+            Some(earlier) if earlier.ended_at.is_none() => return Ok(Some(version)),
             Some(earlier) if !has_begun_nothing(earlier) => break,
             Some(_) | None => {} // it may have waited for one before it
         }

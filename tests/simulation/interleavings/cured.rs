@@ -2188,4 +2188,38 @@ pub(crate) const CURED: &[Cured] = &[
             declare back service=web image=e stage=production
             push",
     },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "what a deployment has brought up is left to nobody: the one for another service that took it over is replaced before it changes anything",
+        story: "
+            order 2
+            shipyard dev
+            declare web post=Abort
+            push
+            turns 124
+            declare web service=front
+            push
+            turns 33
+            declare web paused=true
+            push",
+    },
+    Cured {
+        invariant: Invariant::RecordedServes,
+        because: "a deployment that took another one over half-way is replaced by what serves, and nothing goes back",
+        story: "
+            order 669458
+            shipyard dev
+            declare web mid=Abort
+            declare api image=d
+            push
+            pass 1s
+            declare web image=b
+            push
+            turns 4
+            declare web service=front
+            push
+            turns 41
+            declare web image=a
+            push",
+    },
 ];

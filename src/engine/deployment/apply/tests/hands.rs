@@ -5,7 +5,8 @@ use proptest::prelude::*;
 use super::*;
 use crate::engine::fixtures::{NOW, down, repository};
 use crate::model::deployment_config::HookPoint;
-use crate::model::run::HookRecord;
+use crate::model::run::{DeploymentFailure, HookRecord};
+use crate::model::state::RepositoryState;
 use crate::model::wanted::Fallback;
 
 /// Version 2 is attempted while version 1 serves, and the run of version 2 has it in its hands.
@@ -82,7 +83,7 @@ fn what_gives_way_leaves_what_serves_to_be_wanted() {
 
 #[test]
 fn what_is_taken_down_runs_nothing_and_what_attempts_it_hears_of_it() {
-    let made = taking_over().decide(|transition| quiesce(transition, &web(), "ann")).expect("it ends");
+    let made = taking_over().with(down()).decide(|transition| quiesce(transition, &web(), "ann")).expect("it ends");
     let state = made.only::<ConfigState>();
     assert_eq!(state.wanted, Wanted { generation: 4, ..Wanted::default() });
     assert_eq!(state.attempted.as_ref().and_then(|attempt| attempt.outcome), Some(Outcome::SUPERSEDED));
@@ -139,6 +140,41 @@ fn a_version_that_passed_serves_and_any_other_end_is_remembered() {
     }
 }
 
+#[test]
+fn what_a_deployment_began_to_exchange_is_gone_back_from_where_the_next_one_ends_before_it_changes_anything() {
+    let (one, other) = (deploying(delivery("s1", "b"), 2), deploying(delivery("s2", "c"), 3));
+    let failed_at = |step| DeploymentFailure { step, outcome: Outcome::SUPERSEDED, message: "gave way".into() };
+    let ended = |number, image, by, step| {
+        let failure = Some(failed_at(step));
+        deployed(DeploymentRun { failure, ..deployment(number, image, by, Phase::Failed) })
+    };
+    let (open, over) =
+        (deployed(deployment(2, "b", &one, Phase::Running)), ended(2, "b", &one, DeploymentStep::Rollout));
+    let half_way = BTreeMap::from([(2, Target::ALL)]);
+    let left = |earlier: &Run, owner: u32, repository: RepositoryState| {
+        let state = attempted(attempted(serving(1, "a"), "b", &one, None), "c", &other, None);
+        let fallback = Some(Fallback { version: 1, replicas: 1 });
+        let owner = Some(web().deployment(owner));
+        let wanted = Wanted { owner, targets: half_way.clone(), fallback, ..state.wanted };
+        let memory = Memory::default().with(ConfigState { wanted, ..state }).with(earlier.clone()).with(repository);
+        let memory = memory.with(ended(3, "c", &other, DeploymentStep::Prepare));
+        let by = web().deployment(3);
+        let end = |transition: &mut Transition<'_>| attempt_ended(transition.records, &web(), &by, 3, Outcome::ABORTED);
+        memory.decide(end).expect("it has ended").only::<ConfigState>().wanted.clone()
+    };
+    let back = BTreeMap::from([(1, Target::ALL)]);
+    for (case, wanted, targets) in [
+        ("nobody else is left", left(&over, 3, repository()), &back),
+        ("the one before is still to end", left(&open, 3, repository()), &half_way),
+        ("another has taken it over", left(&over, 4, repository()), &half_way),
+        ("nothing is to run", left(&over, 3, down()), &half_way),
+    ] {
+        assert_eq!(&wanted.targets, targets, "{case}");
+        assert_eq!(wanted.generation, if *targets == back { 4 } else { 3 }, "{case}");
+        assert_eq!(wanted.fallback.is_some(), wanted.owner.is_some(), "{case}");
+    }
+}
+
 /// What may happen to what a deployment config should run, in any order.
 #[derive(Clone, Debug)]
 enum Deed {
@@ -191,7 +227,10 @@ proptest! {
                 Deed::Own(version) => owner = Some(version),
                 Deed::Want(version) if owner == Some(version) => prop_assert!(now.targets.keys().eq([&version])),
                 Deed::Want(_) => prop_assert_eq!(now, &before),
-                Deed::End(version) => owner = owner.filter(|owner| *owner != version),
+                Deed::End(version) => {
+                    owner = owner.filter(|owner| *owner != version);
+                    prop_assert!(owner.is_some() || now.targets.keys().eq([&1]), "what serves is wanted");
+                }
                 Deed::GiveWay | Deed::Quiesce | Deed::Resume => owner = None,
             }
             prop_assert_eq!(&now.owner, &owner.map(|version| web().deployment(version)));
