@@ -62,7 +62,11 @@ impl<'a> Asked<'a> {
             });
             let declared = content_of(content, service);
             let last = delivered.get(service).filter(|last| last.content == declared);
-            match last.filter(|last| last.procedure == *tried) {
+            // What is tried in another way now will have been delivered last.
+            let stays_last = under_way
+                .get(service)
+                .is_none_or(|coming| coming.content != declared || procedure(&coming.procedure) == *tried);
+            match last.filter(|last| stays_last && last.procedure == *tried) {
                 Some(ended) if ended.deployed => {}
                 Some(_) => drop(asked.never_deployed.insert(service.clone(), asked.why_not(content, service))),
                 None => drop(asked.services.insert(service.clone(), (declared, passes.clone()))),

@@ -111,19 +111,34 @@ fn a_sequence_that_only_deploys_asks_only_about_what_another_sequence_brought() 
     assert!(stage.judged(&[("web", tested(Digest::new("before")))], &[]).not_passed.is_empty(), "this is deployed");
 }
 
+/// A delivery of `web` that is under way.
+fn coming(content: &Digest, by: &Stage) -> BTreeMap<ServiceName, UnderWay> {
+    let changes: &[Change] = &[];
+    let how = (by.procedure().into(), &Destination::local("shop".into()));
+    BTreeMap::from([("web".into(), UnderWay::new(&"1".into(), (content, changes), how, Reached::Slot))])
+}
+
+#[test]
+fn how_the_last_delivery_ended_does_not_stay_while_the_same_is_tried_in_another_way() {
+    let (stage, other) = (Stage::of(&["check", "deployment"]), Stage::of(&["deployment", "test"]));
+    let declared = stage.declared("web");
+    for (content, by, stays) in
+        [(&declared, &stage, true), (&Digest::new("other"), &other, true), (&declared, &other, false)]
+    {
+        for deployed in [true, false] {
+            let last = BTreeMap::from([("web".into(), stage.ended(declared.clone(), deployed))]);
+            let seen = stage.found(last, &coming(content, by), &[("api", passed_procedure(&stage.procedure()))]);
+            assert_eq!(seen.not_passed.is_empty(), stays, "{content:?} {deployed}");
+            assert_eq!(seen.never_deployed.is_empty(), !stays || deployed, "{content:?} {deployed}");
+        }
+    }
+}
+
 #[test]
 fn what_another_sequence_is_bringing_has_not_passed_yet() {
     let (stage, tested) = (Stage::of(&["deployment"]), Stage::of(&["deployment", "test"]));
     for (by, expected) in [(&stage, vec![]), (&tested, vec!["web"])] {
-        let changes: &[Change] = &[];
-        let brought = (&stage.declared("web"), changes);
-        let coming = UnderWay::new(
-            &"1".into(),
-            brought,
-            (by.procedure().into(), &Destination::local("shop".into())),
-            Reached::Slot,
-        );
-        let under_way = BTreeMap::from([("web".into(), coming)]);
+        let under_way = coming(&stage.declared("web"), by);
         for passed in [&[][..], &[("web", passed_procedure(&tested.procedure()))]] {
             let seen = stage.found(BTreeMap::new(), &under_way, passed);
             assert_eq!(names(&seen.not_passed), expected, "passed before: {passed:?}");

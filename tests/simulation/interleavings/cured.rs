@@ -2222,4 +2222,20 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=a
             push",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "how a delivery ended is taken for the last word on its sequence while another sequence tries the same",
+        story: "
+            order 4
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            declare many11 image=a
+            push
+            settle
+            shipyard dev:deployment,test production
+            push
+            turns 2
+            shipyard dev:check,deployment,test production
+            push",
+    },
 ];
