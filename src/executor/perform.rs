@@ -108,18 +108,23 @@ pub async fn start_pod(store: &dyn ReadStore, runtime: &dyn Runtime, pod: &Pod) 
     runtime.start_pod(pod, &objects).await
 }
 
-/// Brings a version to so many pods, with everything that its template refers to. Says when to ask again.
+/// Brings a version from `living` pods to so many, with everything that its template refers to. Says when to ask again.
 ///
 /// # Errors
 /// As [`start_pod`].
-pub async fn scale(store: &dyn ReadStore, runtime: &dyn Runtime, set: &ReplicaSet) -> Result<Option<Timestamp>> {
+pub async fn scale(
+    store: &dyn ReadStore,
+    runtime: &dyn Runtime,
+    set: &ReplicaSet,
+    living: u32,
+) -> Result<Option<Timestamp>> {
     if set.replicas == 0 {
-        return runtime.scale(set, &Objects::new()).await;
+        return runtime.scale(set, living, &Objects::new()).await;
     }
     let pod = set.pod(0);
     runtime.prepare(&pod).await?;
     let objects = referred_objects(store, &pod).await?;
-    runtime.scale(set, &objects).await
+    runtime.scale(set, living, &objects).await
 }
 
 /// What the pod's template refers to in its stage, as far as it exists.

@@ -339,7 +339,8 @@ impl Reconciler {
         let mut again = None;
         for (version, replicas) in sets {
             let set = self.replica_set(state, version, replicas).await?;
-            let later = perform::scale(&*self.driver.store, &*self.runtime, &set).await?;
+            let living = observed.of(version).living;
+            let later = perform::scale(&*self.driver.store, &*self.runtime, &set, living).await?;
             again = again.into_iter().chain(later).min();
         }
         Ok(again)

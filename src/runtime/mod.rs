@@ -36,11 +36,12 @@ pub trait Runtime: Send + Sync {
     /// Forgets that images of a pod could not be made runnable, so that they are tried again.
     async fn forget_failures(&self, pod: &Pod) -> Result<()>;
 
-    /// Brings a version of a deployment config to so many pods: which of them start and end is the runtime's to choose,
-    /// and it keeps the last few that ended, for their logs. One that keeps ending is started again after a growing
-    /// pause, and many are started in several goes; the result is when to ask again because of that. `objects` is as for
-    /// [`Runtime::start_pod`].
-    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>>;
+    /// Brings a version of a deployment config from `living` pods to so many: which of them start and end is the runtime's
+    /// to choose, and it keeps the last few that ended, for their logs. If not so many live any more, nothing happens,
+    /// because it was decided on something else: by a daemon that another has taken over from since, or before a pod died.
+    /// One that keeps ending is started again after a growing pause, and many are started in several goes; the result is
+    /// when to ask again because of all that. `objects` is as for [`Runtime::start_pod`].
+    async fn scale(&self, set: &ReplicaSet, living: u32, objects: &Objects) -> Result<Option<Timestamp>>;
 
     /// Starts a run-once pod, unless one of that name is or was there. `objects` holds the ConfigMaps, Secrets and claims
     /// that its template refers to and that exist; it fails as `Waiting` while one is missing that it needs. Run-once pods

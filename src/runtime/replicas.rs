@@ -33,10 +33,15 @@ pub struct Choice {
     pub again: Option<Timestamp>,
 }
 
-/// What to do now; `pods` holds at least all pods of the deployment config.
-pub fn choose(set: &ReplicaSet, pods: &[ObservedPod], now: Timestamp) -> Choice {
+/// What to do now; `pods` holds at least all pods of the deployment config, and `expected` of the version lived when it was
+/// decided how many there should be. Who decided that on something else decides again: a version that was to grow must not
+/// lose pods because it has grown further since.
+pub fn choose(set: &ReplicaSet, expected: u32, pods: &[ObservedPod], now: Timestamp) -> Choice {
     let of_version = |pod: &&ObservedPod| pod.version() == Some((&set.config, set.version));
     let mut living: Vec<&ObservedPod> = pods.iter().filter(of_version).filter(|pod| pod.lives()).collect();
+    if living.len() != expected as usize {
+        return Choice { again: Some(now), ..Choice::default() };
+    }
     // Those that may go first stand last: not available before available, young before old. What another life of the
     // store has left is older than all others, however coarse the clock is.
     living.sort_by_key(|pod| {

@@ -269,9 +269,9 @@ impl Runtime for PretendedRuntime {
         Ok(())
     }
 
-    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+    async fn scale(&self, set: &ReplicaSet, living: u32, objects: &Objects) -> Result<Option<Timestamp>> {
         let pods = self.observe(&set.destination.namespace).await?;
-        let choice = replicas::choose(set, &pods, self.clock.now());
+        let choice = replicas::choose(set, living, &pods, self.clock.now());
         for pod in &choice.stop {
             self.stop_pod(pod).await?;
         }

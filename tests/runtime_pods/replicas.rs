@@ -50,15 +50,17 @@ async fn a_version_has_as_many_pods_as_it_is_told() {
         let spec = json!({"containers": [shell("exec sleep 600")], "terminationGracePeriodSeconds": 1});
         set(spec, replicas)
     };
-    let scale = async |replicas| world.runtime().scale(&set(replicas), &BTreeMap::new()).await.unwrap();
-    assert_eq!(scale(3).await, None);
+    let scale = async |living, replicas| world.runtime().scale(&set(replicas), living, &BTreeMap::new()).await.unwrap();
+    assert_eq!(scale(0, 3).await, None);
     until(&world, &set(3), |pods| ready(pods) == 3).await;
-    assert_eq!(scale(3).await, None, "saying it again changes nothing");
-    scale(1).await;
+    assert_eq!(scale(3, 3).await, None, "saying it again changes nothing");
+    assert!(scale(0, 1).await.is_some(), "it was decided on what was there before");
+    assert_eq!(ready(&until(&world, &set(3), |_| true).await), 3);
+    scale(3, 1).await;
     let pods = until(&world, &set(1), |pods| pods.iter().filter(|pod| pod.ended_at.is_some()).count() == 2).await;
     let left: Vec<u32> = pods.iter().filter(|pod| pod.lives()).map(ObservedPod::number).collect();
     assert_eq!((ready(&pods), left), (1, vec![0]), "the youngest go");
-    scale(0).await;
+    scale(1, 0).await;
     until(&world, &set(0), |pods| pods.iter().all(|pod| pod.ended_at.is_some())).await;
 }
 
@@ -67,11 +69,11 @@ async fn many_pods_are_not_started_in_one_go() {
     let world = World::new();
     let set =
         |replicas| set(json!({"containers": [shell("exec sleep 600")], "terminationGracePeriodSeconds": 1}), replicas);
-    let again = world.runtime().scale(&set(600), &BTreeMap::new()).await.unwrap();
+    let again = world.runtime().scale(&set(600), 0, &BTreeMap::new()).await.unwrap();
     assert!(again.is_some(), "the rest is to be asked for again");
     let started = world.runtime().observe(&set(0).destination.namespace).await.unwrap().len();
     assert!(started < 20, "{started} were started at once");
-    world.runtime().scale(&set(0), &BTreeMap::new()).await.unwrap();
+    world.runtime().scale(&set(0), u32::try_from(started).unwrap(), &BTreeMap::new()).await.unwrap();
     until(&world, &set(0), |pods| pods.iter().all(|pod| pod.ended_at.is_some())).await;
 }
 
@@ -84,10 +86,10 @@ async fn a_pod_that_cannot_start_is_tried_again_after_a_pause() {
     });
     let set = set(spec, 1);
     for ended in 1..=2 {
-        world.runtime().scale(&set, &BTreeMap::new()).await.unwrap();
+        world.runtime().scale(&set, 0, &BTreeMap::new()).await.unwrap();
         until(&world, &set, |pods| pods.iter().filter(|pod| pod.ended_at.is_some()).count() == ended).await;
     }
-    let again = world.runtime().scale(&set, &BTreeMap::new()).await.unwrap().unwrap();
+    let again = world.runtime().scale(&set, 0, &BTreeMap::new()).await.unwrap().unwrap();
     let pods = world.runtime().observe(&set.destination.namespace).await.unwrap();
     let last = pods.iter().filter_map(|pod| pod.ended_at).max().unwrap();
     assert_eq!((pods.len(), again), (2, last + Duration::from_secs(10)));

@@ -385,9 +385,9 @@ impl Runtime for LocalRuntime {
         .await
     }
 
-    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+    async fn scale(&self, set: &ReplicaSet, living: u32, objects: &Objects) -> Result<Option<Timestamp>> {
         let (set, objects) = (set.clone(), objects.clone());
-        self.blocking(move |inner| inner.scale(&set, &objects)).await
+        self.blocking(move |inner| inner.scale(&set, living, &objects)).await
     }
 
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {

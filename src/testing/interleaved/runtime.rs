@@ -29,9 +29,9 @@ impl Runtime for SharedRuntime {
         self.0.forget_failures(pod).await
     }
 
-    async fn scale(&self, set: &ReplicaSet, objects: &Objects) -> Result<Option<Timestamp>> {
+    async fn scale(&self, set: &ReplicaSet, living: u32, objects: &Objects) -> Result<Option<Timestamp>> {
         turn().await;
-        self.0.scale(set, objects).await
+        self.0.scale(set, living, objects).await
     }
 
     async fn start_pod(&self, pod: &Pod, objects: &Objects) -> Result<()> {

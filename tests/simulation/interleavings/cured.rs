@@ -2238,4 +2238,27 @@ pub(crate) const CURED: &[Cured] = &[
             shipyard dev:check,deployment,test production
             push",
     },
+    Cured {
+        invariant: Invariant::PodsAsPromised,
+        because: "a daemon that was taken over from brings a version that has grown since to the one pod that it was to begin with",
+        story: "
+            order 773024
+            shipyard dev
+            declare web image=a replicas=2
+            declare web pre=Retry
+            declare api image=b stage=dev
+            push
+            turns 2
+            takeover
+            turns 15
+            declare web image=d
+            push
+            settle
+            declare web image=c stage=dev
+            push
+            turns 66
+            crash
+            turns 28
+            takeover",
+    },
 ];
