@@ -176,6 +176,89 @@ fn a_head_beyond_the_limits_is_refused() {
     assert_eq!(client.line().unwrap(), "HTTP/1.1 431 Request Header Fields Too Large");
 }
 
+#[test]
+fn a_head_that_does_not_arrive_is_refused_and_a_connection_without_one_stays() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut resting = Client::connect(address).unwrap();
+    assert_eq!(resting.get("/").unwrap(), answer(200, "a"));
+    let [mut fresh, mut kept, mut pipelined] = [(); 3].map(|()| Client::connect(address).unwrap());
+    fresh.write(b"GET / HTTP/1.1\r\nHost: x\r\n").unwrap();
+    assert_eq!(kept.get("/").unwrap(), answer(200, "a"));
+    kept.write(b"G").unwrap();
+    pipelined.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nGET / HT").unwrap();
+    assert_eq!(pipelined.answer().unwrap(), answer(200, "a"));
+    for slow in [&mut fresh, &mut kept, &mut pipelined] {
+        assert_eq!(slow.answer().unwrap(), answer(408, "the head of the request came too slowly"));
+        assert!(slow.line().is_err(), "it is closed");
+    }
+    assert_eq!(resting.get("/").unwrap(), answer(200, "a"));
+}
+
+#[test]
+fn requests_arrive_whole_however_they_are_cut() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let requests = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 5\r\n\r\nhello\
+                    GET / HTTP/1.1\r\nHost: x\r\n\r\n\
+                    POST /echo HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nyou\r\n0\r\n\r\n";
+    let mut client = Client::connect(address).unwrap();
+    for cut in 1..requests.len() {
+        let (first, second) = requests.split_at(cut);
+        client.write(first.as_bytes()).unwrap();
+        // The first part has an answer of its own if it holds a request, so that the proxy is between two.
+        let is_answered = cut >= requests.find("GET").unwrap();
+        if is_answered {
+            assert_eq!(client.answer().unwrap(), answer(200, "hello"), "cut at {cut}");
+        }
+        client.write(second.as_bytes()).unwrap();
+        let rest = [answer(200, "hello"), answer(200, "a"), answer(200, "you")];
+        for expected in rest.into_iter().skip(usize::from(is_answered)) {
+            assert_eq!(client.answer().unwrap(), expected, "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_client_that_reads_slowly_gets_all_of_a_response() {
+    const LENGTH: usize = 32 << 20;
+    let world = World::new();
+    let (_, address) = world.web();
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pod = Pod::at(world.pod_dir("large"), "large", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        assert!(stream.read(&mut [0; 4096]).unwrap() > 0);
+        write!(stream, "HTTP/1.1 200 OK\r\nContent-Length: {LENGTH}\r\n\r\n").unwrap();
+        stream.write_all(&vec![b'x'; LENGTH]).unwrap();
+        // Closed with something unread, the connection would lose what was written.
+        while stream.read(&mut [0; 4096]).is_ok_and(|read| read > 0) {}
+    });
+    pod.make_ready();
+    world.select(&[&pod]);
+    let mut stream = TcpStream::connect(address).unwrap();
+    stream.write_all(b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\nh").unwrap();
+    eventually("the request is on its way", || !pod.is_drained());
+    let (mut received, mut buffer) = (0, vec![0; 16 << 10]);
+    // When the pod has done its part, the rest of the response is in the proxy's buffers, and in the kernel's. The
+    // request ends only now, so that nothing is left to do but to write.
+    while !pod.is_drained() {
+        received += stream.read(&mut buffer).unwrap();
+    }
+    stream.write_all(b"i").unwrap();
+    while received < LENGTH {
+        let read = stream.read(&mut buffer).unwrap();
+        assert!(read > 0, "after {received} bytes");
+        received += read;
+    }
+}
+
 /// A pod that answers as many requests on a connection as told, and closes it when one more has arrived.
 fn closing(world: &World, answers: usize) -> (Pod, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -5,23 +5,22 @@ use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{Either, Empty, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::server::conn::http1;
-use hyper::service::service_fn;
+use hyper::service::Service;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
-use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::backends::PATIENCE;
 use super::headers;
+use super::keep_alive;
 use super::pod::Lease;
 use super::relay::relay;
 use super::upstream::{RequestBody, Sender, Upstreams};
@@ -29,36 +28,31 @@ use super::{Shared, Stay};
 
 /// The most that the head of a message may hold, in bytes.
 pub(super) const MAX_HEAD: usize = 128 << 10;
-/// The most fields that a request's head may have.
-const MAX_FIELDS: usize = 256;
-/// How long a client may keep its connection without a request. Long, because a client that sends its next request
-/// just when the connection is closed would see it fail.
-const CLIENT_IDLE: Duration = Duration::from_secs(3600);
 /// How often a request that may be repeated is sent at most. A request that kills whoever reads it must not go round.
 const MAX_SENT: usize = 3;
 
-type ResponseBody = Either<Relayed, Full<Bytes>>;
+pub(super) type ResponseBody = Either<Relayed, Full<Bytes>>;
 
-/// Serves a client until it or the proxy ends.
+/// Serves a client until it or the service ends.
 pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) {
     let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    let client_side = Arc::new(ClientSide { shared, port, authority, stay: stay.clone() });
-    let service = service_fn(move |request| {
-        let client_side = client_side.clone();
-        async move { Ok::<_, Infallible>(client_side.answer(request).await) }
-    });
-    let mut builder = http1::Builder::new();
-    builder.preserve_header_case(true).max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS).half_close(true);
-    builder.auto_date_header(false).timer(TokioTimer::new()).header_read_timeout(CLIENT_IDLE);
-    let connection = builder.serve_connection(TokioIo::new(client), service).with_upgrades();
-    let mut connection = std::pin::pin!(connection);
-    // An error is a client that went away or broke the protocol; hyper has answered what can be answered.
-    tokio::select! {
-        ended = connection.as_mut() => { ended.ok(); }
-        () = stay.ending.cancelled() => {
-            connection.as_mut().graceful_shutdown();
-            connection.await.ok();
-        }
+    let ending = stay.ending.clone();
+    let requests = Requests(Arc::new(ClientSide { shared, port, authority, stay }));
+    keep_alive::serve(client, requests, ending).await;
+}
+
+/// Answers the requests of one client.
+#[derive(Clone)]
+pub(super) struct Requests(Arc<ClientSide>);
+
+impl Service<Request<Incoming>> for Requests {
+    type Response = Response<ResponseBody>;
+    type Error = Infallible;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
+
+    fn call(&self, request: Request<Incoming>) -> Self::Future {
+        let client_side = self.0.clone();
+        Box::pin(async move { Ok(client_side.answer(request).await) })
     }
 }
 
@@ -213,7 +207,7 @@ struct Exchange {
 }
 
 /// A response's body on its way to the client. The exchange ends with it; the connection is kept if it is complete.
-struct Relayed {
+pub(super) struct Relayed {
     body: Incoming,
     exchange: Option<Exchange>,
 }

@@ -8,10 +8,12 @@
 
 mod backends;
 mod cached_file;
+mod client;
 mod connection;
 mod destination;
 mod headers;
 mod http;
+mod keep_alive;
 mod orphan;
 mod pod;
 mod relay;

@@ -1,0 +1,134 @@
+//! A client's stream as hyper sees it, which tells what hyper does not: whether a connection rests.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use hyper::rt::{Read, ReadBufCursor, Sleep, Timer, Write};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+
+/// What is known of a connection while hyper serves it.
+#[derive(Debug)]
+pub(super) struct Watch {
+    awaits_head: AtomicBool,
+    has_begun: AtomicBool,
+    has_unwritten: AtomicBool,
+}
+
+impl Watch {
+    /// Something of the first head has come.
+    pub(super) fn new() -> Arc<Self> {
+        let [awaits_head, has_unwritten] = [(); 2].map(|()| AtomicBool::new(false));
+        Arc::new(Self { awaits_head, has_begun: AtomicBool::new(true), has_unwritten })
+    }
+
+    /// Whether a request's head is all that the connection waits for: no other request is under way.
+    pub(super) fn awaits_head(&self) -> bool {
+        self.awaits_head.load(Ordering::Relaxed)
+    }
+
+    /// Whether that head is known to have begun.
+    pub(super) fn has_begun(&self) -> bool {
+        self.has_begun.load(Ordering::Relaxed)
+    }
+
+    /// Whether something of a response is still to be written.
+    pub(super) fn has_unwritten(&self) -> bool {
+        self.has_unwritten.load(Ordering::Relaxed)
+    }
+
+    fn wait_for_head(self: &Arc<Self>) -> Pin<Box<dyn Sleep>> {
+        self.awaits_head.store(true, Ordering::Relaxed);
+        Box::pin(HeadWait(self.clone()))
+    }
+}
+
+/// The stream, and what was read of it before.
+#[derive(Debug)]
+pub(super) struct Client {
+    pub(super) stream: TokioIo<TcpStream>,
+    pub(super) ahead: Bytes,
+    pub(super) watch: Arc<Watch>,
+}
+
+impl Read for Client {
+    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        if self.ahead.is_empty() {
+            return Pin::new(&mut self.stream).poll_read(cx, buf);
+        }
+        let count = self.ahead.len().min(buf.remaining());
+        buf.put_slice(&self.ahead.split_to(count));
+        Poll::Ready(Ok(()))
+    }
+}
+
+/// hyper flushes when it has nothing more to write, so that between a write and a flush it has.
+impl Write for Client {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+        self.watch.has_unwritten.store(true, Ordering::Relaxed);
+        Pin::new(&mut self.stream).poll_write(cx, bytes)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        self.watch.has_unwritten.store(true, Ordering::Relaxed);
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.watch.has_unwritten.store(false, Ordering::Relaxed);
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+/// hyper asks its timer for a sleep when it begins to wait for a head, and drops that when the head is complete. This
+/// timer only takes note: how long a head may take depends on whether it has begun, which hyper does not distinguish.
+#[derive(Debug)]
+pub(super) struct HeadTimer(pub(super) Arc<Watch>);
+
+impl Timer for HeadTimer {
+    fn sleep(&self, _: Duration) -> Pin<Box<dyn Sleep>> {
+        self.0.wait_for_head()
+    }
+
+    fn sleep_until(&self, _: Instant) -> Pin<Box<dyn Sleep>> {
+        self.0.wait_for_head()
+    }
+}
+
+/// A head that is waited for. It never ends by itself.
+#[derive(Debug)]
+struct HeadWait(Arc<Watch>);
+
+impl Future for HeadWait {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<()> {
+        Poll::Pending
+    }
+}
+
+impl Sleep for HeadWait {}
+
+impl Drop for HeadWait {
+    fn drop(&mut self) {
+        self.0.awaits_head.store(false, Ordering::Relaxed);
+        self.0.has_begun.store(false, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,163 @@
+//! A client's connection from one request to the next.
+//!
+//! Most connections rest most of the time. While nothing is under way, hyper is taken off, and the bare stream is all
+//! that is left; when the client sends something, hyper is put on again. So a connection that rests costs little and may
+//! do so for long, and a head that has begun has its own, short time.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use hyper::server::conn::http1::{self, UpgradeableConnection};
+use hyper_util::rt::TokioIo;
+use tokio::net::TcpStream;
+use tokio::time::{Instant, Sleep, sleep};
+use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
+
+use super::client::{Client, HeadTimer, Watch};
+use super::http::{MAX_HEAD, Requests};
+
+/// The most fields that a request's head may have.
+const MAX_FIELDS: usize = 256;
+/// How long a head may take from its first byte on. One that is sent at all comes at once; nobody may hold a place by a
+/// byte now and then.
+const HEAD: Duration = Duration::from_secs(10);
+/// How long a client may keep its connection without a request, or without taking a response. Long, because a client
+/// that sends its next request just when the connection is closed would see it fail.
+const IDLE: Duration = Duration::from_secs(3600);
+/// What a client hears whose request's head did not arrive.
+const LATE: &[u8] =
+    b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 39\r\n\
+    Connection: close\r\n\r\nthe head of the request came too slowly";
+
+/// Serves a client, which has sent something, until it or the service ends.
+pub(super) async fn serve(mut client: TcpStream, requests: Requests, ending: CancellationToken) {
+    let mut ending = pin!(ending.cancelled());
+    let mut limit = pin!(sleep(IDLE));
+    // The connection is on the heap, so that nothing is left of its size while it rests.
+    while let Some(rests) = Box::pin(Connection::new(client, &requests).until_rest(ending.as_mut())).await {
+        let since = Instant::now();
+        let has_more = tokio::select! {
+            readable = rests.readable() => readable.is_ok(),
+            () = ending.as_mut() => false,
+            () = reached(limit.as_mut(), since + IDLE) => false,
+        };
+        if !has_more {
+            return;
+        }
+        client = rests;
+    }
+}
+
+/// Waits with a sleep that is set anew when it ends too early only: most are never needed.
+async fn reached(mut sleep: Pin<&mut Sleep>, time: Instant) {
+    while sleep.deadline() < time || !sleep.is_elapsed() {
+        sleep.as_mut().await;
+        if sleep.deadline() < time {
+            sleep.as_mut().reset(time);
+        }
+    }
+}
+
+/// A connection while hyper serves it.
+struct Connection {
+    hyper: UpgradeableConnection<Client, Requests>,
+    watch: Arc<Watch>,
+    limit: Option<Limit>,
+    is_ending: bool,
+}
+
+/// What a connection waits for, and until when.
+struct Limit {
+    cause: Cause,
+    sleep: Pin<Box<Sleep>>,
+}
+
+/// What a connection without a request waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cause {
+    /// The rest of a head.
+    Head,
+    /// That the client takes the last response.
+    Reader,
+}
+
+/// What hyper stops for.
+enum Stop {
+    /// The connection is closed, or has another protocol.
+    Ended,
+    /// Nothing is under way, unless the next head was read with the last one.
+    AtRest,
+    /// What it waits for did not come in time.
+    Late(Cause),
+}
+
+impl Connection {
+    fn new(client: TcpStream, requests: &Requests) -> Self {
+        Self::with(TokioIo::new(client), Bytes::new(), requests.clone())
+    }
+
+    fn with(stream: TokioIo<TcpStream>, ahead: Bytes, requests: Requests) -> Self {
+        let watch = Watch::new();
+        let mut builder = http1::Builder::new();
+        builder.preserve_header_case(true).max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS).half_close(true);
+        // The timer alone decides; the time is only what makes hyper ask it.
+        builder.auto_date_header(false).timer(HeadTimer(watch.clone())).header_read_timeout(HEAD);
+        let client = Client { stream, ahead, watch: watch.clone() };
+        let hyper = builder.serve_connection(client, requests).with_upgrades();
+        Self { hyper, watch, limit: None, is_ending: false }
+    }
+
+    /// Serves requests until there are none; `None` if the connection has ended.
+    async fn until_rest(mut self, mut ending: Pin<&mut WaitForCancellationFuture<'_>>) -> Option<TcpStream> {
+        loop {
+            let stop = poll_fn(|cx| self.poll(cx, ending.as_mut())).await;
+            if matches!(stop, Stop::Ended | Stop::Late(Cause::Reader)) {
+                return None;
+            }
+            // Everything was written: what is left are the stream, and what was read of it.
+            let parts = self.hyper.into_parts()?;
+            let Client { stream, ahead, .. } = parts.io;
+            match stop {
+                _ if parts.read_buf.is_empty() && ahead.is_empty() => return Some(stream.into_inner()),
+                Stop::Late(_) => {
+                    refuse(&stream.into_inner());
+                    return None;
+                }
+                _ => self = Self::with(stream, [parts.read_buf, ahead].concat().into(), parts.service),
+            }
+        }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>, ending: Pin<&mut WaitForCancellationFuture<'_>>) -> Poll<Stop> {
+        if !self.is_ending && ending.poll(cx).is_ready() {
+            self.is_ending = true;
+            Pin::new(&mut self.hyper).graceful_shutdown();
+        }
+        // An error is a client that went away or broke the protocol; hyper has answered what can be answered.
+        if Pin::new(&mut self.hyper).poll(cx).is_ready() {
+            return Poll::Ready(Stop::Ended);
+        }
+        if !self.watch.awaits_head() {
+            self.limit = None;
+            return Poll::Pending;
+        }
+        let (cause, time) = match (self.watch.has_unwritten(), self.watch.has_begun()) {
+            (true, _) => (Cause::Reader, IDLE),
+            (false, true) => (Cause::Head, HEAD),
+            (false, false) => return Poll::Ready(Stop::AtRest),
+        };
+        let limit = self.limit.take().filter(|limit| limit.cause == cause);
+        let limit = self.limit.insert(limit.unwrap_or_else(|| Limit { cause, sleep: Box::pin(sleep(time)) }));
+        ready!(limit.sleep.as_mut().poll(cx));
+        Poll::Ready(Stop::Late(cause))
+    }
+}
+
+/// The stream has room for so little, since all before was taken.
+fn refuse(client: &TcpStream) {
+    client.try_write(LATE).ok();
+}
