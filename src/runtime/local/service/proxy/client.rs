@@ -4,7 +4,7 @@ use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -59,7 +59,11 @@ pub(super) struct Client {
 impl Read for Client {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
-            return Pin::new(&mut self.stream).poll_read(cx, buf);
+            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+            if self.watch.awaits_head() {
+                self.watch.has_begun.store(true, Ordering::Relaxed);
+            }
+            return Poll::Ready(read);
         }
         let count = self.ahead.len().min(buf.remaining());
         buf.put_slice(&self.ahead.split_to(count));

@@ -1,8 +1,9 @@
 //! A client's connection from one request to the next.
 //!
-//! Most connections rest most of the time. While nothing is under way, hyper is taken off, and the bare stream is all
+//! Most connections rest most of the time. When nothing is under way, hyper is taken off, and the bare stream is all
 //! that is left; when the client sends something, hyper is put on again. So a connection that rests costs little and may
-//! do so for long, and a head that has begun has its own, short time.
+//! do so for long, and a head that has begun has its own, short time. A few that have just been busy keep hyper for a
+//! moment, because their next request comes soon.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -14,20 +15,23 @@ use bytes::Bytes;
 use hyper::server::conn::http1::{self, UpgradeableConnection};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
+use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use super::client::{Client, HeadTimer, Watch};
 use super::http::{MAX_HEAD, Requests};
 
-/// The most fields that a request's head may have.
-const MAX_FIELDS: usize = 256;
 /// How long a head may take from its first byte on. One that is sent at all comes at once; nobody may hold a place by a
 /// byte now and then.
 const HEAD: Duration = Duration::from_secs(10);
 /// How long a client may keep its connection without a request, or without taking a response. Long, because a client
 /// that sends its next request just when the connection is closed would see it fail.
 const IDLE: Duration = Duration::from_secs(3600);
+/// How long a connection keeps hyper after a request; it may be twice as long.
+const LINGER: Duration = Duration::from_secs(1);
+/// How many connections without a request keep hyper. Each takes some 20 KB.
+static LINGERING: Semaphore = Semaphore::const_new(128);
 /// What a client hears whose request's head did not arrive.
 const LATE: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 39\r\n\
@@ -67,7 +71,16 @@ struct Connection {
     hyper: UpgradeableConnection<Client, Requests>,
     watch: Arc<Watch>,
     limit: Option<Limit>,
+    linger: Option<Linger>,
     is_ending: bool,
+}
+
+/// The right to keep hyper for the next request.
+struct Linger {
+    _place: SemaphorePermit<'static>,
+    /// Whether there was a request since the sleep began, which therefore need not be set anew for each.
+    was_used: bool,
+    sleep: Pin<Box<Sleep>>,
 }
 
 /// What a connection waits for, and until when.
@@ -103,12 +116,13 @@ impl Connection {
     fn with(stream: TokioIo<TcpStream>, ahead: Bytes, requests: Requests) -> Self {
         let watch = Watch::new();
         let mut builder = http1::Builder::new();
-        builder.preserve_header_case(true).max_buf_size(MAX_HEAD).max_headers(MAX_FIELDS).half_close(true);
+        // hyper takes 100 fields in a head, as others do; room for more would be allocated for each request.
+        builder.preserve_header_case(true).max_buf_size(MAX_HEAD).half_close(true);
         // The timer alone decides; the time is only what makes hyper ask it.
         builder.auto_date_header(false).timer(HeadTimer(watch.clone())).header_read_timeout(HEAD);
         let client = Client { stream, ahead, watch: watch.clone() };
         let hyper = builder.serve_connection(client, requests).with_upgrades();
-        Self { hyper, watch, limit: None, is_ending: false }
+        Self { hyper, watch, limit: None, linger: None, is_ending: false }
     }
 
     /// Serves requests until there are none; `None` if the connection has ended.
@@ -143,17 +157,34 @@ impl Connection {
         }
         if !self.watch.awaits_head() {
             self.limit = None;
+            self.linger.iter_mut().for_each(|linger| linger.was_used = true);
             return Poll::Pending;
         }
         let (cause, time) = match (self.watch.has_unwritten(), self.watch.has_begun()) {
             (true, _) => (Cause::Reader, IDLE),
             (false, true) => (Cause::Head, HEAD),
-            (false, false) => return Poll::Ready(Stop::AtRest),
+            (false, false) => return self.linger(cx).map(|()| Stop::AtRest),
         };
         let limit = self.limit.take().filter(|limit| limit.cause == cause);
         let limit = self.limit.insert(limit.unwrap_or_else(|| Limit { cause, sleep: Box::pin(sleep(time)) }));
         ready!(limit.sleep.as_mut().poll(cx));
         Poll::Ready(Stop::Late(cause))
+    }
+
+    /// Waits for the next request, if there is a place.
+    fn linger(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        if self.linger.is_none() {
+            let place = LINGERING.try_acquire().ok();
+            self.linger = place.map(|place| Linger { _place: place, was_used: false, sleep: Box::pin(sleep(LINGER)) });
+        }
+        let Some(linger) = &mut self.linger else { return Poll::Ready(()) };
+        while linger.sleep.as_mut().poll(cx).is_ready() {
+            if !std::mem::take(&mut linger.was_used) {
+                return Poll::Ready(());
+            }
+            linger.sleep.as_mut().reset(Instant::now() + LINGER);
+        }
+        Poll::Pending
     }
 }
 

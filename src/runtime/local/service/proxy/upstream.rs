@@ -72,6 +72,9 @@ impl Upstreams {
     pub(super) fn keep(self: &Arc<Self>, mut sender: Sender, lease: Lease) {
         let (destination, pod) = (lease.destination.clone(), lease.pod().cloned());
         drop(lease);
+        if sender.is_ready() {
+            return self.put(destination, Idle { sender, pod, since: Instant::now() });
+        }
         let upstreams = self.clone();
         tokio::spawn(async move {
             if sender.ready().await.is_ok() {
@@ -93,7 +96,8 @@ impl Upstreams {
     fn put(&self, destination: Destination, connection: Idle) {
         let mut idle = self.idle();
         let connections = idle.entry(destination).or_default();
-        if connections.len() < MAX_IDLE && connection.is_good() {
+        // Whether the pod leaves is asked when it gets a request, and by the sweep.
+        if connections.len() < MAX_IDLE && !connection.sender.is_closed() {
             connections.push(connection);
             self.filled.notify_one();
         }
