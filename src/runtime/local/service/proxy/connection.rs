@@ -25,11 +25,12 @@ pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, sta
     }
 }
 
+/// What most connections do not need is on the heap, so that those that rest are small.
 async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) -> io::Result<()> {
-    let mut protocol = sniff::detect(&client).await?;
+    let mut protocol = Box::pin(sniff::detect(&client)).await?;
     let mut waiting = None;
     if protocol == Protocol::Silent {
-        let word = wait_for_word(&shared, port, &client);
+        let word = Box::pin(wait_for_word(&shared, port, &client));
         let Some(word) = stay.ending.run_until_cancelled(word).await else { return Ok(()) };
         (protocol, waiting) = word?;
     }
@@ -40,10 +41,10 @@ async fn decide(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) -
     }
     let connected = match waiting {
         Some(connected) => Some(connected),
-        None => connect(&shared, port).await,
+        None => Box::pin(connect(&shared, port)).await,
     };
     let Some((pod, _lease)) = connected else { return Ok(()) };
-    relay(client, pod, stay).await
+    Box::pin(relay(client, pod, stay)).await
 }
 
 /// Connects a silent client to a pod, as far as either speaks. As long as nobody has, the connection is worth

@@ -31,7 +31,7 @@ const IDLE: Duration = Duration::from_secs(3600);
 /// How long a connection keeps hyper after a request; it may be twice as long.
 const LINGER: Duration = Duration::from_secs(1);
 /// How many connections without a request keep hyper. Each takes some 20 KB.
-static LINGERING: Semaphore = Semaphore::const_new(128);
+static LINGERING: Semaphore = Semaphore::const_new(64);
 /// What a client hears whose request's head did not arrive.
 const LATE: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 39\r\n\
