@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -81,7 +81,12 @@ impl Service {
         services.pods_changed(&spec.namespace, vec![pod]).unwrap();
         let address = SocketAddr::new(applied.address, spec.ports[0].port);
         wait_for(address);
-        Some(Way::Service(Self { services, address, proxy: proxy(std::process::id()).unwrap(), _root: root }))
+        Some(Way::Service(Self {
+            services,
+            address,
+            proxy: proxy_of(&root.path().join("services/bench/web/shim.json")),
+            _root: root,
+        }))
     }
 }
 
@@ -103,17 +108,20 @@ fn spec() -> ServiceSpec {
     }
 }
 
-/// The service proxy among the descendants of a process.
-fn proxy(of: u32) -> Option<u32> {
-    let tasks = std::fs::read_dir(format!("/proc/{of}/task")).ok()?;
-    let children = tasks.flat_map(|task| {
-        let children = std::fs::read_to_string(task.unwrap().path().join("children")).unwrap_or_default();
-        children.split_whitespace().map(|pid| pid.parse().unwrap()).collect::<Vec<u32>>()
-    });
-    children.into_iter().find_map(|child| {
-        let command = std::fs::read(format!("/proc/{child}/cmdline")).unwrap_or_default();
-        if command.split(|byte| *byte == 0).nth(1) == Some(b"proxy") { Some(child) } else { proxy(child) }
-    })
+/// The proxy of a shim, once there is one.
+fn proxy_of(shim_status: &Path) -> u32 {
+    let deadline = Instant::now() + Duration::from_secs(10);
+    loop {
+        let status = std::fs::read(shim_status).unwrap_or_default();
+        let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
+        let shim = &status["pid"];
+        let children = std::fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap_or_default();
+        if let Some(proxy) = children.split_whitespace().next() {
+            return proxy.parse().unwrap();
+        }
+        assert!(Instant::now() < deadline, "no proxy was started");
+        std::thread::sleep(Duration::from_millis(5));
+    }
 }
 
 /// HAProxy with a configuration that does what the service proxy does. It ends with this.
