@@ -104,6 +104,7 @@ fn served(generation: u64) -> Event {
         progress: Progress { updated: 1, available: 1, old: 2 },
         converged: false,
         problem: String::new(),
+        unreachable: String::new(),
     }
 }
 

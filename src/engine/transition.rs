@@ -55,6 +55,8 @@ pub struct Touched {
     pub left: BTreeSet<(Namespace, ObjectPlace)>,
     /// Whether any service may have to end, or to answer again.
     pub services: bool,
+    /// Of these, somebody waits for the `Service` objects to listen.
+    pub awaited: BTreeSet<ServiceKey>,
     /// Slots that are still to be examined: there were too many for one transaction.
     pub slots: BTreeSet<ServiceKey>,
     /// What runs are new.
@@ -436,6 +438,8 @@ impl WorkedOut {
                     touched.ended.extend(outcome.map(|outcome| (kind, outcome)));
                     let (repository, commit) = run.value.revision();
                     touched.reports.insert((repository.clone(), commit.clone()));
+                    let awaits = run.value.sequence().filter(|run| run.awaits_services());
+                    touched.awaited.extend(awaits.map(|run| run.service.clone()));
                 }
                 Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
                 Write::Object(object) => drop(touched.objects.insert((&object.value).into())),

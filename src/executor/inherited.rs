@@ -221,21 +221,28 @@ async fn owner(store: &dyn ReadStore, name: UniqueName) -> Result<Option<(Reposi
     Ok(repository.map(|repository| (repository.value, owner.stage)))
 }
 
-/// Tells runs that wait for a pod which is not there and which nobody is about to start: how it ended is unknown.
+/// Tells runs that wait for a pod which is not there and which nobody is about to start: how it ended is unknown. Says of
+/// which services a sequence waits for what it has applied to listen.
 ///
 /// # Errors
 /// If the store cannot be read; one run that cannot be told is set aside.
-pub(super) async fn tell_of_missing_pods(driver: &Driver, runtime: &dyn Runtime, aside: &SetAside) -> Result<()> {
+pub(super) async fn tell_of_missing_pods(
+    driver: &Driver,
+    runtime: &dyn Runtime,
+    aside: &SetAside,
+) -> Result<BTreeSet<ServiceKey>> {
     let open = driver.store.runs(&RunFilter { open: Some(true), ..RunFilter::default() }).await?;
     for damaged in &open.damaged {
         let RecordKey::Run(run) = &damaged.key else { continue };
         aside.judge::<()>(Item::Run(run.clone()), Err(damaged.failure()));
     }
+    let mut awaited = BTreeSet::new();
     for run in open.found.into_iter().map(|run| run.value) {
         let told = tell_of_missing_pod(driver, runtime, &run).await;
         aside.judge(Item::Run(run.id().clone()), told);
+        awaited.extend(run.sequence().filter(|run| run.awaits_services()).map(|run| run.service.clone()));
     }
-    Ok(())
+    Ok(awaited)
 }
 
 async fn tell_of_missing_pod(driver: &Driver, runtime: &dyn Runtime, run: &Run) -> Result<()> {

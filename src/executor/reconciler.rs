@@ -17,16 +17,18 @@ use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
+use crate::executor::routes::Routes;
 use crate::executor::services::Services;
 use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace};
+use crate::model::ids::{ConfigKey, Namespace, ServiceKey};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::Run;
 use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::Wanted;
 use crate::runtime::Runtime;
 use crate::runtime::replicas::ENDED_PODS_KEPT;
@@ -57,6 +59,7 @@ pub struct Reconciler {
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
     aside: Arc<SetAside>,
+    routes: Arc<Routes>,
     caught_up: watch::Sender<bool>,
 }
 
@@ -69,9 +72,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, reported, aside) = Default::default();
+        let (sharing, reported, aside, routes) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, routes, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -174,7 +177,9 @@ impl Reconciler {
             orphans |= self.aside.judge(Item::Namespace(namespace), looked).unwrap_or_default();
         }
         queue.orphans = orphans.then(|| self.driver.clock.now() + STRANGERS_PAUSE);
-        inherited::tell_of_missing_pods(&self.driver, &*self.runtime, &self.aside).await
+        let awaited = inherited::tell_of_missing_pods(&self.driver, &*self.runtime, &self.aside).await?;
+        queue.services.awaited.extend(awaited);
+        Ok(())
     }
 
     /// What there is in a namespace: run-once pods; says whether there are pods that no record names.
@@ -199,24 +204,45 @@ impl Reconciler {
     async fn reconcile_services(&self, due: &ServicesDue) -> Result<()> {
         let sharing = self.sharing().clone();
         let services = self.services(&sharing);
+        let mut awaited = due.awaited.clone();
         if due.all {
-            return services.reconcile_all().await;
+            services.reconcile_all().await?;
+        } else {
+            // What is gone comes first: another may have its name by now.
+            for (namespace, place) in &due.left {
+                let left = services.leave(namespace, place).await;
+                self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
+            }
+            let mut places: BTreeSet<ObjectPlace> = due.some.iter().filter_map(ObjectPlace::service).collect();
+            places.extend(awaited.iter().flat_map(|service| self.routes.of(service)));
+            services.reconcile_some(&places).await;
+            awaited.extend(places.iter().filter_map(|place| self.routes.service(place)));
         }
-        // What is gone comes first: another may have its name by now.
-        for (namespace, place) in &due.left {
-            let left = services.leave(namespace, place).await;
-            self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
-        }
-        for place in &due.some {
-            let reconciled = services.reconcile(place).await;
-            self.aside.judge(Item::Service(place.clone()), reconciled);
+        for service in awaited {
+            let told = self.tell_awaiting(&services, &service).await;
+            self.aside.judge(Item::Awaiting(service), told);
         }
         Ok(())
     }
 
+    /// Tells the sequence that waits for its `Service` objects to listen how these are, if one does.
+    async fn tell_awaiting(&self, services: &Services<'_>, service: &ServiceKey) -> Result<()> {
+        let slot = self.driver.store.slot(service).await?;
+        let Some(holder) = slot.and_then(|slot| slot.value.holder) else { return Ok(()) };
+        let run = self.driver.store.run(&holder).await?;
+        let Some(run) = run.as_ref().and_then(|run| run.value.sequence()).filter(|run| run.awaits_services()) else {
+            return Ok(());
+        };
+        let mut places = self.routes.of(service);
+        places.extend(run.services()); // also those that could not even be read
+        let problem = services.problems(&places);
+        self.driver.tell(&holder, Event::Answering { problem }).await
+    }
+
     fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
         let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
-        Services { store, declarations, runtime, sharing, aside: &self.aside, now: self.driver.clock.now() }
+        let (aside, routes, now) = (&*self.aside, &*self.routes, self.driver.clock.now());
+        Services { store, declarations, runtime, sharing, aside, routes, now }
     }
 
     /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
@@ -303,11 +329,11 @@ impl Reconciler {
             }
             Err(failure) => Some(now + self.driver.hindrances.note(&state.key, failure)),
         };
-        self.tell_owner(state, &serving, &pods).await?;
+        let looks_again = self.tell_owner(state, &serving, &pods).await?.then(|| now + PAUSE);
         if state.removed && observed.is_gone() {
             self.forget(&state.key, &pods).await?;
         }
-        Ok(serving.decide_again.into_iter().chain(again).min())
+        Ok(serving.decide_again.into_iter().chain(again).chain(looks_again).min())
     }
 
     /// Takes over what another life of the store has left of a deployment config; says what becomes of the rest.
@@ -362,9 +388,13 @@ impl Reconciler {
         }
     }
 
-    /// Tells the run that waits for it how far it is; a run that knows already ignores it.
-    async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<()> {
-        let Some(owner) = &state.wanted.owner else { return Ok(()) };
+    /// Tells the run that waits for it how far it is; a run that knows already ignores it. Says whether all pods are there
+    /// that it waits for, and a service that leads to them does not listen: that passes without an announcement.
+    async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<bool> {
+        let Some(owner) = &state.wanted.owner else { return Ok(false) };
+        let sharing = self.sharing().clone();
+        let unreachable = self.services(&sharing).unreachable(state, pods, serving.converged).await;
+        let looks_again = serving.converged && !unreachable.is_empty();
         let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
         let event = Event::Served {
@@ -372,8 +402,10 @@ impl Reconciler {
             progress: serving.progress,
             converged: serving.converged,
             problem: problem.or_else(of_pods).unwrap_or_default(),
+            unreachable,
         };
-        self.driver.tell(owner, event).await
+        self.driver.tell(owner, event).await?;
+        Ok(looks_again)
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.

@@ -5,14 +5,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::Deserialize;
 
 use crate::engine::deployment::traffic;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::inherited;
+use crate::executor::routes::Routes;
 use crate::executor::set_aside::{Item, SetAside};
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, StageName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::pod::Scalar;
-use crate::model::state::ObjectState;
+use crate::model::pod::{ObservedPod, Scalar};
+use crate::model::state::{ConfigState, ObjectState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::Wanted;
@@ -73,6 +74,8 @@ pub struct Services<'a> {
     pub sharing: &'a BTreeMap<ConfigKey, Wanted>,
     /// Where one goes that fails.
     pub aside: &'a SetAside,
+    /// Which of them leads where.
+    pub(super) routes: &'a Routes,
     /// The time.
     pub now: Timestamp,
 }
@@ -146,13 +149,14 @@ impl Services<'_> {
     /// # Errors
     /// As [`Services::reconcile_all`].
     pub async fn reconcile(&self, place: &ObjectPlace) -> Result<()> {
-        if !matches!(place.key.kind, Kind::Service | Kind::Endpoints) {
+        let Some(place) = &place.service() else { return Ok(()) };
+        let declared = self.store.object(&place.project, &place.stage, &place.key).await?;
+        let Some(service) = declared.map(|declared| declared.value) else {
+            self.routes.forget(place);
             return Ok(());
-        }
-        let of_kind = |kind| ObjectKey { kind, name: place.key.name.clone() };
-        let declared = self.store.object(&place.project, &place.stage, &of_kind(Kind::Service)).await?;
-        let Some(service) = declared.map(|declared| declared.value) else { return Ok(()) };
-        let endpoints = self.store.object(&place.project, &place.stage, &of_kind(Kind::Endpoints)).await?;
+        };
+        let leads = ObjectKey { kind: Kind::Endpoints, name: place.key.name.clone() };
+        let endpoints = self.store.object(&place.project, &place.stage, &leads).await?;
         let is_down = self.is_down(&service.repository, &mut BTreeMap::new()).await?;
         self.answer(&service, endpoints.as_ref().map(|endpoints| &endpoints.value), is_down).await.map(drop)
     }
@@ -167,7 +171,11 @@ impl Services<'_> {
         }
         let declared = self.store.object(&place.project, &place.stage, &place.key).await?;
         let is_there = declared.is_some_and(|declared| declared.value.destination.namespace == *namespace);
-        if is_there { Ok(()) } else { self.end(namespace, &place.key.name).await }
+        if is_there {
+            return Ok(());
+        }
+        self.routes.forget(place);
+        self.end(namespace, &place.key.name).await
     }
 
     /// Applies the services of a stage, or all; says which there are to be. What is declared and cannot be read stays as it
@@ -177,6 +185,7 @@ impl Services<'_> {
         let services = self.store.objects(project, stage, Some(&Kind::Service)).await?;
         let mut answering = Answering::default();
         if services.found.is_empty() && services.damaged.is_empty() {
+            self.forget_all_but(place, &BTreeSet::new());
             return Ok(answering);
         }
         let endpoints = self.store.objects(project, stage, Some(&Kind::Endpoints)).await?;
@@ -188,6 +197,9 @@ impl Services<'_> {
             self.aside.judge::<()>(Item::Service(service), Err(damaged.failure()));
         }
         let leads: BTreeMap<_, _> = endpoints.found.iter().map(|it| (home(&it.value), &it.value)).collect();
+        let mut there: BTreeSet<ObjectPlace> = answering.unclear.clone();
+        there.extend(services.found.iter().map(|service| ObjectPlace::from(&service.value)));
+        self.forget_all_but(place, &there);
         let mut down = BTreeMap::new();
         for service in services.found.iter().map(|service| &service.value) {
             let (place, name) = (ObjectPlace::from(service), service.object.key.name.clone());
@@ -205,6 +217,46 @@ impl Services<'_> {
         Ok(answering)
     }
 
+    /// Where everything is looked at, what is not there leads nowhere.
+    fn forget_all_but(&self, place: Option<(&ProjectName, &StageName)>, there: &BTreeSet<ObjectPlace>) {
+        if place.is_none() {
+            self.routes.keep_only(there);
+        }
+    }
+
+    /// What keeps the services from listening that lead to a deployment config's pods or are delivered with it; nothing, if
+    /// they do. They are asked, or else it is as it was found last.
+    pub(super) async fn unreachable(&self, state: &ConfigState, pods: &[ObservedPod], ask: bool) -> String {
+        let ConfigKey { project, stage, .. } = state.key.clone();
+        let service = ServiceKey { project, stage, service: state.service.clone() };
+        let is_wanted = |pod: &&ObservedPod| pod.version().map(|(_, version)| version) == state.wanted.version();
+        let places = match pods.iter().find(is_wanted) {
+            Some(pod) => self.routes.leading_to(&service, &pod.labels),
+            None => self.routes.leading_to(&service, &state.pod_labels()),
+        };
+        if ask {
+            self.reconcile_some(&places).await;
+        }
+        self.problems(&places)
+    }
+
+    /// Makes services answer that are in these places, one that fails aside.
+    pub(super) async fn reconcile_some(&self, places: &BTreeSet<ObjectPlace>) {
+        for place in places {
+            let reconciled = self.reconcile(place).await;
+            self.aside.judge(Item::Service(place.clone()), reconciled);
+        }
+    }
+
+    /// What keeps services from listening, as it was found last; nothing, if they do.
+    pub(super) fn problems(&self, places: &BTreeSet<ObjectPlace>) -> String {
+        let problem = |place: &ObjectPlace| {
+            let problem = self.aside.problem(&Item::Service(place.clone()))?;
+            Some(format!("service `{}`: {problem}", place.key.name))
+        };
+        places.iter().filter_map(problem).collect::<Vec<_>>().join("; ")
+    }
+
     /// Whether a repository is down; what is known of it is not read again.
     async fn is_down(&self, name: &RepositoryName, known: &mut BTreeMap<RepositoryName, bool>) -> Result<bool> {
         if let Some(is_down) = known.get(name) {
@@ -218,23 +270,28 @@ impl Services<'_> {
 
     /// Makes a service answer, unless its repository is down; says whether it is to.
     async fn answer(&self, service: &ObjectState, endpoints: Option<&ObjectState>, is_down: bool) -> Result<bool> {
-        if !is_down {
-            self.apply(service, endpoints).await?;
+        match is_down {
+            true => self.routes.forget(&ObjectPlace::from(service)),
+            false => self.apply(service, endpoints).await?,
         }
         Ok(!is_down)
     }
 
+    /// A service that cannot listen on all of its ports has failed, and is applied again after a while: that brings back
+    /// its processes, too.
     async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<()> {
         let mut spec = service_spec(service, endpoints);
+        self.routes.note(service, &spec.selector);
         let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
         if self.sharing.keys().any(here) {
             let pods = self.runtime.observe(&spec.namespace).await?;
             spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
         }
-        match inherited::confirms(self.store, service, endpoints).await? {
-            true => self.runtime.apply_service(&spec).await.map(drop),
-            false => self.runtime.keep_service(&spec).await.map(drop),
-        }
+        let applied = match inherited::confirms(self.store, service, endpoints).await? {
+            true => self.runtime.apply_service(&spec).await?,
+            false => self.runtime.keep_service(&spec).await?,
+        };
+        applied.problem.map_or(Ok(()), |problem| Err(Failure::transient(problem)))
     }
 }
 

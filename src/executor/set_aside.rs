@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use crate::error::{Class, Result};
 use crate::executor::hindrances::Hindrances;
-use crate::model::ids::{ConfigKey, Namespace, RunId};
+use crate::model::ids::{ConfigKey, Namespace, RunId, ServiceKey};
 use crate::model::pod::PodId;
 use crate::model::transaction::ObjectPlace;
 
@@ -30,6 +30,8 @@ pub enum Item {
     Namespace(Namespace),
     /// A service that may have to end.
     Leftover(Namespace, String),
+    /// A sequence of a service that waits for its `Service` objects to listen.
+    Awaiting(ServiceKey),
 }
 
 /// What failed.
@@ -57,6 +59,11 @@ impl SetAside {
         }
     }
 
+    /// Why an item failed when it was judged last; nothing, if it went well.
+    pub(super) fn problem(&self, item: &Item) -> Option<String> {
+        self.hindrances.of(item)
+    }
+
     /// What failed since this was asked last, and after which pauses it is to be tried again.
     pub(super) fn take(&self) -> BTreeMap<Item, Duration> {
         std::mem::take(&mut *self.again())
@@ -76,6 +83,7 @@ impl fmt::Display for Item {
             Item::Run(run) => write!(f, "run {run}"),
             Item::Namespace(namespace) => write!(f, "namespace {namespace}"),
             Item::Leftover(namespace, name) => write!(f, "service {namespace}/{name}"),
+            Item::Awaiting(service) => write!(f, "the sequence of {service}"),
         }
     }
 }

@@ -7,7 +7,7 @@ use tokio::sync::broadcast::error::RecvError;
 
 use crate::engine::transition::Touched;
 use crate::executor::set_aside::Item;
-use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
+use crate::model::ids::{ConfigKey, Namespace, ProjectName, ServiceKey, StageName};
 use crate::model::pod::{PodId, PodOwner};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -41,6 +41,8 @@ pub(super) struct ServicesDue {
     pub(super) some: BTreeSet<ObjectPlace>,
     /// What was in these places ends, unless it is there again.
     pub(super) left: BTreeSet<(Namespace, ObjectPlace)>,
+    /// Sequences of these wait for what is delivered with them to listen.
+    pub(super) awaited: BTreeSet<ServiceKey>,
 }
 
 /// Deployment configs in the order in which they came, each once.
@@ -86,6 +88,7 @@ impl WorkQueue {
                 self.services.all |= touched.services;
                 self.services.some.extend(touched.objects);
                 self.services.left.extend(touched.left);
+                self.services.awaited.extend(touched.awaited);
             }
             Err(_) => self.add_everything(),
         }
@@ -125,6 +128,7 @@ impl WorkQueue {
             match item {
                 Item::Config(config) => self.configs.extend([config]),
                 Item::Service(place) => drop(self.services.some.insert(place)),
+                Item::Awaiting(service) => drop(self.services.awaited.insert(service)),
                 Item::Pod(pod) => drop(self.pods.insert(pod)),
                 Item::Run(_) | Item::Namespace(_) | Item::Leftover(..) => self.add_everything(),
             }
@@ -144,12 +148,12 @@ fn announced<T: Clone>(receiver: &mut Receiver<T>) -> Option<Result<T, RecvError
 
 impl ServicesDue {
     fn is_due(&self) -> bool {
-        self.all || !self.some.is_empty() || !self.left.is_empty()
+        self.all || !self.some.is_empty() || !self.left.is_empty() || !self.awaited.is_empty()
     }
 
     /// Nothing is due any more; the stages that it was about, `None` for all.
     pub(super) fn take_stages(&mut self) -> BTreeSet<Option<(ProjectName, StageName)>> {
-        let Self { all, some, left: _ } = std::mem::take(self);
+        let Self { all, some, left: _, awaited: _ } = std::mem::take(self);
         let stages = some.into_iter().map(|place| Some((place.project, place.stage)));
         if all { BTreeSet::from([None]) } else { stages.collect() }
     }

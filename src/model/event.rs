@@ -79,6 +79,14 @@ pub enum Event {
         converged: bool,
         /// What holds new pods back, for people; empty if nothing is known.
         problem: String,
+        /// What keeps a `Service` that leads to new pods from listening, for people; empty if nothing does.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        unreachable: String,
+    },
+    /// How the `Service` objects are that were applied without a deployment.
+    Answering {
+        /// What keeps one of them from listening, for people; empty if nothing does.
+        problem: String,
     },
     /// What its deployment config should run is no longer in the run's hands: it was removed or taken down, or another
     /// run has taken over.

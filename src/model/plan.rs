@@ -249,6 +249,12 @@ impl Change {
             }
     }
 
+    /// Whether a `Service` object is there after it, perhaps as it was.
+    pub fn leaves_service(&self) -> bool {
+        use Decision::{Create, None, Update};
+        self.key.kind == Kind::Service && matches!(self.decision, Create | Update | None)
+    }
+
     /// Whether it gives its deployment config a new version.
     pub fn starts_deployment(&self) -> bool {
         let starts_by_itself = || {

@@ -10,7 +10,7 @@ use super::ids::{
     CommitId, ConfigKey, Destination, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
     WriterName,
 };
-use super::object::{Object, ObjectKey};
+use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
 use super::time::Timestamp;
@@ -210,6 +210,18 @@ pub struct ObjectState {
     pub inherited: Option<Timestamp>,
 }
 
+impl ObjectState {
+    /// Whether it is a `Service` that leads to pods with these labels.
+    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+        let selector = self.object.content.at("/spec/selector");
+        let selector: Option<BTreeMap<String, String>> = selector.and_then(|it| serde_json::from_value(it).ok());
+        let selects = |selector: BTreeMap<String, String>| {
+            !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
+        };
+        self.object.key.kind == Kind::Service && selector.is_some_and(selects)
+    }
+}
+
 /// A revision that was read and planned, or refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RevisionState {
@@ -306,6 +318,15 @@ impl ConfigState {
     /// Whether a declaration equal to the last one needs nothing more.
     pub fn is_settled(&self) -> bool {
         !self.removed && self.attempted.is_none()
+    }
+
+    /// The labels of the pods that are being brought up or serve, as they were declared.
+    pub fn pod_labels(&self) -> BTreeMap<String, String> {
+        let attempted = self.attempted.as_ref().map(|attempt| &attempt.version);
+        let mut versions = attempted.into_iter().chain(&self.serving);
+        let wanted = versions.find(|version| Some(version.number) == self.wanted.version());
+        let labels = wanted.and_then(|version| version.object.content.at("/spec/template/metadata/labels"));
+        labels.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default()
     }
 
     /// The attempt that has not ended, if there is one.

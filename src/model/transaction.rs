@@ -9,7 +9,7 @@ use super::commit_status::Posted;
 use super::event::Event;
 use super::hold::ProjectHolds;
 use super::ids::{ConfigKey, ProjectName, RepositoryName, RunId, ServiceKey, StageName, WriterName};
-use super::object::ObjectKey;
+use super::object::{Kind, ObjectKey};
 use super::plan::Plan;
 use super::run::Run;
 use super::slot::{PassedKey, PassedState, SlotState};
@@ -44,6 +44,14 @@ pub struct ObjectPlace {
     pub stage: StageName,
     /// The object.
     pub key: ObjectKey,
+}
+
+impl ObjectPlace {
+    /// Where the `Service` object is whose answers depend on what is here, if one's may.
+    pub fn service(&self) -> Option<Self> {
+        let key = ObjectKey { kind: Kind::Service, name: self.key.name.clone() };
+        matches!(self.key.kind, Kind::Service | Kind::Endpoints).then(|| Self { key, ..self.clone() })
+    }
 }
 
 impl From<&ObjectState> for ObjectPlace {

@@ -82,6 +82,7 @@ fn under_way(run: &SequenceRun, task: &TaskRecord, delivery: &Delivery<'_>) -> S
             let told = format!("{} version {} is {}", run.config.name, run.version, run.phase.as_str());
             if run.is_delayed() { format!("{told}: {}", run.problem) } else { told }
         }
+        None if run.awaits_services() && !task.message.is_empty() => task.message.clone(),
         None => format!("{} is running", task.step),
     }
 }

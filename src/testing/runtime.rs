@@ -69,6 +69,8 @@ struct State {
     /// The life of the store that a pod was started in, and the one that it was adopted in.
     lives: BTreeMap<PodId, (Option<Incarnation>, Option<Incarnation>)>,
     services: BTreeMap<(Namespace, String), ServiceSpec>,
+    /// What keeps services of a name from listening.
+    deaf: BTreeMap<String, String>,
     behaviours: Vec<(String, Behaviour)>,
     unprepared: BTreeSet<String>,
     deeds: Vec<Deed>,
@@ -92,6 +94,15 @@ impl PretendedRuntime {
     /// the last one said counts.
     pub fn behave(&self, prefix: &str, behaviour: Behaviour) {
         self.state().behaviours.push((prefix.to_owned(), behaviour));
+    }
+
+    /// From now on, services of this name cannot listen, for this reason; without one they can.
+    pub fn deafen(&self, name: &str, problem: Option<&str>) {
+        let deaf = &mut self.state().deaf;
+        match problem {
+            Some(problem) => deaf.insert(name.to_owned(), problem.to_owned()),
+            None => deaf.remove(name),
+        };
     }
 
     /// From now on, images that contain `part` are still being prepared, or not.
@@ -247,6 +258,16 @@ impl State {
         ObservedPod { origin, ..pod.clone() }
     }
 
+    fn address(&self, service: &ServiceSpec) -> ServiceAddress {
+        ServiceAddress {
+            name: service.name.clone(),
+            address: std::net::Ipv4Addr::LOCALHOST.into(),
+            ports: service.ports.clone(),
+            ready: 0,
+            problem: self.deaf.get(&service.name).cloned(),
+        }
+    }
+
     fn behaviour(&self, pod: &PodId) -> Behaviour {
         let full = pod.to_string();
         let fits = |(prefix, _): &&(String, Behaviour)| {
@@ -380,13 +401,16 @@ impl Runtime for PretendedRuntime {
 
     async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         let key = (service.namespace.clone(), service.name.clone());
-        self.asked().services.insert(key, service.clone());
-        Ok(address(service))
+        let mut state = self.asked();
+        state.services.insert(key, service.clone());
+        Ok(state.address(service))
     }
 
     async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
         let key = (service.namespace.clone(), service.name.clone());
-        Ok(address(self.asked().services.entry(key).or_insert_with(|| service.clone())))
+        let mut state = self.asked();
+        let kept = state.services.entry(key).or_insert_with(|| service.clone()).clone();
+        Ok(state.address(&kept))
     }
 
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {
@@ -396,7 +420,8 @@ impl Runtime for PretendedRuntime {
 
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         let state = self.asked();
-        Ok(state.services.values().filter(|service| &service.namespace == namespace).map(address).collect())
+        let here = state.services.values().filter(|service| &service.namespace == namespace);
+        Ok(here.map(|service| state.address(service)).collect())
     }
 
     async fn logs(&self, _pod: &PodId, _query: &LogQuery) -> Result<LogStream> {
@@ -418,14 +443,4 @@ impl Runtime for PretendedRuntime {
 
 fn died() -> PodOutcome {
     PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "exit 1".to_owned() }
-}
-
-fn address(service: &ServiceSpec) -> ServiceAddress {
-    ServiceAddress {
-        name: service.name.clone(),
-        address: std::net::Ipv4Addr::LOCALHOST.into(),
-        ports: service.ports.clone(),
-        ready: 0,
-        problem: None,
-    }
 }

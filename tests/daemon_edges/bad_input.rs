@@ -170,24 +170,6 @@ fn a_repository_that_asks_for_credentials_says_so_and_is_read_once_they_are_righ
 }
 
 #[test]
-fn a_service_whose_port_is_taken_says_so_until_it_is_free() {
-    let world = World::new(&[]);
-    world.start();
-    let taken = std::net::TcpListener::bind("0.0.0.0:0").unwrap();
-    let port = taken.local_addr().unwrap().port();
-    let service = format!(
-        "apiVersion: v1\nkind: Service\nmetadata: {{name: web}}\nspec:\n  selector: {{app: web}}\n  ports: [{{port: {port}}}]\n"
-    );
-    let files = [("web.yaml", sleeper("web", "type: Recreate", "1")), ("service.yaml", service)];
-    let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
-    world.deploy(&files, "success");
-    let told = || world.json(&["get", "services"])["items"][0]["problem"].as_str().unwrap_or_default().to_owned();
-    eventually("the service's problem", || told().contains(&port.to_string()));
-    drop(taken);
-    eventually("the service has its port", || told().is_empty());
-}
-
-#[test]
 fn the_longest_name_works_in_the_longest_namespace_and_a_longer_one_is_refused_where_it_stands() {
     let world = World::new(&[]);
     world.start();

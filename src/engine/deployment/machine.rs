@@ -63,10 +63,11 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem },
+                Event::Served { generation, progress, converged, problem, unreachable },
             ) if *generation == self.run.generation => {
-                self.run.problem.clone_from(problem);
-                self.served(*progress, *converged);
+                let in_the_way = self.in_the_way(problem, unreachable);
+                self.run.problem = in_the_way;
+                self.served(*progress, *converged && !self.waits_for_services(unreachable));
             }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
@@ -93,6 +94,19 @@ impl Step {
     /// A message with what is known to be in the way.
     fn because(&self, message: String) -> String {
         if self.run.problem.is_empty() { message } else { format!("{message}: {}", self.run.problem) }
+    }
+
+    /// Whether a complete rollout goes on only once its `Service` objects listen: nobody reaches what serves before. What
+    /// is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing.
+    fn waits_for_services(&self, unreachable: &str) -> bool {
+        self.run.step == DeploymentStep::Rollout && !unreachable.is_empty()
+    }
+
+    fn in_the_way(&self, problem: &str, unreachable: &str) -> String {
+        let unreachable = Some(unreachable).filter(|unreachable| self.waits_for_services(unreachable));
+        let told: Vec<&str> =
+            Some(problem).filter(|problem| !problem.is_empty()).into_iter().chain(unreachable).collect();
+        told.join("; ")
     }
 
     /// The current step went well.

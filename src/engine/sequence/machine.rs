@@ -54,6 +54,7 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Start }) => step.start_is_late(task),
+        (SequenceState::Running { task }, Event::Answering { problem }) => step.answering(task, problem),
         (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
         _ => {}
     }
@@ -106,9 +107,24 @@ impl Step {
         }
         let none = deployments.is_empty();
         self.run.tasks[index].deployments = deployments;
-        if none {
-            self.deployed(index, undeployed(self.run.changes()));
+        match none {
+            true if self.run.awaits_services() => self.set_timer(Timer::Start, self.run.limits.start),
+            true => self.deployed(index, undeployed(self.run.changes())),
+            false => {}
         }
+    }
+
+    /// What was applied without a deployment is done once its `Service` objects listen.
+    fn answering(&mut self, index: usize, problem: &str) {
+        if !self.run.awaits_services() {
+            return;
+        }
+        if !problem.is_empty() {
+            problem.clone_into(&mut self.run.tasks[index].message);
+            return;
+        }
+        self.clear_timer(Timer::Start);
+        self.deployed(index, undeployed(self.run.changes()));
     }
 
     /// Everything that could be deployed serves. The task has succeeded only if that is all: what failed before, waits,
@@ -185,8 +201,17 @@ impl Step {
         self.clear_timer(Timer::Start);
     }
 
-    /// The pod of a task is not started in time: it is stopped, and the task ends once that is certain.
+    /// The pod of a task is not started in time: it is stopped, and the task ends once that is certain. What only has to
+    /// listen has failed.
     fn start_is_late(&mut self, index: usize) {
+        if self.run.awaits_services() {
+            let limit = policy::format_duration(self.run.limits.start);
+            let message = match self.run.tasks[index].message.as_str() {
+                "" => format!("nobody knows after {limit} whether it listens"),
+                known => format!("does not listen after {limit}: {known}"),
+            };
+            return self.finish(index, Outcome::FAIL, message);
+        }
         let namespace = self.run.destination.namespace.clone();
         let Some(last) = self.last_try(index).filter(|last| last.running_since.is_none()) else { return };
         last.timed_out = true;
@@ -273,6 +298,9 @@ impl Step {
 
     /// Tells what runs to end; the sequence itself ends when that has.
     fn cancel(&mut self, index: usize, outcome: Outcome, reason: &str) {
+        if self.run.awaits_services() {
+            self.clear_timer(Timer::Start);
+        }
         self.run.state = SequenceState::Ending { task: index, outcome };
         self.run.message = reason.to_owned();
         let mut open = false;

@@ -3,8 +3,11 @@
 use std::time::Duration;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::ids::ServiceKey;
+use crate::model::plan::Change;
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::time::Timestamp;
+use crate::model::transaction::ObjectPlace;
 
 impl SequenceRun {
     /// The task that it is at, or that comes after its pause.
@@ -18,6 +21,26 @@ impl SequenceRun {
     /// Whether its deployment has begun, or was begun.
     pub fn deployed(&self) -> bool {
         self.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK && task.started_at.is_some())
+    }
+
+    /// Whether its deployment has applied `Service` objects and deploys nothing: it ends once they listen.
+    pub fn awaits_services(&self) -> bool {
+        let SequenceState::Running { task } = self.state else { return false };
+        let is_under_way = |task: &&TaskRecord| {
+            task.name == DEPLOYMENT_TASK
+                && task.started_at.is_some()
+                && task.ended_at.is_none()
+                && task.deployments.is_empty()
+        };
+        self.tasks.get(task).filter(is_under_way).is_some() && self.changes().iter().any(Change::leaves_service)
+    }
+
+    /// Where the `Service` objects are that it leaves behind.
+    pub fn services(&self) -> impl Iterator<Item = ObjectPlace> {
+        let ServiceKey { project, stage, .. } = &self.service;
+        let place =
+            |change: &Change| ObjectPlace { project: project.clone(), stage: stage.clone(), key: change.key.clone() };
+        self.changes().iter().filter(|change| change.leaves_service()).map(place)
     }
 
     /// Until when it pauses before a task.

@@ -1,6 +1,6 @@
 //! What `why` goes by.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Query;
 use crate::error::Result;
@@ -9,7 +9,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::ObservedPod;
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, RevisionState};
+use crate::model::state::{ConfigState, ObjectState, RevisionState};
 use crate::server::view::Facts;
 use crate::store::OutboxRow;
 
@@ -42,6 +42,8 @@ impl Query {
         let outbox = self.outbox(&slot).await?;
         let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
+        let is_down = repository.as_ref().is_some_and(|repository| repository.down);
+        let deaf = if is_down { Vec::new() } else { self.deaf(service, &configs).await? };
         let hindrance = |config: &ConfigState| Some((config.key.name.clone(), self.hindrances.of(&config.key)?));
         let hindrances = configs.iter().filter_map(hindrance).collect();
         let holds = self.store.holds_of(&service.project).await?.map_or_else(Vec::new, |it| it.value.holds);
@@ -59,7 +61,34 @@ impl Query {
             passed,
             pods,
             hindrances,
+            deaf,
         })
+    }
+
+    /// What keeps `Service` objects from listening that lead to the pods of a service or are delivered with it.
+    async fn deaf(&self, service: &ServiceKey, configs: &[ConfigState]) -> Result<Vec<(String, String)>> {
+        let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
+        let (project, stage) = (Some(&service.project), Some(&service.stage));
+        let declared = self.store.objects(project, stage, Some(&Kind::Service)).await?.found;
+        let labels: Vec<_> = configs.iter().map(ConfigState::pod_labels).collect();
+        let leads = |object: &ObjectState| {
+            object.object.service == service.service || labels.iter().any(|labels| object.selects(labels))
+        };
+        let leading: Vec<ObjectState> = declared.into_iter().map(|object| object.value).filter(leads).collect();
+        let mut there = BTreeMap::new();
+        for namespace in leading.iter().map(|object| &object.destination.namespace).collect::<BTreeSet<_>>() {
+            let services = runtime.services(namespace).await?;
+            there.extend(services.into_iter().map(|it| ((namespace.clone(), it.name.clone()), it)));
+        }
+        let deaf = leading.iter().filter_map(|object| {
+            let name = &object.object.key.name;
+            let problem = match there.get(&(object.destination.namespace.clone(), name.clone())) {
+                Some(there) => there.problem.clone()?,
+                None => "it does not answer yet".to_owned(),
+            };
+            Some((name.clone(), problem))
+        });
+        Ok(deaf.collect())
     }
 
     /// Of the objects that a plan names for a service beside deployment configs, those that are applied.

@@ -46,6 +46,8 @@ pub struct Facts {
     pub pods: Vec<ObservedPod>,
     /// What keeps deployment configs of it from what is wanted of them, with their names.
     pub hindrances: Vec<(String, String)>,
+    /// What keeps `Service` objects from listening that lead to its pods or are delivered with it, with their names.
+    pub deaf: Vec<(String, String)>,
 }
 
 /// Why a service is not what was pushed.
@@ -64,7 +66,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
-    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift` or `pod`.
+    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift`, `pod` or `service`.
     pub kind: String,
     /// What it is.
     pub message: String,
@@ -101,6 +103,8 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
         let hindrances = facts.hindrances.iter();
         reasons.extend(hindrances.map(|(config, problem)| Reason::new("pod", format!("{config}: {problem}"))));
     }
+    let deaf = facts.deaf.iter().filter_map(|(name, problem)| service_reason(name, problem, &reasons));
+    reasons.extend(deaf.collect::<Vec<_>>());
     if reasons.is_empty() {
         reasons.extend(undelivered_reason(service, facts));
     }
@@ -155,7 +159,10 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         SequenceState::Queued => format!("{what} is queued: {}", run.message),
         SequenceState::Running { .. } => match run.pauses_until() {
             Some(at) => format!("{what} starts `{step}` at {}", time(at)),
-            None => format!("{what} is at `{step}`"),
+            None => match run.task().filter(|task| run.awaits_services() && !task.message.is_empty()) {
+                Some(task) => format!("{what} is at `{step}`: {}", task.message),
+                None => format!("{what} is at `{step}`"),
+            },
         },
         SequenceState::Ending { .. } => format!("{what} is ending at `{step}`: {}", run.message),
         SequenceState::Ended => return None,
@@ -321,6 +328,13 @@ fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
     Some(Reason::new("drift", message).hint(hint))
 }
 
+/// A service that does not listen, unless that is what something waits for and was told already.
+fn service_reason(name: &str, problem: &str, told: &[Reason]) -> Option<Reason> {
+    let message = format!("service `{name}`: {problem}");
+    let is_told = told.iter().any(|reason| reason.message.contains(&message));
+    (!is_told).then(|| Reason::new("service", message))
+}
+
 fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
     let troubled = !matches!(pod.phase, PodPhase::Ready { .. } | PodPhase::Ended { .. }) && !pod.message.is_empty();
     troubled.then(|| Reason::new("pod", format!("pod {}: {}", pod.id.name, pod.message)))
@@ -357,6 +371,18 @@ mod tests {
     fn nothing_in_the_way_is_said_so() {
         let explanation = explain(&web(), &Facts::default());
         assert!(!explanation.waiting && explanation.reasons.is_empty());
+    }
+
+    #[test]
+    fn a_service_that_does_not_listen_is_told_once() {
+        let deaf = ("web".to_owned(), "port 80 is in use".to_owned());
+        let mut facts = Facts { deaf: vec![deaf], ..Facts::default() };
+        let told = |facts: &Facts| {
+            explain(&web(), facts).reasons.into_iter().map(|it| (it.kind, it.message)).collect::<Vec<_>>()
+        };
+        assert_eq!(told(&facts), [("service".to_owned(), "service `web`: port 80 is in use".to_owned())]);
+        facts.hindrances = vec![("web".to_owned(), "service `web`: port 80 is in use".to_owned())];
+        assert_eq!(told(&facts).len(), 1);
     }
 
     #[test]

@@ -181,7 +181,8 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
     let service = settings.remove("service").unwrap_or_else(|| key.name.clone());
     let mut object = match key.kind {
         Kind::DeploymentConfig => deployment_config(&key.name, &settings)?,
-        _ => plain(key, &settings),
+        Kind::Service => plain(key, "spec", &json!({"selector": settings, "ports": [{"port": 80}]})),
+        _ => plain(key, "data", &json!(settings)),
     };
     if key.kind == Kind::DeploymentConfig && service != key.name {
         let mut content = object.content.value();
@@ -192,8 +193,8 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
     Ok(object)
 }
 
-fn plain(key: &ObjectKey, data: &Settings) -> Object {
-    let content = json!({"metadata": {"name": key.name}, "data": data});
+fn plain(key: &ObjectKey, field: &str, value: &Value) -> Object {
+    let content = json!({"metadata": {"name": key.name}, field: value});
     let digest = digest::of(&content);
     Object {
         key: key.clone(),

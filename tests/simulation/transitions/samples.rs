@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use launchway::engine::sequence::machine::task_records;
 use launchway::manifest::digest;
 use launchway::model::ids::{ConfigKey, ServiceKey};
-use launchway::model::object::Object;
+use launchway::model::object::{Kind, Object};
 use launchway::model::plan::{Change, Decision};
 use launchway::model::project::{Procedure, TaskDefinition};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
@@ -100,6 +100,14 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         outcome: None,
         message: String::new(),
     }
+}
+
+/// The same, which only applies a `Service` object.
+pub(crate) fn applying(id: &str) -> SequenceRun {
+    let mut object = deployment_config("web", "b", 1, json!({}));
+    object.key.kind = Kind::Service;
+    let change = Change { decision: Decision::Create, ..deploy(object) };
+    SequenceRun { delivery: Some(Delivery { content: "sha256:1".into(), changes: vec![change] }), ..sequence(id) }
 }
 
 fn deploy(object: Object) -> Change {

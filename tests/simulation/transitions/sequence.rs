@@ -10,9 +10,9 @@ use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
-use super::samples::{NOW, sequence};
+use super::samples::{NOW, applying, sequence};
 use super::table::{Block, check, decisions};
-use super::{cancel, failed, pod_ended, served, timer};
+use super::{answering, cancel, failed, pod_ended, served, timer};
 
 fn deployment(config: &str) -> RunId {
     RunId::new(format!("shop/dev/{config}-2"))
@@ -43,6 +43,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
     let testing = after(&pausing, &[timer(Timer::Delay)]);
     let between = after(&testing, &[pod_ended(last_pod(&testing), failed())]);
     let again = after(&between, &[timer(Timer::Retry)]);
+    let applied = after(&applying("00000007"), &[Event::Admitted]);
     vec![
         ("queued", queued.clone()),
         ("deployment, not started yet", after(&queued, &[Event::Admitted])),
@@ -50,6 +51,8 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
         ("deployment, one has ended", half.clone()),
         ("deployment, one has failed", after(&deploying, &[ended("web", Outcome::FAIL)])),
         ("deployment, being ended", after(&half, &[cancel()])),
+        ("deployment, waits for what it applied to listen", applied.clone()),
+        ("deployment, what it applied does not listen", after(&applied, &[answering("port 80 is in use")])),
         ("pause before the test", pausing),
         ("test, first try", testing.clone()),
         ("test, between two tries", between),
@@ -81,6 +84,8 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (pod_ended(last_pod(run), PodOutcome::unknown("")), "unknown"),
         (pod_ended("other", failed()), "other"),
         (served(1, 2, true), ""),
+        (answering(""), "well"),
+        (answering("port 80 is in use"), "badly"),
         (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
         (timer(Timer::Progress), ""),

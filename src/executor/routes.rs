@@ -1,0 +1,199 @@
+//! Which `Service` objects lead to which pods, as they were applied last: whoever brings up pods asks how these are.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::model::ids::{ProjectName, ServiceKey, StageName};
+use crate::model::state::ObjectState;
+use crate::model::transaction::ObjectPlace;
+
+/// Labels of pods, or the ones that select them.
+type Labels = BTreeMap<String, String>;
+/// Where something is found that selects by a label.
+type ByLabel = (ProjectName, StageName, String, String);
+
+/// What each `Service` object that is to answer selects.
+#[derive(Debug, Default)]
+pub(super) struct Routes(Mutex<Known>);
+
+#[derive(Debug, Default)]
+struct Known {
+    routes: BTreeMap<ObjectPlace, Route>,
+    /// By the service that they are delivered with.
+    by_service: BTreeMap<ServiceKey, BTreeSet<ObjectPlace>>,
+    /// By the first label of their selectors: what lacks it is not selected.
+    by_label: BTreeMap<ByLabel, BTreeSet<ObjectPlace>>,
+}
+
+#[derive(Debug, PartialEq)]
+struct Route {
+    service: ServiceKey,
+    selector: Labels,
+}
+
+impl Routes {
+    /// An object is to answer for what it selects.
+    pub(super) fn note(&self, object: &ObjectState, selector: &Labels) {
+        let place = ObjectPlace::from(object);
+        let (project, stage, service) = (place.project.clone(), place.stage.clone(), object.object.service.clone());
+        let route = Route { service: ServiceKey { project, stage, service }, selector: selector.clone() };
+        let mut known = self.known();
+        if known.routes.get(&place) != Some(&route) {
+            known.remove(&place);
+            known.insert(place, route);
+        }
+    }
+
+    /// What is in a place answers no longer.
+    pub(super) fn forget(&self, place: &ObjectPlace) {
+        self.known().remove(place);
+    }
+
+    /// Nothing answers but what is in these places.
+    pub(super) fn keep_only(&self, places: &BTreeSet<ObjectPlace>) {
+        let mut known = self.known();
+        let gone: Vec<ObjectPlace> = known.routes.keys().filter(|place| !places.contains(place)).cloned().collect();
+        gone.iter().for_each(|place| known.remove(place));
+    }
+
+    /// The service that what is in a place is delivered with, if it is to answer.
+    pub(super) fn service(&self, place: &ObjectPlace) -> Option<ServiceKey> {
+        self.known().routes.get(place).map(|route| route.service.clone())
+    }
+
+    /// What is delivered with a service.
+    pub(super) fn of(&self, service: &ServiceKey) -> BTreeSet<ObjectPlace> {
+        self.known().by_service.get(service).cloned().unwrap_or_default()
+    }
+
+    /// The same, and what leads to pods with these labels in the stage.
+    pub(super) fn leading_to(&self, service: &ServiceKey, labels: &Labels) -> BTreeSet<ObjectPlace> {
+        let mut found = self.of(service);
+        let known = self.known();
+        for (key, value) in labels {
+            let label = (service.project.clone(), service.stage.clone(), key.clone(), value.clone());
+            let candidates = known.by_label.get(&label).into_iter().flatten();
+            found.extend(candidates.filter(|place| known.selects(place, labels)).cloned());
+        }
+        found
+    }
+
+    fn known(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Known {
+    fn selects(&self, place: &ObjectPlace, labels: &Labels) -> bool {
+        let selects = |route: &Route| route.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
+        self.routes.get(place).is_some_and(selects)
+    }
+
+    fn insert(&mut self, place: ObjectPlace, route: Route) {
+        if let Some(label) = label(&place, &route) {
+            self.by_label.entry(label).or_default().insert(place.clone());
+        }
+        self.by_service.entry(route.service.clone()).or_default().insert(place.clone());
+        self.routes.insert(place, route);
+    }
+
+    fn remove(&mut self, place: &ObjectPlace) {
+        let Some(route) = self.routes.remove(place) else { return };
+        if let Some(label) = label(place, &route) {
+            leave(&mut self.by_label, &label, place);
+        }
+        leave(&mut self.by_service, &route.service, place);
+    }
+}
+
+/// Where a route is found by what it selects; nowhere, if it selects nothing.
+fn label(place: &ObjectPlace, route: &Route) -> Option<ByLabel> {
+    let (key, value) = route.selector.first_key_value()?;
+    Some((place.project.clone(), place.stage.clone(), key.clone(), value.clone()))
+}
+
+fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectPlace>>, key: &K, place: &ObjectPlace) {
+    let Some(places) = index.get_mut(key) else { return };
+    places.remove(place);
+    if places.is_empty() {
+        index.remove(key);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::manifest::digest;
+    use crate::model::ids::Destination;
+    use crate::model::object::{Kind, Location, Object, ObjectKey};
+
+    fn object(stage: &str, name: &str, service: &str) -> ObjectState {
+        let content = json!({"metadata": {"name": name}});
+        let object = Object {
+            key: ObjectKey { kind: Kind::Service, name: name.into() },
+            service: service.into(),
+            location: Location::default(),
+            digest: digest::of(&content),
+            content: content.into(),
+        };
+        ObjectState {
+            project: "shop".into(),
+            stage: stage.into(),
+            destination: Destination::local("shop-dev".into()),
+            repository: "repo".into(),
+            object: object.into(),
+            planned_at: None,
+            inherited: None,
+        }
+    }
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    }
+
+    fn named(places: BTreeSet<ObjectPlace>) -> Vec<String> {
+        places.into_iter().map(|place| place.key.name).collect()
+    }
+
+    #[test]
+    fn what_selects_pods_or_is_delivered_with_them_leads_to_them() {
+        let routes = Routes::default();
+        let web = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
+        routes.note(&object("dev", "front", "web"), &labels(&[("app", "web")]));
+        routes.note(&object("dev", "strict", "shared"), &labels(&[("app", "web"), ("tier", "front")]));
+        routes.note(&object("dev", "outside", "web"), &labels(&[]));
+        routes.note(&object("dev", "other", "other"), &labels(&[("app", "other")]));
+        routes.note(&object("dev", "nothing", "shared"), &labels(&[]));
+        routes.note(&object("production", "front", "web"), &labels(&[("app", "web")]));
+        let to = |pairs| named(routes.leading_to(&web, &labels(pairs)));
+        assert_eq!(to(&[("app", "web")]), ["front", "outside"]);
+        assert_eq!(to(&[("app", "web"), ("tier", "front")]), ["front", "outside", "strict"]);
+        assert_eq!(
+            to(&[("tier", "front")]),
+            ["front", "outside"],
+            "what is delivered with them selects nothing of them"
+        );
+        assert_eq!(named(routes.of(&web)), ["front", "outside"]);
+    }
+
+    #[test]
+    fn what_selects_otherwise_or_is_gone_leads_there_no_longer() {
+        let routes = Routes::default();
+        let api = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "api".into() };
+        let (front, back) = (object("dev", "front", "web"), object("dev", "back", "web"));
+        routes.note(&front, &labels(&[("app", "api")]));
+        routes.note(&back, &labels(&[("app", "api")]));
+        let to_api = || named(routes.leading_to(&api, &labels(&[("app", "api")])));
+        assert_eq!(to_api(), ["back", "front"]);
+        routes.note(&front, &labels(&[("app", "web")]));
+        assert_eq!(to_api(), ["back"]);
+        routes.note(&object("dev", "front", "api"), &labels(&[("app", "web")]));
+        assert_eq!(to_api(), ["back", "front"], "it is delivered with it now");
+        routes.forget(&ObjectPlace::from(&front));
+        routes.keep_only(&BTreeSet::new());
+        assert!(to_api().is_empty());
+        assert!(routes.known().by_label.is_empty() && routes.known().by_service.is_empty(), "nothing is left behind");
+    }
+}
