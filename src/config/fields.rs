@@ -138,10 +138,19 @@ impl<'a> Field<'a> {
 
     /// The path of a file, which is looked at when the configuration is loaded.
     pub(super) fn file(&self, folder: &Path, holds: Holds) -> Option<PathBuf> {
-        let (path, position) = (self.path(folder)?, self.problems.document.position(&self.pointer));
-        let (location, pointer) = (self.problems.location(position), self.pointer.clone());
-        self.problems.files.borrow_mut().push(NamedFile { path: path.clone(), holds, location, pointer });
+        let path = self.path(folder)?;
+        self.look_at(path.clone(), holds);
         Some(path)
+    }
+
+    /// It is a secret itself, so the configuration is as private as a file that holds nothing else.
+    pub(super) fn makes_private(&self) {
+        self.look_at(PathBuf::from(self.problems.file), Holds::Key);
+    }
+
+    fn look_at(&self, path: PathBuf, holds: Holds) {
+        let location = self.problems.location(self.problems.document.position(&self.pointer));
+        self.problems.files.borrow_mut().push(NamedFile { path, holds, location, pointer: self.pointer.clone() });
     }
 
     /// A whole number above zero.

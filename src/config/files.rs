@@ -19,7 +19,7 @@ const TRUSTED: u32 = 0o022;
 pub(super) enum Holds {
     /// A token, a password or a shared secret.
     Secret,
-    /// A private key, which another program reads.
+    /// A private key, which another program reads, or the configuration with a secret in it.
     Key,
     /// Whom to trust, or a name: no secret.
     Public,

@@ -322,6 +322,7 @@ fn webhook(field: &Field<'_>, folder: &Path) -> Vec<SecretSource> {
     field.known(&["secretFiles", "secrets"]);
     let (files, secrets) = (field.field("secretFiles").items(), field.field("secrets").items());
     let files = files.iter().filter_map(|file| file.file(folder, Holds::Secret)).map(SecretSource::File);
+    secrets.iter().take(1).for_each(Field::makes_private);
     let secrets = secrets.iter().filter_map(|secret| {
         let value = Secret::new(secret.text()?.trim());
         if value.is_guessed() {

@@ -257,6 +257,27 @@ repositories:
     }
 }
 
+#[test]
+fn a_configuration_with_a_secret_in_it_is_refused_if_others_can_read_it() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("launchway.yaml");
+    let problems = |webhook: &str, mode: u32| {
+        std::fs::write(&path, format!("repositories:\n  - name: shop\n    url: /srv/shop.git\n{webhook}")).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(mode)).unwrap();
+        let found = Settings::load(&path).err().unwrap_or_default();
+        found.iter().map(ToString::to_string).collect::<Vec<_>>()
+    };
+    let inline = "    webhook: {secrets: [hunter2, hunter3]}\n";
+    let found = problems(inline, 0o644);
+    assert_eq!(found.len(), 1, "{found:?}");
+    let told = format!("{path}:4:25: error: others can read `{path}`", path = path.display());
+    assert!(found[0].starts_with(&told) && found[0].contains("chmod 600"), "{found:?}");
+    assert!(!found[0].contains("hunter"));
+    assert_eq!((problems(inline, 0o600), problems(inline, 0o640)), (vec![], vec![]));
+    assert!(problems("", 0o644).is_empty(), "there is nothing to hide");
+}
+
 proptest::proptest! {
     #[test]
     fn no_text_panics(text in "[a-zA-Z:\\[\\]{}, \n-]{0,200}") {

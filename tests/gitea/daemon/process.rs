@@ -55,6 +55,8 @@ impl Daemon {
         daemon.set_token(&watching.token);
         let configuration = daemon.configuration(&repository.server.url(""), watching);
         std::fs::write(daemon.path("launchway.yaml"), configuration).unwrap();
+        let private = std::os::unix::fs::PermissionsExt::from_mode(0o600);
+        std::fs::set_permissions(daemon.path("launchway.yaml"), private).unwrap();
         daemon.resume().await;
         daemon
     }
