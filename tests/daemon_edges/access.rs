@@ -14,7 +14,7 @@ use super::verbs::{deployed, web};
 use crate::support::daemon::{World, complaint, config, eventually, http, repository};
 
 /// A user who owns nothing of ours.
-const STRANGER: u32 = 65_534;
+pub(super) const STRANGER: u32 = 65_534;
 
 /// A daemon that has deployed, with these settings beside its repository.
 pub(crate) fn deployed_with(settings: &str) -> World {

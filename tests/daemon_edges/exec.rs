@@ -1,8 +1,9 @@
 //! Commands in a pod as a hand expects them: every byte, every exit code, a terminal, and nothing left behind.
 
-use std::fs::{self, File};
+use std::fs::{self, File, Permissions};
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::sync::{Arc, Mutex};
@@ -11,9 +12,9 @@ use rustix::process::Signal;
 use rustix::pty::{OpenptFlags, ioctl_tiocgptpeer, openpt, unlockpt};
 use rustix::termios::{LocalModes, Winsize, tcgetattr, tcsetwinsize};
 
-use super::access::{me, operators_token};
+use super::access::{STRANGER, me, operators_token};
 use super::verbs::{assert_refused, deployed};
-use crate::support::daemon::{World, complaint, eventually, send};
+use crate::support::daemon::{World, complaint, config, eventually, send};
 
 /// More than all buffers on the way hold together.
 const MUCH: usize = 5 << 20;
@@ -226,6 +227,38 @@ fn on_a_terminal_it_is_as_if_one_were_there() {
     here.shows("interrupted\r\n");
     assert_eq!(here.child.wait().unwrap().code(), Some(7));
     assert!(!here.is_raw(), "the terminal is as it was");
+}
+
+#[test]
+#[ignore = "needs root"]
+fn another_user_has_a_terminal_of_its_own() {
+    let world = World::new(&[]);
+    fs::set_permissions(world.git.root(), Permissions::from_mode(0o711)).unwrap();
+    let bare = world.git.bare().display().to_string();
+    let allow = format!("allow: {{hostImage: true, users: ['{STRANGER}']}}");
+    let text = format!("listen: 127.0.0.1:0\nrepositories:\n  - {{name: shop, url: {bare}, branch: main, {allow}}}\n");
+    fs::write(world.config(), text).unwrap();
+    // Root may have programs that nobody else reaches.
+    world.start_as(|command| command.env("PATH", "/usr/bin:/bin"));
+    let user = format!("securityContext: {{runAsUser: {STRANGER}}}");
+    let container = format!("{{name: main, image: host, command: [sleep, '1000'], {user}}}");
+    world.deploy(&[("web.yaml", &config("web", "type: Recreate", &container))], "success");
+    let opened = "
+import os
+print('user', os.getuid(), os.stat(os.ttyname(0)).st_uid, oct(os.fstat(0).st_mode & 0o777), flush=True)
+for name in ['/dev/tty', os.ttyname(0)]: open(name, 'w').write('opened ' + name[:8] + '\\n')
+";
+    let mut here = OnATerminal::begin(&world, &format!("{opened}{ON_A_TERMINAL}"));
+    here.shows(&format!("user {STRANGER} {STRANGER} 0o6"));
+    here.shows("opened /dev/tty\r\nopened /dev/pts\r\n");
+    here.shows("on vt220 True\r\nsize 40 100\r\n");
+    here.type_in(b"hello\r");
+    here.shows("hello\r\nsaid hello\r\n");
+    resize(&here.terminal, 50, 120);
+    here.shows("size 50 120\r\n");
+    here.type_in(b"\x03");
+    here.shows("interrupted\r\n");
+    assert_eq!(here.child.wait().unwrap().code(), Some(7));
 }
 
 #[test]
