@@ -41,6 +41,7 @@ mod work_tree;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::Parser;
 
@@ -113,6 +114,10 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
 /// What is logged by daemons whose story people read: what is wrong in launchway itself, because all else is told there.
 const TOLD_OTHERWISE: &str = "error";
 
+/// How long a daemon that has ended waits for threads that a file system holds, such as one that writes notes to a mount whose
+/// server is gone: nobody can end these, and what they have not done is done again after the next start.
+const LEFT_BEHIND: Duration = Duration::from_secs(5);
+
 /// Runs a verb that waits for others, on this thread alone.
 fn wait(verb: impl Future<Output = Outcome>) -> Outcome {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
@@ -124,5 +129,8 @@ fn serve(verb: impl Future<Output = Outcome>, logged: &str) -> Outcome {
     let chosen = std::env::var(telemetry::FILTER_VARIABLE).ok().filter(|filter| !filter.trim().is_empty());
     telemetry::init(telemetry::LogFormat::Human, chosen.as_deref().unwrap_or(logged))?;
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
-    runtime.or_stalled(|| "cannot start".to_owned())?.block_on(verb)
+    let runtime = runtime.or_stalled(|| "cannot start".to_owned())?;
+    let ended = runtime.block_on(verb);
+    runtime.shutdown_timeout(LEFT_BEHIND);
+    ended
 }
