@@ -16,12 +16,13 @@ use documentation::page::{Page, Step};
 use documentation::session::Session;
 
 /// What is typed elsewhere: by its first line, and where.
-const ELSEWHERE: [(&str, &str); 7] = [
+const ELSEWHERE: [(&str, &str); 8] = [
     ("cargo run --release -- demo", "tests/demo.rs, and `.ci/run demo`"),
     ("launchway demo", "tests/demo.rs compares what it shows"),
     ("cargo build --release", "`.ci/run demo`"),
     ("cargo build", "`.ci/run`"),
     ("cargo build --profile dist --bins", "needs root, systemd, and an hour"),
+    ("sudo podman build --file deploy/Containerfile --tag launchway .", "tests/container"),
     ("launchway store restore STATE/store.db.schema-2", "tests/upgrade.rs"),
     ("launchway store restore ~/launchway.db", "after the daemon has ended: by this test"),
 ];

@@ -6,9 +6,11 @@ use std::fs;
 use std::io::Read;
 use std::iter;
 use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::ExitStatus;
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use super::files::read_bounded;
@@ -26,6 +28,8 @@ const LOOK_AGAIN: Duration = Duration::from_millis(10);
 const MAX_ENVIRONMENT: u64 = 8 << 20;
 /// The same of the line that sums a process up: numbers, and a name of sixteen bytes.
 const MAX_STAT: u64 = 4 << 10;
+/// The number of the namespace that has all processes of a kernel (`PROC_PID_INIT_INO`).
+const FIRST_PID_NAMESPACE: u64 = 0xEFFF_FFFC;
 
 /// A process that cannot be confused with a later one of the same id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -100,9 +104,19 @@ fn parse_stat(line: &str) -> Option<Stat> {
     Some(Stat { dead, parent: fields.get(1)?.parse().ok()?, start_time: fields.get(19)?.parse().ok()? })
 }
 
-/// The id of the machine's run: another one after every boot.
+/// The id of the machine's run: another one after every boot, and after every start of a container.
 pub(crate) fn boot_id() -> String {
-    fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
+    static BOOT_ID: LazyLock<String> = LazyLock::new(|| {
+        let kernel = fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let first = is_container().then(|| stat(1)).flatten();
+        format!("{}{}", kernel.trim(), first.map(|first| format!("-{}", first.start_time)).unwrap_or_default())
+    });
+    BOOT_ID.clone()
+}
+
+/// Whether the processes that are seen here are not all that the kernel has.
+fn is_container() -> bool {
+    fs::metadata("/proc/self/ns/pid").is_ok_and(|namespace| namespace.ino() != FIRST_PID_NAMESPACE)
 }
 
 /// What tells a process of a pod from all others.

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::paths::PodDir;
 use crate::error::{Context, Result};
+use crate::model::outcome::PodOutcome;
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
 use crate::runtime::local::host::cgroup::PodGroups;
@@ -91,6 +92,14 @@ impl PodStatus {
     /// How often its containers were started again.
     pub(crate) fn restarts(&self) -> u32 {
         self.containers.iter().map(|container| container.restarts).fold(0, u32::saturating_add)
+    }
+
+    /// It as a run of the machine sees it: if an earlier one shut down, that is over, and keeps nothing from being started.
+    pub(crate) fn seen_in(mut self, boot_id: &str) -> Self {
+        if let PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted, .. } } = &mut self.phase {
+            *interrupted &= self.boot_id == boot_id;
+        }
+        self
     }
 
     /// Writes it.

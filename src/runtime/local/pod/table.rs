@@ -17,6 +17,7 @@ use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, STRANGER
 use crate::model::time::Timestamp;
 use crate::runtime::ImageUse;
 use crate::runtime::local::host::format;
+use crate::runtime::local::host::process::boot_id;
 use crate::runtime::local::service::PodEndpoint;
 
 /// The least time between two shims of a pod.
@@ -105,7 +106,7 @@ impl Entry {
         let Some(record) = PodRecord::read(dir)? else { return Ok(None) };
         let owner = adopted::owner(&record, dir, life)?;
         let (status, unreadable) = match PodStatus::read(dir) {
-            Ok(status) => (status, None),
+            Ok(status) => (status.map(|status| status.seen_in(&boot_id())), None),
             Err(failure) if !format::is_damage(&failure) => return Err(failure),
             Err(failure) => (None, Some((Instant::now(), failure.one_line()))),
         };

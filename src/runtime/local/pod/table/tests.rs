@@ -94,3 +94,14 @@ fn who_asks_for_strangers_looks_at_no_other() {
     table.set_status(&id("old"), ended());
     assert!(table.strange_runs(&here).is_empty());
 }
+
+#[test]
+fn a_pod_that_ended_with_an_earlier_run_of_the_machine_keeps_none_from_starting() {
+    let phase = PodPhase::Ended { outcome: PodOutcome::interrupted("its shim was told to end") };
+    let status = PodStatus { phase, ..PodStatus::beginning("before".into(), None) };
+    let is_interrupted = |status: PodStatus| {
+        matches!(status.phase, PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted: true, .. } })
+    };
+    assert!(is_interrupted(status.clone().seen_in("before")), "the machine may be shutting down");
+    assert!(!is_interrupted(status.seen_in("after")), "it has been started again");
+}
