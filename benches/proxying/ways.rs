@@ -15,9 +15,6 @@ use launchway::runtime::{ServicePort, ServiceSpec};
 
 use super::backend::Backend;
 
-/// The threads of the service proxy; HAProxy gets as many.
-const THREADS: u32 = 1;
-
 /// A way to the backend.
 pub(crate) enum Way {
     Direct(SocketAddr),
@@ -84,7 +81,7 @@ impl Service {
         Some(Way::Service(Self {
             services,
             address,
-            proxy: proxy_of(&root.path().join("services/bench/web/shim.json")),
+            proxy: proxy_of(&root.path().join("services/shim.pid")),
             _root: root,
         }))
     }
@@ -109,12 +106,10 @@ fn spec() -> ServiceSpec {
 }
 
 /// The proxy of a shim, once there is one.
-fn proxy_of(shim_status: &Path) -> u32 {
+fn proxy_of(shim: &Path) -> u32 {
     let deadline = Instant::now() + Duration::from_secs(10);
     loop {
-        let status = std::fs::read(shim_status).unwrap_or_default();
-        let status: serde_json::Value = serde_json::from_slice(&status).unwrap_or_default();
-        let shim = &status["pid"];
+        let shim = std::fs::read_to_string(shim).unwrap_or_default();
         let children = std::fs::read_to_string(format!("/proc/{shim}/task/{shim}/children")).unwrap_or_default();
         if let Some(proxy) = children.split_whitespace().next() {
             return proxy.parse().unwrap();
@@ -122,6 +117,11 @@ fn proxy_of(shim_status: &Path) -> u32 {
         assert!(Instant::now() < deadline, "no proxy was started");
         std::thread::sleep(Duration::from_millis(5));
     }
+}
+
+/// The threads of the service proxy; HAProxy gets as many.
+fn threads() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from).min(4)
 }
 
 /// HAProxy with a configuration that does what the service proxy does. It ends with this.
@@ -138,10 +138,11 @@ impl HaProxy {
         let config = folder.path().join("haproxy.cfg");
         let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
         let text = format!(
-            "global\n  nbthread {THREADS}\n  no strict-limits\n  maxconn {}\n\
+            "global\n  nbthread {}\n  no strict-limits\n  maxconn {}\n\
              defaults\n  mode http\n  timeout connect 5s\n  timeout client 1h\n  timeout server 1h\n\
              frontend web\n  bind {address} backlog 4096\n  default_backend pods\n\
              backend pods\n  http-reuse safe\n  server web {}\n",
+            threads(),
             files.saturating_sub(100) / 2,
             backend.address()
         );

@@ -174,6 +174,12 @@ fn under_way(revision: Option<&RevisionView>, repository: &RepositoryView) -> St
     format!("waiting for {}{}", short(&revision.commit), told.unwrap_or_default())
 }
 
+/// What an upgrade has left as it was.
+fn older(pods: usize) -> String {
+    let run = if pods == 1 { "1 pod runs" } else { &format!("{pods} pods run") };
+    format!("{run} on under another version of launchway, each until it starts anew.\n")
+}
+
 fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     let mut text = format!("{} {}\n", heading(&short(&revision.commit)), revision.subject);
     if let Some(problem) = &repository.status_problem {
@@ -188,5 +194,6 @@ fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     }
     text.push_str(&table.render("Nothing is written on it."));
     text.extend(follow::waits(revision).into_iter().map(|line| line + "\n"));
+    text.extend(repository.pods_of_another_version.map(older));
     text
 }

@@ -79,6 +79,11 @@ pub trait Runtime: Send + Sync {
         Ok(self.observe(namespace).await?.iter().any(|pod| pod.is_stranger() && pod.lives()))
     }
 
+    /// How many pods run on under another version of this program, which they were started with.
+    async fn pods_of_another_version(&self) -> Result<usize> {
+        Ok(0)
+    }
+
     /// The namespaces in which anything is or was running.
     async fn namespaces(&self) -> Result<Vec<Namespace>>;
 

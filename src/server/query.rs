@@ -59,7 +59,9 @@ impl Query {
     pub async fn repositories(&self, selection: &Selection) -> Answer<List<RepositoryView>> {
         self.check(selection).await?;
         let states = self.store.repositories().await?;
-        let known = states.found.iter().map(|state| RepositoryView::from(&state.value));
+        let pods_of_another_version = self.pods_of_another_version().await?;
+        let known =
+            states.found.iter().map(|state| RepositoryView { pods_of_another_version, ..(&state.value).into() });
         let mut views: Vec<_> = known.chain(states.damaged.iter().map(RepositoryView::from)).collect();
         views.retain(|view| selection.takes_repository(&view.name));
         views.sort_by(|one, other| one.name.cmp(&other.name));
@@ -69,11 +71,18 @@ impl Query {
     /// One watched repository.
     pub async fn repository(&self, name: &str) -> Answer<RepositoryView> {
         if let Some(state) = self.store.repository(&name.into()).await? {
-            return Ok(RepositoryView::from(&state.value));
+            let pods_of_another_version = self.pods_of_another_version().await?;
+            return Ok(RepositoryView { pods_of_another_version, ..(&state.value).into() });
         }
         let watched: Vec<String> = self.repository_names(None).await?.iter().map(ToString::to_string).collect();
         let problem = Problem::not_found(format!("there is no repository `{name}`"));
         Err(problem.hint(format!("the watched ones: {}", watched.join(", "))))
+    }
+
+    /// How many pods run on under another version of this program, if any do.
+    async fn pods_of_another_version(&self) -> Answer<Option<usize>> {
+        let Some(runtime) = &self.runtime else { return Ok(None) };
+        Ok(Some(runtime.pods_of_another_version().await?).filter(|pods| *pods > 0))
     }
 
     /// Refuses a selection of a repository that is not there: an empty answer would pass for one that says something.

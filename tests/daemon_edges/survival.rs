@@ -194,8 +194,23 @@ fn reboot(world: &World) {
     world.kill();
     world.kill_processes();
     for folder in world.pod_folders().into_values() {
-        pretend_earlier_boot(&folder.join("status.json"));
+        pretend(&folder, "bootId", "an-earlier-boot");
     }
+}
+
+#[test]
+fn status_says_how_many_pods_run_on_under_another_version_until_they_start_anew() {
+    let world = World::new(&[]);
+    world.start();
+    world.deploy(&[("web.yaml", &sleeper("web", "type: Recreate", "one"))], "success");
+    let says_so = || world.tell(&["status"]).contains("1 pod runs on under another version of launchway");
+    assert!(!says_so());
+    world.kill();
+    pretend(&world.pod_folders()["shop-default/web-1-0"], "build", "another");
+    world.start();
+    assert!(says_so());
+    world.tell(&["rollout", "latest", "dc/web"]);
+    eventually("the pod has started anew", || !says_so());
 }
 
 #[test]
@@ -262,9 +277,11 @@ fn after_a_reboot_a_recreated_service_goes_on_to_the_version_that_took_its_place
     world.status(&commit, "launchway/default", "success");
 }
 
-fn pretend_earlier_boot(status: &Path) {
-    let mut value: Value = serde_json::from_slice(&std::fs::read(status).unwrap()).unwrap();
-    value["bootId"] = json!("an-earlier-boot");
+/// Changes what a pod's shim has said.
+fn pretend(folder: &Path, field: &str, said: &str) {
+    let status = folder.join("status.json");
+    let mut value: Value = serde_json::from_slice(&std::fs::read(&status).unwrap()).unwrap();
+    value[field] = json!(said);
     std::fs::write(status, value.to_string()).unwrap();
 }
 

@@ -426,6 +426,10 @@ impl Runtime for LocalRuntime {
         Ok(self.inner.table().has_strangers(namespace))
     }
 
+    async fn pods_of_another_version(&self) -> Result<usize> {
+        Ok(self.inner.table().of_another_build())
+    }
+
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
         let mut all = self.inner.table().namespaces();
         all.extend(self.inner.options.services.namespaces()?);

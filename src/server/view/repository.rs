@@ -35,6 +35,9 @@ pub struct RepositoryView {
     /// Why statuses do not reach its commits; deployments go on.
     #[serde(default)]
     pub status_problem: Option<String>,
+    /// How many pods, of all repositories, run on under another version of launchway until they start anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pods_of_another_version: Option<usize>,
     /// Who brought it up again, the last time that it was taken down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_by: Option<String>,
@@ -53,6 +56,7 @@ impl From<&RepositoryState> for RepositoryView {
             synced_at: state.synced_at.map(time),
             problem: state.problem.clone(),
             status_problem: state.status_problem(),
+            pods_of_another_version: None,
             up_by: Some(state.up_by.clone()).filter(|by| !by.is_empty()),
         }
     }

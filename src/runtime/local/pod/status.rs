@@ -11,6 +11,7 @@ use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
 use crate::runtime::local::host::process::{ProcessId, boot_id};
+use crate::runtime::local::host::program::BUILD;
 
 /// The version of the file that this program writes and reads.
 const VERSION: u32 = 1;
@@ -27,6 +28,9 @@ pub(crate) struct PodStatus {
     pub(crate) boot_id: String,
     /// The shim that wrote it.
     pub(crate) shim: Option<ProcessId>,
+    /// What its program is called; a shim of before does not say it.
+    #[serde(default)]
+    pub(crate) build: String,
     /// Set before the first command starts: from then on nobody may start this pod's commands again.
     pub(crate) intent: bool,
     /// Its control groups, which are there before the intent is; a shim of before does not say them.
@@ -75,6 +79,7 @@ impl PodStatus {
             v: VERSION,
             boot_id,
             shim,
+            build: BUILD.to_owned(),
             intent: false,
             groups: PodGroups::default(),
             phase: PodPhase::Starting,
@@ -87,6 +92,11 @@ impl PodStatus {
     /// Whether nothing of the pod runs any more.
     pub(crate) fn ended(&self) -> bool {
         matches!(self.phase, PodPhase::Ended { .. })
+    }
+
+    /// Whether it runs under the shim of another program than this one.
+    pub(crate) fn is_of_another_build(&self) -> bool {
+        !self.ended() && self.build != BUILD
     }
 
     /// How often its containers were started again.

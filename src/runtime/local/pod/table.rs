@@ -312,6 +312,11 @@ impl Table {
         known.or_else(|| self.lost.get(id).map(|lost| lost.observed(id)))
     }
 
+    /// How many pods run under shims of another program than this one.
+    pub(crate) fn of_another_build(&self) -> usize {
+        self.pods.values().filter(|entry| entry.status().is_some_and(PodStatus::is_of_another_build)).count()
+    }
+
     /// The pods of a namespace that services may lead to.
     pub(crate) fn endpoints(&self, namespace: &Namespace) -> Vec<PodEndpoint> {
         self.of(namespace).filter_map(|(id, entry)| entry.endpoint(id)).collect()
