@@ -2,36 +2,15 @@
 
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
+#[path = "../support/packaged.rs"]
+mod packaged;
+
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
-use std::time::{Duration, Instant};
 
-/// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is examined meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-/// A shop with a service on a port that only the privileged may have, out of what the image has.
-const SHOP: &str = r#"apiVersion: apps.openshift.io/v1
-kind: DeploymentConfig
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {app: web}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - name: web
-          image: git:web
-          ports: [{containerPort: 8080}]
-          readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
-"#;
+use packaged::{SHOP, eventually};
+
 const PROGRAM: &str = r#"#!/usr/bin/perl
 use IO::Socket::INET;
 my $server = IO::Socket::INET->new(LocalAddr => '127.0.0.1', LocalPort => $ENV{PORT}, Listen => 16) or die $!;
@@ -44,18 +23,6 @@ while (my $client = $server->accept) {
 const CONFIGURATION: &str = "repositories: [{name: shop, url: /srv/git/shop.git, branch: main}]\n";
 /// The user that the image has.
 const USER: u32 = 999;
-
-/// Waits for something to be so.
-fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
 
 fn output(script: &str) -> Output {
     Command::new("bash").args(["-euc", script]).output().unwrap()

@@ -3,24 +3,8 @@
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
-use std::time::{Duration, Instant};
 
-/// How long anything here may take.
-const PATIENCE: Duration = Duration::from_secs(60);
-/// How often it is examined meanwhile.
-const LOOK_AGAIN: Duration = Duration::from_millis(50);
-
-/// Waits for something to be so.
-pub(crate) fn eventually<T>(what: &str, look: impl Fn() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(seen) = look() {
-            return seen;
-        }
-        assert!(Instant::now() < deadline, "in vain: {what}");
-        std::thread::sleep(LOOK_AGAIN);
-    }
-}
+use crate::packaged::eventually;
 
 /// A machine, on or off.
 pub(crate) struct Machine {
@@ -61,11 +45,7 @@ impl Machine {
         // The answer may be lost, because whom it comes from ends.
         self.try_run("systemctl poweroff");
         let mut running = self.running.take().unwrap();
-        let deadline = Instant::now() + PATIENCE;
-        while running.try_wait().unwrap().is_none() {
-            assert!(Instant::now() < deadline, "it does not go off");
-            std::thread::sleep(LOOK_AGAIN);
-        }
+        eventually("it goes off", || running.try_wait().unwrap());
     }
 
     /// A file of the running machine.

@@ -3,35 +3,17 @@
 #![expect(clippy::unwrap_used, reason = "a failing test panics")]
 
 mod machine;
+#[path = "../support/packaged.rs"]
+mod packaged;
 
 use std::fs;
 use std::path::Path;
 
-use machine::{Machine, eventually};
+use machine::Machine;
+use packaged::{SHOP, eventually};
 
 /// Where the source is on the machine.
 const SOURCE: &str = "/src";
-/// A shop with a service on a port that only the privileged may have.
-const SHOP: &str = r#"apiVersion: apps.openshift.io/v1
-kind: DeploymentConfig
-metadata: {name: web}
-spec:
-  replicas: 2
-  selector: {app: web}
-  template:
-    metadata: {labels: {app: web}}
-    spec:
-      containers:
-        - name: web
-          image: git:web
-          ports: [{containerPort: 8080}]
-          readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
----
-apiVersion: v1
-kind: Service
-metadata: {name: web}
-spec: {selector: {app: web}, ports: [{port: 80, targetPort: 8080}]}
-"#;
 const PROGRAM: &str = "#!/bin/sh\nexec python3 -m http.server \"$PORT\" --bind 127.0.0.1\n";
 const PUSH: &str = "
 cd /root/shop && chmod +x web/bin/launch
