@@ -118,6 +118,41 @@ fn a_shim_ends_by_sigterm_and_takes_its_proxy_along() {
 }
 
 #[test]
+fn a_proxy_that_is_told_to_end_answers_what_is_under_way() {
+    let (world, address, pod) = world_with_pod();
+    let mut client = crate::support::Client::connect(address).unwrap();
+    client.write(b"GET /slow/1000 HTTP/1.1\r\nHost: shop.example\r\n\r\n").unwrap();
+    eventually("the request is under way", || !pod.is_drained());
+    let proxy = rustix::process::Pid::from_raw(world.proxy()).unwrap();
+    rustix::process::kill_process(proxy, rustix::process::Signal::TERM).unwrap();
+    assert_eq!(client.answer().unwrap().body, "slow");
+    assert_eq!(get(address, "/").unwrap().body, "a", "another one accepts");
+}
+
+#[test]
+fn a_low_limit_of_open_files_leaves_room_for_some_services_instead_of_none() {
+    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    let world = World::new();
+    let names: Vec<String> = (10..70).map(|number| format!("web-{number}")).collect();
+    let addresses: Vec<SocketAddr> =
+        names.iter().map(|name| world.apply(&spec(name, &[crate::support::unused_port()]))).collect();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    // The proxy that comes next has a third of these for sockets.
+    let limit = Rlimit { current: Some(102), maximum: Some(102) };
+    prlimit(Pid::from_raw(world.shim()), Resource::Nofile, limit).unwrap();
+    let proxy = world.proxy();
+    kill(proxy);
+    eventually("there is another", || world.proxy() != proxy);
+    for address in &addresses[..34] {
+        assert_eq!(get(*address, "/").unwrap().body, "a");
+    }
+    let log = fs::read_to_string(world.root.path().join("services/services.log")).unwrap();
+    assert!(log.contains(&format!("of shop-dev/{}: the limit of open files is too low", names[34])), "{log}");
+}
+
+#[test]
 fn a_shim_is_small() {
     let (world, _, _pod) = world_with_pod();
     let status = fs::read_to_string(format!("/proc/{}/status", world.shim())).unwrap();

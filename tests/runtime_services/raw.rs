@@ -227,7 +227,7 @@ fn upgraded_connections_count_among_all() {
     world.select(&[&socket]);
     drop(websocket(address));
     // The proxy that comes next may have so few files open that it takes two connections of one service.
-    let limit = Rlimit { current: Some(76), maximum: Some(76) };
+    let limit = Rlimit { current: Some(108), maximum: Some(108) };
     prlimit(Pid::from_raw(world.shim()), Resource::Nofile, limit).unwrap();
     kill(world.proxy());
     let (first, _second) = (websocket(address), websocket(address));

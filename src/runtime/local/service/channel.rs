@@ -21,6 +21,7 @@ use rustix::net::{
 use serde::{Deserialize, Serialize};
 
 use super::record::{self, ServiceId, ServicesDir};
+use super::shim::complain;
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::format;
 
@@ -148,9 +149,9 @@ pub(super) fn send(channel: impl AsFd, message: &Message) -> io::Result<()> {
 }
 
 /// Sends sockets, a few in each message. They stay open here as well.
-pub(super) fn send_sockets<'a>(
+pub(super) fn send_sockets<'a, S: AsFd + 'a>(
     channel: &OwnedFd,
-    sockets: impl IntoIterator<Item = (Port, &'a TcpListener)>,
+    sockets: impl IntoIterator<Item = (Port, &'a S)>,
 ) -> io::Result<()> {
     let sockets: Vec<_> = sockets.into_iter().collect();
     for some in sockets.chunks(MAX_SOCKETS) {
@@ -177,7 +178,8 @@ fn send_with(channel: BorrowedFd<'_>, message: &Message, descriptors: &[Borrowed
     }
 }
 
-/// Receives a message with what comes along; `None` if the other end is closed.
+/// Receives a message with what comes along; `None` if the other end is closed. Of more sockets than this process may have
+/// open the first ones come, and the ports of these are what the message names.
 pub(super) fn receive(channel: impl AsFd) -> io::Result<Option<(Message, Vec<TcpListener>)>> {
     let mut text = vec![0; MAX_MESSAGE];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_SOCKETS))];
@@ -199,10 +201,12 @@ pub(super) fn receive(channel: impl AsFd) -> io::Result<Option<(Message, Vec<Tcp
     }
     let text = text.get(..bytes).unwrap_or_default();
     let invalid = |problem| io::Error::new(io::ErrorKind::InvalidData, problem);
-    let Envelope { message, .. } = format::parse(text, record::VERSION).map_err(invalid)?;
-    let expected = if let Message::Open { ports } = &message { ports.len() } else { 0 };
-    if expected != sockets.len() {
-        return Err(io::Error::new(io::ErrorKind::InvalidData, "ports and sockets differ in number"));
+    let Envelope { mut message, .. } = format::parse(text, record::VERSION).map_err(invalid)?;
+    if let Message::Open { ports } = &mut message {
+        let missing = ports.split_off(sockets.len().min(ports.len()));
+        if !missing.is_empty() {
+            complain(&format!("the limit of open files leaves no room for {} ports of services", missing.len()));
+        }
     }
     Ok(Some((message, sockets)))
 }

@@ -71,6 +71,8 @@ struct Kept {
     dir: ServicesDir,
     listening: Listening,
     proxy: Option<ProxyProcess>,
+    /// Those before it that have not ended.
+    leaving: Vec<ProxyProcess>,
     backoff: Backoff,
     restart_at: Instant,
 }
@@ -114,6 +116,7 @@ impl Shim {
                 return ExitCode::SUCCESS;
             }
             self.try_again();
+            self.kept.bury_proxies();
             self.kept.keep_proxy();
             if self.kept.proxy.is_some() {
                 self.callers.relieve();
@@ -159,7 +162,7 @@ impl Shim {
         poll(&mut sources, Timespec::try_from(pause).ok().as_ref()).ok();
         let ready: Vec<bool> = sources.iter().map(|source| !source.revents().is_empty()).collect();
         if ready.get(callers) == Some(&true) {
-            self.kept.bury_proxy();
+            self.kept.lose_proxy();
         }
         self.callers.hear(ready.get(1..callers).unwrap_or_default())
     }
@@ -211,7 +214,7 @@ enum Next {
 impl Kept {
     fn new(dir: ServicesDir) -> Self {
         let (listening, now) = (Listening::new(dir.clone()), Instant::now());
-        Self { dir, listening, proxy: None, backoff: Backoff::default(), restart_at: now }
+        Self { dir, listening, proxy: None, leaving: Vec::new(), backoff: Backoff::default(), restart_at: now }
     }
 
     /// Follows the records of all services, with the sockets that are given.
@@ -242,7 +245,10 @@ impl Kept {
         });
         if let Err(error) = passed {
             complain(&format!("cannot tell the proxy what has changed: {error}"));
-            self.bury_proxy();
+            if let Some(proxy) = &mut self.proxy {
+                proxy.kill();
+            }
+            self.lose_proxy();
         }
     }
 
@@ -260,14 +266,20 @@ impl Kept {
         }
     }
 
-    /// Its channel is closed, so it is dead or no good.
-    fn bury_proxy(&mut self) {
+    /// Its channel is closed: it is dead, or was told to end and answers what is under way.
+    fn lose_proxy(&mut self) {
         let Some(proxy) = self.proxy.take() else { return };
-        let (ended, lived) = proxy.kill();
-        let code = ended.map_or_else(|error| error.to_string(), |status| status.to_string());
-        let pause = self.backoff.after(lived);
-        complain(&format!("the proxy ended ({code}); another one starts in {} ms", pause.as_millis()));
+        let pause = self.backoff.after(proxy.lived());
+        complain(&format!("the proxy has gone; another one starts in {} ms", pause.as_millis()));
         self.restart_at = Instant::now() + pause;
+        self.leaving.push(proxy);
+    }
+
+    /// Says how those ended that have gone.
+    fn bury_proxies(&mut self) {
+        for code in self.leaving.extract_if(.., |proxy| proxy.ended().is_some()).filter_map(|mut proxy| proxy.ended()) {
+            complain(&format!("a proxy has ended: {code}"));
+        }
     }
 
     /// Leaves the sockets to another shim.

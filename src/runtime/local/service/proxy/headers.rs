@@ -1,7 +1,8 @@
 //! Heads of messages on their way through: what belongs to one connection stays on it (RFC 9110, 7.6.1).
 
 use hyper::header::{
-    CONNECTION, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING, UPGRADE,
+    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING,
+    UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Uri};
@@ -59,9 +60,13 @@ fn keep_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
 }
 
 fn remove_per_connection(headers: &mut HeaderMap) {
+    // A body in chunks was read as such, whatever length was given as well (RFC 9112, 6.3).
+    if headers.contains_key(TRANSFER_ENCODING) {
+        headers.remove(CONTENT_LENGTH);
+    }
     let named: Vec<HeaderName> = connection_options(headers).filter_map(|option| option.parse().ok()).collect();
     // Naming these would remove what a message cannot do without.
-    let essential = [HOST, PROXY_AUTHENTICATE, hyper::header::CONTENT_LENGTH];
+    let essential = [HOST, PROXY_AUTHENTICATE, CONTENT_LENGTH];
     for name in named.iter().filter(|name| !essential.contains(name)).chain(&PER_CONNECTION) {
         headers.remove(name);
     }
@@ -98,6 +103,14 @@ mod tests {
         let (mut head, ()) = request.body(()).unwrap().into_parts();
         prepare_request(&mut head, "127.128.0.1:80");
         head
+    }
+
+    #[test]
+    fn the_length_of_a_body_in_chunks_is_nobodys_business() {
+        let response = Response::builder().header("Content-Length", "3").header("Transfer-Encoding", "chunked");
+        let mut response = response.body(()).unwrap();
+        prepare_response(&mut response);
+        assert!(response.headers().is_empty(), "{response:?}");
     }
 
     #[test]

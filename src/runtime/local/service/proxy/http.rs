@@ -137,7 +137,8 @@ impl ClientSide {
         headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
             let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.stay.clone());
-            self.shared.connections.spawn(tunnel);
+            let cut_off = self.shared.cut_off.clone();
+            self.shared.connections.spawn(async move { cut_off.run_until_cancelled(tunnel).await });
             return response.map(|_| Either::Right(Full::default()));
         }
         let upstreams = self.shared.upstreams.clone();

@@ -49,9 +49,13 @@ use crate::runtime::local::host::open_files;
 use crate::shares::{Share, Shares};
 
 /// The most connections of all services at once; more wait in the sockets' queues.
-const MAX_CONNECTIONS: u64 = 32_768;
+const MAX_CONNECTIONS: usize = 32_768;
+/// The files that are neither sockets of services nor connections.
+const OTHER_FILES: usize = 64;
 /// A service that is alone may have one of so many parts of them; each one after it as much of what is left.
 const PARTS: usize = 2;
+/// What to do about services for which there is no room.
+const NO_ROOM: &str = "the limit of open files is too low; raise it (LimitNOFILE of the unit), and kill the proxy";
 /// The most processors that are used.
 const MAX_WORKERS: usize = 4;
 /// How long requests under way may take after their service was ended.
@@ -107,12 +111,13 @@ enum End {
 
 async fn serve(dir: ServicesDir) -> io::Result<()> {
     let control = Control::new(channel::inherited()?)?;
-    let places = Shares::new(usize::try_from(connection_limit()).unwrap_or(usize::MAX), PARTS);
+    let room = Room::find();
     let mut listeners = Listeners {
         dir,
         upstreams: Arc::default(),
         connections: TaskTracker::new(),
-        places,
+        places: Shares::new(room.connections, PARTS),
+        most: room.sockets,
         services: BTreeMap::new(),
         accepting: BTreeMap::new(),
     };
@@ -132,13 +137,15 @@ struct Listeners {
     upstreams: Arc<Upstreams>,
     connections: TaskTracker,
     places: Arc<Shares<ServiceId>>,
+    /// How many sockets there may be.
+    most: usize,
     services: BTreeMap<ServiceId, Arc<Shared>>,
     accepting: BTreeMap<Port, Accepting>,
 }
 
 /// One of them. The socket stays here as well, so that it can be given away.
 struct Accepting {
-    socket: Socket,
+    socket: Arc<TcpListener>,
     task: JoinHandle<()>,
 }
 
@@ -180,11 +187,17 @@ impl Listeners {
     /// Accepts on these too. Ports that it has go on with the socket that they have.
     fn open(&mut self, ports: Vec<Port>, sockets: Vec<Socket>) -> io::Result<()> {
         for (port, socket) in ports.into_iter().zip(sockets) {
-            if !self.accepting.contains_key(&port) {
-                let shared = self.shared(&port.service);
-                let task = tokio::spawn(accept(shared, port.number, TcpListener::from_std(socket.try_clone()?)?));
-                self.accepting.insert(port, Accepting { socket, task });
+            if self.accepting.contains_key(&port) {
+                continue;
             }
+            if self.accepting.len() >= self.most {
+                complain(&format!("no connections to port {} of {}: {NO_ROOM}", port.number, port.service));
+                continue;
+            }
+            let shared = self.shared(&port.service);
+            let socket = Arc::new(TcpListener::from_std(socket)?);
+            let task = tokio::spawn(accept(shared, port.number, socket.clone()));
+            self.accepting.insert(port, Accepting { socket, task });
         }
         Ok(())
     }
@@ -296,7 +309,7 @@ impl Control {
     }
 }
 
-async fn accept(shared: Arc<Shared>, port: u16, listener: TcpListener) {
+async fn accept(shared: Arc<Shared>, port: u16, listener: Arc<TcpListener>) {
     loop {
         match listener.accept().await {
             Ok((client, _)) => {
@@ -324,8 +337,47 @@ async fn carry(shared: Arc<Shared>, port: u16, client: TcpStream, placed: onesho
     cut_off.run_until_cancelled(carried).await;
 }
 
-/// Raises the limit of open files as far as allowed; each connection needs two, and each service and each pod one.
-fn connection_limit() -> u64 {
-    open_files::raise();
-    open_files::limit().map_or(MAX_CONNECTIONS, |files| (files.saturating_sub(64) / 3).clamp(1, MAX_CONNECTIONS))
+/// How much of what it may have open the proxy takes for what.
+struct Room {
+    /// Listening sockets, so that connections find room beside them.
+    sockets: usize,
+    /// Connections, each of which needs two.
+    connections: usize,
+}
+
+impl Room {
+    /// Raises the limit of open files as far as allowed.
+    fn find() -> Self {
+        open_files::raise();
+        let files = open_files::limit().map_or(usize::MAX, |files| usize::try_from(files).unwrap_or(usize::MAX));
+        Self::within(files)
+    }
+
+    fn within(files: usize) -> Self {
+        let sockets = files / 3;
+        Self { sockets, connections: ((files - sockets).saturating_sub(OTHER_FILES) / 2).clamp(PARTS, MAX_CONNECTIONS) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sockets_leave_room_for_connections() {
+        let room = |files| {
+            let Room { sockets, connections } = Room::within(files);
+            (sockets, connections)
+        };
+        let cases = [
+            (0, (0, PARTS)),
+            (90, (30, PARTS)),
+            (1024, (341, 309)),
+            (20_000, (6666, 6635)),
+            (usize::MAX, (usize::MAX / 3, MAX_CONNECTIONS)),
+        ];
+        for (files, expected) in cases {
+            assert_eq!(room(files), expected, "{files}");
+        }
+    }
 }

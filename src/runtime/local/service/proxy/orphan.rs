@@ -1,10 +1,11 @@
 //! A proxy whose shim died has the only sockets: it gives them to another one, which it starts if there is none.
 
 use std::io;
-use std::net::TcpListener;
 use std::process::Child;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::net::TcpListener;
 use tokio::time::sleep;
 
 use super::super::channel::{self, Message, Port};
@@ -19,7 +20,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Returns when a shim, and its proxy, have the sockets, or when nobody wants them any more.
 pub(super) async fn find_shim<'a, I>(dir: &ServicesDir, sockets: impl Fn() -> I)
 where
-    I: IntoIterator<Item = (Port, &'a TcpListener)>,
+    I: IntoIterator<Item = (Port, &'a Arc<TcpListener>)>,
 {
     let mut started: Option<Child> = None;
     while dir.path().exists() {
@@ -36,7 +37,7 @@ where
     }
 }
 
-fn give<'a>(dir: &ServicesDir, sockets: impl IntoIterator<Item = (Port, &'a TcpListener)>) -> io::Result<()> {
+fn give<'a>(dir: &ServicesDir, sockets: impl IntoIterator<Item = (Port, &'a Arc<TcpListener>)>) -> io::Result<()> {
     let shim = channel::connect(dir, PATIENCE)?;
     channel::send_sockets(&shim, sockets)?;
     channel::send(&shim, &Message::Done)?;

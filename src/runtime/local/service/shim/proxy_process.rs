@@ -61,11 +61,20 @@ impl ProxyProcess {
         channel::send(&self.channel, &Message::Relieved).ok();
     }
 
-    /// Ends it at once; says how it ended, and how long it has lived.
-    pub(super) fn kill(mut self) -> (io::Result<ExitStatus>, Duration) {
+    /// Ends it at once.
+    pub(super) fn kill(&mut self) {
         // Fails only if it is gone already.
         self.process.kill().ok();
-        (self.process.wait(), self.since.elapsed())
+    }
+
+    /// How long it has lived.
+    pub(super) fn lived(&self) -> Duration {
+        self.since.elapsed()
+    }
+
+    /// How it ended, if it has.
+    pub(super) fn ended(&mut self) -> Option<ExitStatus> {
+        self.process.try_wait().ok().flatten()
     }
 
     /// Tells it to end, and waits until it has let go of its sockets. It finishes what is under way by itself.
