@@ -43,6 +43,7 @@ fn deployment(name: &str) -> DeploymentRun {
         version: 1,
         attempt: 1,
         cause: "config change".into(),
+        is_rollback: false,
         object: Arc::new(Object {
             key: ObjectKey { kind: Kind::DeploymentConfig, name: name.to_owned() },
             service: name.into(),

@@ -25,7 +25,7 @@ use crate::executor::{inherited, perform};
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, Namespace, ServiceKey};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -204,7 +204,10 @@ impl Reconciler {
     async fn reconcile_services(&self, due: &ServicesDue) -> Result<()> {
         let sharing = self.sharing().clone();
         let services = self.services(&sharing);
-        let mut awaited = due.awaited.clone();
+        let mut places: BTreeSet<ObjectPlace> =
+            due.some.iter().chain(&due.again).filter_map(ObjectPlace::service).collect();
+        let awaited = due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.routes.service(place)));
+        let awaiting = self.awaiting(awaited.collect()).await;
         if due.all {
             services.reconcile_all().await?;
         } else {
@@ -213,30 +216,46 @@ impl Reconciler {
                 let left = services.leave(namespace, place).await;
                 self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
             }
-            let mut places: BTreeSet<ObjectPlace> = due.some.iter().filter_map(ObjectPlace::service).collect();
-            places.extend(awaited.iter().flat_map(|service| self.routes.of(service)));
+            for run in &awaiting {
+                places.extend(self.routes.of(&run.service).into_iter().chain(run.services()));
+            }
             services.reconcile_some(&places).await;
-            awaited.extend(places.iter().filter_map(|place| self.routes.service(place)));
         }
-        for service in awaited {
-            let told = self.tell_awaiting(&services, &service).await;
-            self.aside.judge(Item::Awaiting(service), told);
+        for run in awaiting {
+            let told = self.tell_awaiting(&services, &run).await;
+            self.aside.judge(Item::Awaiting(run.service), told);
         }
         Ok(())
     }
 
-    /// Tells the sequence that waits for its `Service` objects to listen how these are, if one does.
-    async fn tell_awaiting(&self, services: &Services<'_>, service: &ServiceKey) -> Result<()> {
+    /// The sequences that wait for `Service` objects of these services to listen. They are read before these are asked, so
+    /// that none is told what was found before it applied its own.
+    async fn awaiting(&self, services: BTreeSet<ServiceKey>) -> Vec<SequenceRun> {
+        let mut awaiting = Vec::new();
+        for service in services {
+            let run = self.awaiting_one(&service).await;
+            awaiting.extend(self.aside.judge(Item::Awaiting(service), run).flatten());
+        }
+        awaiting
+    }
+
+    async fn awaiting_one(&self, service: &ServiceKey) -> Result<Option<SequenceRun>> {
         let slot = self.driver.store.slot(service).await?;
-        let Some(holder) = slot.and_then(|slot| slot.value.holder) else { return Ok(()) };
+        let Some(holder) = slot.and_then(|slot| slot.value.holder) else { return Ok(None) };
         let run = self.driver.store.run(&holder).await?;
-        let Some(run) = run.as_ref().and_then(|run| run.value.sequence()).filter(|run| run.awaits_services()) else {
-            return Ok(());
-        };
-        let mut places = self.routes.of(service);
+        Ok(run.as_ref().and_then(|run| run.value.sequence()).filter(|run| run.awaits_services()).cloned())
+    }
+
+    /// Tells one how they are.
+    async fn tell_awaiting(&self, services: &Services<'_>, run: &SequenceRun) -> Result<()> {
+        let mut places = self.routes.of(&run.service);
         places.extend(run.services()); // also those that could not even be read
         let problem = services.problems(&places);
-        self.driver.tell(&holder, Event::Answering { problem }).await
+        // What leads nowhere without a problem is not asked for: its repository is being taken down.
+        if problem.is_empty() && run.services().any(|place| self.routes.service(&place).is_none()) {
+            return Ok(());
+        }
+        self.driver.tell(&run.id, Event::Answering { problem }).await
     }
 
     fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {

@@ -21,14 +21,16 @@ struct Known {
     routes: BTreeMap<ObjectPlace, Route>,
     /// By the service that they are delivered with.
     by_service: BTreeMap<ServiceKey, BTreeSet<ObjectPlace>>,
-    /// By the first label of their selectors: what lacks it is not selected.
+    /// By the one label of their selectors by which the fewest others were filed: what lacks it is not selected.
     by_label: BTreeMap<ByLabel, BTreeSet<ObjectPlace>>,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug)]
 struct Route {
     service: ServiceKey,
     selector: Labels,
+    /// Nowhere, if it selects nothing.
+    filed: Option<ByLabel>,
 }
 
 impl Routes {
@@ -36,11 +38,12 @@ impl Routes {
     pub(super) fn note(&self, object: &ObjectState, selector: &Labels) {
         let place = ObjectPlace::from(object);
         let (project, stage, service) = (place.project.clone(), place.stage.clone(), object.object.service.clone());
-        let route = Route { service: ServiceKey { project, stage, service }, selector: selector.clone() };
+        let service = ServiceKey { project, stage, service };
         let mut known = self.known();
-        if known.routes.get(&place) != Some(&route) {
+        let is_known = |route: &Route| (&route.service, &route.selector) == (&service, selector);
+        if !known.routes.get(&place).is_some_and(is_known) {
             known.remove(&place);
-            known.insert(place, route);
+            known.insert(place, service, selector.clone());
         }
     }
 
@@ -89,27 +92,25 @@ impl Known {
         self.routes.get(place).is_some_and(selects)
     }
 
-    fn insert(&mut self, place: ObjectPlace, route: Route) {
-        if let Some(label) = label(&place, &route) {
-            self.by_label.entry(label).or_default().insert(place.clone());
+    fn insert(&mut self, place: ObjectPlace, service: ServiceKey, selector: Labels) {
+        let label =
+            |(key, value): (&String, &String)| (place.project.clone(), place.stage.clone(), key.clone(), value.clone());
+        let others = |label: &ByLabel| self.by_label.get(label).map_or(0, BTreeSet::len);
+        let filed = selector.iter().map(label).min_by_key(others);
+        if let Some(label) = &filed {
+            self.by_label.entry(label.clone()).or_default().insert(place.clone());
         }
-        self.by_service.entry(route.service.clone()).or_default().insert(place.clone());
-        self.routes.insert(place, route);
+        self.by_service.entry(service.clone()).or_default().insert(place.clone());
+        self.routes.insert(place, Route { service, selector, filed });
     }
 
     fn remove(&mut self, place: &ObjectPlace) {
         let Some(route) = self.routes.remove(place) else { return };
-        if let Some(label) = label(place, &route) {
-            leave(&mut self.by_label, &label, place);
+        if let Some(label) = &route.filed {
+            leave(&mut self.by_label, label, place);
         }
         leave(&mut self.by_service, &route.service, place);
     }
-}
-
-/// Where a route is found by what it selects; nowhere, if it selects nothing.
-fn label(place: &ObjectPlace, route: &Route) -> Option<ByLabel> {
-    let (key, value) = route.selector.first_key_value()?;
-    Some((place.project.clone(), place.stage.clone(), key.clone(), value.clone()))
 }
 
 fn leave<K: Ord>(index: &mut BTreeMap<K, BTreeSet<ObjectPlace>>, key: &K, place: &ObjectPlace) {
@@ -176,6 +177,19 @@ mod tests {
             "what is delivered with them selects nothing of them"
         );
         assert_eq!(named(routes.of(&web)), ["front", "outside"]);
+    }
+
+    #[test]
+    fn a_label_that_all_have_in_common_is_nobodys_index() {
+        let routes = Routes::default();
+        for number in 0..100 {
+            let name = format!("web-{number:02}");
+            routes.note(&object("dev", &name, &name), &labels(&[("a-shop", "all"), ("name", &name)]));
+        }
+        let web = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web-07".into() };
+        let found = named(routes.leading_to(&web, &labels(&[("a-shop", "all"), ("name", "web-07")])));
+        assert_eq!(found, ["web-07"]);
+        assert!(routes.known().by_label.values().all(|places| places.len() == 1));
     }
 
     #[test]

@@ -20,6 +20,9 @@ use crate::model::wanted::Wanted;
 use crate::runtime::{ExternalEndpoint, Runtime, ServicePort, ServiceSpec};
 use crate::store::{ReadStore, RecordKey};
 
+/// How many services are named that do not listen.
+const NAMED: usize = 3;
+
 /// The part of `ServiceSpec` of `core/v1` that a runtime gets.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -248,13 +251,18 @@ impl Services<'_> {
         }
     }
 
-    /// What keeps services from listening, as it was found last; nothing, if they do.
+    /// What keeps services from listening, as it was found last; nothing, if they do. Of many the first few are named.
     pub(super) fn problems(&self, places: &BTreeSet<ObjectPlace>) -> String {
         let problem = |place: &ObjectPlace| {
             let problem = self.aside.problem(&Item::Service(place.clone()))?;
             Some(format!("service `{}`: {problem}", place.key.name))
         };
-        places.iter().filter_map(problem).collect::<Vec<_>>().join("; ")
+        let mut problems: Vec<String> = places.iter().filter_map(problem).collect();
+        if problems.len() > NAMED {
+            let more = problems.split_off(NAMED).len();
+            problems.push(format!("{more} more services"));
+        }
+        problems.join("; ")
     }
 
     /// Whether a repository is down; what is known of it is not read again.

@@ -39,6 +39,8 @@ pub(super) struct ServicesDue {
     pub(super) all: bool,
     /// What of these objects follows.
     pub(super) some: BTreeSet<ObjectPlace>,
+    /// Those that failed, to be tried again: nothing else follows.
+    pub(super) again: BTreeSet<ObjectPlace>,
     /// What was in these places ends, unless it is there again.
     pub(super) left: BTreeSet<(Namespace, ObjectPlace)>,
     /// Sequences of these wait for what is delivered with them to listen.
@@ -127,7 +129,7 @@ impl WorkQueue {
         for item in due {
             match item {
                 Item::Config(config) => self.configs.extend([config]),
-                Item::Service(place) => drop(self.services.some.insert(place)),
+                Item::Service(place) => drop(self.services.again.insert(place)),
                 Item::Awaiting(service) => drop(self.services.awaited.insert(service)),
                 Item::Pod(pod) => drop(self.pods.insert(pod)),
                 Item::Run(_) | Item::Namespace(_) | Item::Leftover(..) => self.add_everything(),
@@ -148,12 +150,13 @@ fn announced<T: Clone>(receiver: &mut Receiver<T>) -> Option<Result<T, RecvError
 
 impl ServicesDue {
     fn is_due(&self) -> bool {
-        self.all || !self.some.is_empty() || !self.left.is_empty() || !self.awaited.is_empty()
+        let none = self.some.is_empty() && self.again.is_empty() && self.left.is_empty() && self.awaited.is_empty();
+        self.all || !none
     }
 
     /// Nothing is due any more; the stages that it was about, `None` for all.
     pub(super) fn take_stages(&mut self) -> BTreeSet<Option<(ProjectName, StageName)>> {
-        let Self { all, some, left: _, awaited: _ } = std::mem::take(self);
+        let Self { all, some, .. } = std::mem::take(self);
         let stages = some.into_iter().map(|place| Some((place.project, place.stage)));
         if all { BTreeSet::from([None]) } else { stages.collect() }
     }

@@ -330,6 +330,9 @@ pub struct DeploymentRun {
     pub attempt: u32,
     /// Why: `config change`, `manual change`, …
     pub cause: String,
+    /// Whether a person goes back to what ran before.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_rollback: bool,
     /// What was asked.
     pub object: Arc<Object>,
     /// The same, typed.

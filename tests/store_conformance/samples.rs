@@ -104,6 +104,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         version,
         attempt: 1,
         cause: "config change".into(),
+        is_rollback: false,
         object: object(Kind::DeploymentConfig, &key.name, "sha256:web"),
         spec: DeploymentConfigSpec { replicas: 2, ..DeploymentConfigSpec::default() },
         replicas: 3,

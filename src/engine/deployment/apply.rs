@@ -470,6 +470,7 @@ fn deployment_run(
         version,
         attempt: 1,
         cause: cause(parent, change),
+        is_rollback: parent.is_rollback,
         object,
         replicas: spec.replicas,
         spec,

@@ -97,9 +97,10 @@ impl Step {
     }
 
     /// Whether a complete rollout goes on only once its `Service` objects listen: nobody reaches what serves before. What
-    /// is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing.
+    /// is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing, whoever
+    /// goes back.
     fn waits_for_services(&self, unreachable: &str) -> bool {
-        self.run.step == DeploymentStep::Rollout && !unreachable.is_empty()
+        self.run.step == DeploymentStep::Rollout && !self.run.is_rollback && !unreachable.is_empty()
     }
 
     fn in_the_way(&self, problem: &str, unreachable: &str) -> String {

@@ -20,7 +20,10 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         open.into_iter().partition(|run| run.state == SequenceState::Queued);
     waiting.sort_by_key(|run| (run.created_at, &run.id));
-    let counts = |run: &&&SequenceRun| run.planned_content().is_some() && run.outcome != Some(Outcome::SUPERSEDED);
+    // What others took the place of has delivered nothing; but what has applied all it had is there, and has not passed.
+    let counts = |run: &&&SequenceRun| {
+        run.planned_content().is_some() && (run.outcome != Some(Outcome::SUPERSEDED) || run.stopped_awaiting_services())
+    };
     let last = ended.iter().filter(counts).max_by_key(|run| (run.ended_at, &run.id));
     SlotState {
         service: slot.service.clone(),

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::ids::ServiceKey;
+use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::time::Timestamp;
@@ -26,13 +27,18 @@ impl SequenceRun {
     /// Whether its deployment has applied `Service` objects and deploys nothing: it ends once they listen.
     pub fn awaits_services(&self) -> bool {
         let SequenceState::Running { task } = self.state else { return false };
-        let is_under_way = |task: &&TaskRecord| {
-            task.name == DEPLOYMENT_TASK
-                && task.started_at.is_some()
-                && task.ended_at.is_none()
-                && task.deployments.is_empty()
-        };
-        self.tasks.get(task).filter(is_under_way).is_some() && self.changes().iter().any(Change::leaves_service)
+        self.tasks.get(task).is_some_and(|task| self.only_applies(task) && task.ended_at.is_none())
+    }
+
+    /// Whether it was stopped while it waited for that.
+    pub fn stopped_awaiting_services(&self) -> bool {
+        let stopped = |task: &TaskRecord| task.outcome == Some(Outcome::SUPERSEDED);
+        self.outcome == Some(Outcome::SUPERSEDED) && self.tasks.iter().any(|it| self.only_applies(it) && stopped(it))
+    }
+
+    fn only_applies(&self, task: &TaskRecord) -> bool {
+        let has_begun = task.name == DEPLOYMENT_TASK && task.started_at.is_some();
+        has_begun && task.deployments.is_empty() && self.changes().iter().any(Change::leaves_service)
     }
 
     /// Where the `Service` objects are that it leaves behind.

@@ -185,6 +185,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         version: 1,
         attempt: 1,
         cause: String::new(),
+        is_rollback: false,
         object,
         replicas: spec.replicas,
         spec,

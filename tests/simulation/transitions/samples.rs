@@ -35,6 +35,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         version: 2,
         attempt: 1,
         cause: "config change".into(),
+        is_rollback: false,
         spec: spec_of(&object).unwrap(),
         replicas: 2,
         object: object.into(),
