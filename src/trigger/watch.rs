@@ -10,6 +10,7 @@ use std::io::Read;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::SystemTime;
 
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
@@ -47,8 +48,9 @@ pub struct RefWatch {
     folders: Vec<Identity>,
 }
 
-/// A folder, whatever its name: its device and number; none if it is not there.
-type Identity = Option<(u64, u64)>;
+/// A folder, whatever its name: its device and number, and, where the file system says so, when it was made, because one that
+/// takes another's place often gets its number; none if it is not there.
+type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
 impl RefWatches {
     /// Calls `changed` whenever a branch of the repository at `path` may have moved: a bare repository, a work tree, or
@@ -163,7 +165,8 @@ fn watched_folder(path: &Path) -> Result<PathBuf> {
 /// Which folders are watched of a repository.
 fn identities(folder: &Path) -> Vec<Identity> {
     let below = BRANCHES.iter().map(|(below, _)| folder.join(below));
-    let identity = |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    let identity =
+        |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino(), found.created().ok()));
     std::iter::once(folder.to_owned()).chain(below).map(identity).collect()
 }
 
