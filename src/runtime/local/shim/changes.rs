@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Weak;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use notify::{Event, EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 
@@ -22,8 +22,8 @@ const POLLING: Duration = Duration::from_millis(500);
 #[derive(Debug)]
 pub(crate) struct ChangesFolder {
     path: PathBuf,
-    /// Device and number of the folder that is watched: another one may get its name.
-    watched: (u64, u64),
+    /// The folder that is watched: another one may get its name.
+    watched: Identity,
     watcher: Option<RecommendedWatcher>,
 }
 
@@ -62,8 +62,11 @@ impl ChangesFolder {
     }
 }
 
-fn identity(folder: &std::path::Path) -> io::Result<(u64, u64)> {
-    fs::metadata(folder).map(|folder| (folder.dev(), folder.ino()))
+/// A folder's device and number, and, where the file system says so, when it was made: the next one often gets its number.
+type Identity = (u64, u64, Option<SystemTime>);
+
+fn identity(folder: &std::path::Path) -> io::Result<Identity> {
+    fs::metadata(folder).map(|folder| (folder.dev(), folder.ino(), folder.created().ok()))
 }
 
 /// Refreshes all pods again and again, as long as there is a runtime.
