@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use super::status::PodStatus;
 use super::table::Entry;
 use crate::model::ids::{Namespace, PodName};
 use crate::model::pod::{Origin, PodId};
@@ -15,6 +16,8 @@ pub(super) struct Index {
     pub(super) unreadable: BTreeSet<PodId>,
     /// Those that have not ended and that another life of the store has left.
     strange: BTreeSet<PodId>,
+    /// Those that run under shims of another program than this one.
+    pub(super) of_another_build: BTreeSet<PodId>,
 }
 
 impl Index {
@@ -28,6 +31,8 @@ impl Index {
         is_in(&mut self.unwatched, running.is_some_and(|entry| !entry.watched));
         is_in(&mut self.unreadable, now.is_some_and(Entry::is_unreadable));
         is_in(&mut self.strange, running.is_some_and(|entry| entry.origin == Origin::Stranger));
+        let status = running.and_then(Entry::status);
+        is_in(&mut self.of_another_build, status.is_some_and(PodStatus::is_of_another_build));
     }
 
     /// Those of a namespace that another life of the store has left.

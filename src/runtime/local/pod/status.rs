@@ -94,9 +94,9 @@ impl PodStatus {
         matches!(self.phase, PodPhase::Ended { .. })
     }
 
-    /// Whether it runs under the shim of another program than this one.
+    /// Whether the shim of another program than this one wrote it.
     pub(crate) fn is_of_another_build(&self) -> bool {
-        !self.ended() && self.build != BUILD
+        self.build != BUILD
     }
 
     /// How often its containers were started again.

@@ -314,7 +314,7 @@ impl Table {
 
     /// How many pods run under shims of another program than this one.
     pub(crate) fn of_another_build(&self) -> usize {
-        self.pods.values().filter(|entry| entry.status().is_some_and(PodStatus::is_of_another_build)).count()
+        self.index.of_another_build.len()
     }
 
     /// The pods of a namespace that services may lead to.
