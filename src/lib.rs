@@ -17,6 +17,7 @@
 
 pub mod clock;
 pub mod error;
+mod folder_id;
 pub mod model;
 pub mod secret;
 mod shares;

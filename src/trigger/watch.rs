@@ -7,15 +7,14 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Read;
-use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
-use std::time::SystemTime;
 
 use notify::event::{EventKind, ModifyKind};
 use notify::{Event, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::error::{Context, Failure, Result};
+use crate::folder_id::FolderId;
 
 /// `.git` files and `commondir` hold one path.
 const MAX_POINTER: u64 = 8 << 10;
@@ -45,12 +44,9 @@ pub struct RefWatch {
     all: Arc<Shared>,
     number: u64,
     path: PathBuf,
-    folders: Vec<Identity>,
+    /// Those of them that are there.
+    folders: Vec<Option<FolderId>>,
 }
-
-/// A folder, whatever its name: its device and number, and, where the file system says so, when it was made, because one that
-/// takes another's place often gets its number; none if it is not there.
-type Identity = Option<(u64, u64, Option<SystemTime>)>;
 
 impl RefWatches {
     /// Calls `changed` whenever a branch of the repository at `path` may have moved: a bare repository, a work tree, or
@@ -163,11 +159,9 @@ fn watched_folder(path: &Path) -> Result<PathBuf> {
 }
 
 /// Which folders are watched of a repository.
-fn identities(folder: &Path) -> Vec<Identity> {
+fn identities(folder: &Path) -> Vec<Option<FolderId>> {
     let below = BRANCHES.iter().map(|(below, _)| folder.join(below));
-    let identity =
-        |path: PathBuf| fs::metadata(path).ok().map(|found| (found.dev(), found.ino(), found.created().ok()));
-    std::iter::once(folder.to_owned()).chain(below).map(identity).collect()
+    std::iter::once(folder.to_owned()).chain(below).map(|path| FolderId::of(&path).ok()).collect()
 }
 
 /// The folder that holds a repository's branches; of linked work trees, the one they share.

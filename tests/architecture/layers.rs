@@ -32,9 +32,10 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 31] = [
+const ROOMS: [(&str, Layer); 32] = [
     ("clock", Nouns),
     ("error", Nouns),
+    ("folder_id", Ports),
     ("model", Nouns),
     ("secret", Ports),
     ("shares", Ports),

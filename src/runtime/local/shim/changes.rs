@@ -1,15 +1,13 @@
 //! How the daemon hears of what shims write: one watched folder.
 
-use std::fs;
-use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
 use std::sync::Weak;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use notify::{Event, EventHandler, RecommendedWatcher, RecursiveMode, Watcher};
 
 use crate::error::{Context, Result};
+use crate::folder_id::FolderId;
 use crate::runtime::local::host::files;
 use crate::runtime::local::pod::paths::Root;
 use crate::runtime::local::runtime::Inner;
@@ -23,7 +21,7 @@ const POLLING: Duration = Duration::from_millis(500);
 pub(crate) struct ChangesFolder {
     path: PathBuf,
     /// The folder that is watched: another one may get its name.
-    watched: Identity,
+    watched: FolderId,
     watcher: Option<RecommendedWatcher>,
 }
 
@@ -32,7 +30,7 @@ impl ChangesFolder {
     pub(crate) fn watch(path: PathBuf, runtime: &Weak<Inner>) -> Result<Self> {
         let wrong = || format!("cannot make `{}`", path.display());
         files::make_folder(&path, 0o700).or_stalled(wrong)?;
-        let watched = identity(&path).or_stalled(wrong)?;
+        let watched = FolderId::of(&path).or_stalled(wrong)?;
         let watcher = notify::recommended_watcher(Listener(Weak::clone(runtime))).and_then(|mut watcher| {
             watcher.watch(&path, RecursiveMode::NonRecursive)?;
             Ok(watcher)
@@ -48,7 +46,7 @@ impl ChangesFolder {
 
     /// Watches anew if somebody deleted or replaced the folder; says whether that was so.
     pub(crate) fn watch_again(&mut self, runtime: &Weak<Inner>) -> Result<bool> {
-        if identity(&self.path).is_ok_and(|there| there == self.watched) {
+        if FolderId::of(&self.path).is_ok_and(|there| there == self.watched) {
             return Ok(false);
         }
         tracing::error!(folder = %self.path.display(), "the folder by which pods tell of changes was deleted or replaced; it is made and watched again");
@@ -56,17 +54,11 @@ impl ChangesFolder {
             *self = Self::watch(self.path.clone(), runtime)?;
         } else {
             files::make_folder(&self.path, 0o700).or_transient(|| format!("cannot make `{}`", self.path.display()))?;
-            self.watched = identity(&self.path).or_transient(|| format!("cannot read `{}`", self.path.display()))?;
+            self.watched =
+                FolderId::of(&self.path).or_transient(|| format!("cannot read `{}`", self.path.display()))?;
         }
         Ok(true)
     }
-}
-
-/// A folder's device and number, and, where the file system says so, when it was made: the next one often gets its number.
-type Identity = (u64, u64, Option<SystemTime>);
-
-fn identity(folder: &std::path::Path) -> io::Result<Identity> {
-    fs::metadata(folder).map(|folder| (folder.dev(), folder.ino(), folder.created().ok()))
 }
 
 /// Refreshes all pods again and again, as long as there is a runtime.
