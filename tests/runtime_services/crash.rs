@@ -133,9 +133,7 @@ fn a_proxy_that_is_told_to_end_answers_what_is_under_way() {
 fn a_low_limit_of_open_files_leaves_room_for_some_services_instead_of_none() {
     use rustix::process::{Pid, Resource, Rlimit, prlimit};
     let world = World::new();
-    let names: Vec<String> = (10..70).map(|number| format!("web-{number}")).collect();
-    let addresses: Vec<SocketAddr> =
-        names.iter().map(|name| world.apply(&spec(name, &[crate::support::unused_port()]))).collect();
+    let (names, addresses) = world.webs(60);
     let pod = world.pod("a");
     pod.make_ready();
     world.select(&[&pod]);
@@ -198,9 +196,7 @@ fn a_shim_that_came_after_the_damage_knows_the_address_from_the_sockets() {
 #[test]
 fn a_death_in_the_middle_of_many_services_refuses_nothing() {
     let world = World::new();
-    let names: Vec<String> = (0..150).map(|number| format!("web-{number}")).collect();
-    let addresses: Vec<SocketAddr> =
-        names.iter().map(|name| world.apply(&spec(name, &[crate::support::unused_port()]))).collect();
+    let (names, addresses) = world.webs(150);
     let pod = world.pod("a");
     pod.make_ready();
     world.select(&[&pod]);

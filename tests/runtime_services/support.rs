@@ -62,6 +62,12 @@ impl World {
         (spec, address)
     }
 
+    /// So many of these, in the order of their names.
+    pub(crate) fn webs(&self, count: usize) -> (Vec<String>, Vec<SocketAddr>) {
+        let names = (0..count).map(|number| format!("web-{number:03}"));
+        names.map(|name| (name.clone(), self.apply(&spec(&name, &[unused_port()])))).unzip()
+    }
+
     pub(crate) fn apply(&self, spec: &ServiceSpec) -> SocketAddr {
         service_of(&self.services.apply(spec).unwrap(), spec)
     }

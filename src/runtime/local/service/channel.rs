@@ -58,8 +58,6 @@ pub(super) enum Message {
     Who,
     /// A shim's answer to that.
     Shim {
-        /// Its process id.
-        pid: i32,
         /// What its program is called.
         build: String,
     },
@@ -232,7 +230,7 @@ mod tests {
             Message::Done,
             Message::Relieved,
             Message::Who,
-            Message::Shim { pid: 7, build: "b".into() },
+            Message::Shim { build: "b".into() },
             Message::Follow { service: port(80).service },
             Message::Status(status),
             Message::HandOver,

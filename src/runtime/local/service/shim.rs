@@ -170,10 +170,7 @@ impl Shim {
     /// Does what a caller says.
     fn hear(&mut self, mut caller: Caller, message: Message, sockets: Vec<TcpListener>) -> io::Result<Next> {
         match message {
-            Message::Who => {
-                let pid = rustix::process::getpid().as_raw_nonzero().get();
-                caller.answer(&Message::Shim { pid, build: BUILD.to_owned() })?;
-            }
+            Message::Who => caller.answer(&Message::Shim { build: BUILD.to_owned() })?,
             Message::Follow { service } => {
                 self.kept.follow(&service, Ports::new());
                 caller.answer(&Message::Status(self.kept.listening.status(&service)))?;
@@ -277,9 +274,11 @@ impl Kept {
 
     /// Says how those ended that have gone.
     fn bury_proxies(&mut self) {
-        for code in self.leaving.extract_if(.., |proxy| proxy.ended().is_some()).filter_map(|mut proxy| proxy.ended()) {
-            complain(&format!("a proxy has ended: {code}"));
-        }
+        self.leaving.retain_mut(|proxy| {
+            let ended = proxy.ended();
+            ended.iter().for_each(|code| complain(&format!("a proxy has ended: {code}")));
+            ended.is_none()
+        });
     }
 
     /// Leaves the sockets to another shim.

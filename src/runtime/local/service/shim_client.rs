@@ -147,7 +147,7 @@ fn is_open(channel: &OwnedFd) -> bool {
 fn build_of(channel: &OwnedFd) -> io::Result<String> {
     channel::send(channel, &Message::Who)?;
     match answer(channel)? {
-        Message::Shim { build, .. } => Ok(build),
+        Message::Shim { build } => Ok(build),
         other => Err(unexpected(&other)),
     }
 }
