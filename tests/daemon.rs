@@ -20,6 +20,7 @@ mod daemon_edges {
     mod by_hand;
     mod damage;
     mod dead_disk;
+    mod deployments;
     mod exec;
     mod full_disk;
     mod lost_mirror;

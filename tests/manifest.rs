@@ -89,7 +89,7 @@ fn an_exported_list_is_a_project_as_it_is() {
     let config = object(&snapshot, Kind::DeploymentConfig, "frontend");
     assert_eq!((config.location.line, config.location.column), (8, 3));
     let spec = spec_of(&config).expect("it was validated");
-    assert_eq!(spec.replicas, 2);
+    assert_eq!(spec.replicas, Some(2));
     assert!(spec.template.spec.containers[0].image.starts_with("git:frontend@"));
     for (kind, name) in [(Kind::Service, "frontend"), (Kind::Secret, "database")] {
         assert_eq!(object(&snapshot, kind, name).service.as_str(), "frontend");

@@ -37,7 +37,13 @@ pub(super) struct Arguments {
 #[derive(Clone, Copy, Debug, ValueEnum)]
 enum Kind {
     /// Deployment configs
-    #[value(alias = "dc", alias = "deployment", alias = "deploymentconfig", alias = "deploymentconfigs")]
+    #[value(
+        alias = "dc",
+        alias = "deploy",
+        alias = "deployment",
+        alias = "deploymentconfig",
+        alias = "deploymentconfigs"
+    )]
     Deployments,
     /// Services with their addresses
     #[value(alias = "svc", alias = "service")]

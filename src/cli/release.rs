@@ -8,7 +8,7 @@ use clap::Args;
 use super::arguments::Global;
 use super::client::Client;
 use super::output::{Complaint, Exit, Format, Outcome, Output};
-use super::target;
+use super::target::{self, Target};
 use crate::control::commands::Done;
 use crate::error::{Context, Failure};
 use crate::model::ids::ServiceKey;
@@ -26,6 +26,7 @@ const SHORTEST_ID: usize = 4;
 pub(super) struct Arguments {
     /// What is held or paused: dc/NAME, a service, a stage, or the id of a hold, which may be shortened
     #[arg(value_name = "WHAT")]
+    #[arg(value_parser = canonical)]
     targets: Vec<String>,
     /// All holds of the repository, or of all where none is chosen; with -s those of the stage alone. What files pause
     /// stays paused
@@ -37,6 +38,14 @@ pub(super) struct Arguments {
     /// Only say what that would start
     #[arg(long)]
     dry_run: bool,
+}
+
+/// A deployment config as what holds it is listed, in whichever of its words a person names it.
+fn canonical(target: &str) -> Result<String, std::convert::Infallible> {
+    Ok(match target.parse() {
+        Ok(Target::Config(name)) if target.contains('/') => format!("dc/{name}"),
+        _ => target.to_owned(),
+    })
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {

@@ -117,7 +117,12 @@ async fn ask(client: &Client, path: &str, request: &serde_json::Value, output: &
 }
 
 fn title(config: &ConfigView) -> String {
-    format!("deploymentconfig.apps.openshift.io/{}", config.name)
+    let kind = if is_deployment(config) { "deployment.apps" } else { "deploymentconfig.apps.openshift.io" };
+    format!("{kind}/{}", config.name)
+}
+
+fn is_deployment(config: &ConfigView) -> bool {
+    config.kind == "Deployment"
 }
 
 async fn history(config: &Config, global: &Global, output: &mut Output) -> Outcome {
@@ -152,7 +157,7 @@ async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut O
     loop {
         let detail: RunDetail = client.get(&path, &[]).await?;
         if detail.run.ended_at.is_some() {
-            return ended(&detail, output);
+            return ended(&subject(&found, &detail), &detail, output);
         }
         let now = progress(&detail);
         if now != said {
@@ -166,18 +171,23 @@ async fn status(config: &Config, no_watch: bool, global: &Global, output: &mut O
     }
 }
 
-fn ended(detail: &RunDetail, output: &mut Output) -> Outcome {
-    let name = &detail.run.name;
+/// What `oc` and `kubectl` speak of: the former of the version's replication controller.
+fn subject(config: &ConfigView, detail: &RunDetail) -> String {
+    match is_deployment(config) {
+        true => format!("deployment \"{}\"", config.name),
+        false => format!("replication controller \"{}\"", detail.run.name),
+    }
+}
+
+fn ended(subject: &str, detail: &RunDetail, output: &mut Output) -> Outcome {
     match detail.run.status.as_str() {
         "success" => {
-            output.line(format!("replication controller \"{name}\" successfully rolled out"))?;
+            output.line(format!("{subject} successfully rolled out"))?;
             Ok(Exit::Good)
         }
-        "cancelled" | "superseded" => {
-            Err(Complaint::failed(Failure::stalled(format!("replication controller \"{name}\" was cancelled"))))
-        }
+        "cancelled" | "superseded" => Err(Complaint::failed(Failure::stalled(format!("{subject} was cancelled")))),
         _ => {
-            let message = format!("replication controller \"{name}\" has failed progressing: {}", detail.run.message);
+            let message = format!("{subject} has failed progressing: {}", detail.run.message);
             Err(Complaint::failed(Failure::stalled(message)))
         }
     }

@@ -30,13 +30,18 @@ impl std::str::FromStr for Target {
         }
         let name = name.to_owned();
         match kind {
-            "dc" | "deploymentconfig" | "deploymentconfigs" | "deploymentconfig.apps.openshift.io" => {
-                Ok(Self::Config(name))
-            }
+            "dc"
+            | "deploymentconfig"
+            | "deploymentconfigs"
+            | "deploymentconfig.apps.openshift.io"
+            | "deploy"
+            | "deployment"
+            | "deployments"
+            | "deployment.apps" => Ok(Self::Config(name)),
             "run" | "runs" => Ok(Self::Run(name)),
             "revision" | "revisions" | "commit" => Ok(Self::Revision(name)),
             "pod" | "pods" => Ok(Self::Pod(name)),
-            _ => Err(format!("`{kind}` is nothing that has a name here; use dc, run, revision or pod")),
+            _ => Err(format!("`{kind}` is nothing that has a name here; use dc, deploy, run, revision or pod")),
         }
     }
 }
@@ -151,6 +156,8 @@ mod tests {
             ("web", Some(Target::Config("web".into()))),
             ("dc/web", Some(Target::Config("web".into()))),
             ("deploymentconfig/web", Some(Target::Config("web".into()))),
+            ("deploy/web", Some(Target::Config("web".into()))),
+            ("deployment.apps/web", Some(Target::Config("web".into()))),
             ("run/shop/dev/web-1", Some(Target::Run("shop/dev/web-1".into()))),
             ("commit/1a2b", Some(Target::Revision("1a2b".into()))),
             ("dc/", None),

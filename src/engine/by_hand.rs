@@ -276,6 +276,7 @@ pub(in crate::engine) fn by_hand(
         cause: cause.clone(),
         object: Some(object.clone()),
         retry: None,
+        was: None,
     };
     let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
     let revision = (state.repository.clone(), commit);

@@ -9,9 +9,18 @@ use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::hold::{HoldKind, HoldScope};
 use crate::model::ids::{ConfigKey, ServiceKey};
-use crate::model::object::Object;
+use crate::model::object::{Kind, Object};
 use crate::model::run::{Phase, Run};
 use crate::model::state::ConfigState;
+
+/// In the words of `oc` and `kubectl`, which refuse it too.
+fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {
+    if !state.spec().is_ok_and(|spec| spec.paused) {
+        return Ok(());
+    }
+    let kind = if state.object.declared_kind() == Kind::Deployment { "deployment" } else { "deployment config" };
+    Err(Failure::stalled(format!("cannot rollback a paused {kind}")).hint("set `paused: false` and push; then go back"))
+}
 
 /// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
 /// it; says which version is restored. What is under way gives way at once.
@@ -21,6 +30,7 @@ use crate::model::state::ConfigState;
 pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
     let state = config_state(transition.records, config)?;
     refuse_if_down(transition.records, &state)?;
+    refuse_if_paused(&state)?;
     let target = match to {
         Some(version) => version,
         None => last_complete_before(transition.records, &state)?,

@@ -1,5 +1,7 @@
 //! Collects what is wrong with one object, with the places that its document knows.
 
+use std::sync::Arc;
+
 use crate::model::object::Location;
 
 use super::problem::{Problem, Severity, field_path};
@@ -12,24 +14,53 @@ pub(crate) struct Findings<'a> {
     document: &'a Document,
     /// Where the object stands in its document: empty, or inside a `List`.
     base: String,
+    /// Values that a file says elsewhere than the object as it is read; the first one that fits counts.
+    elsewhere: Vec<Elsewhere>,
     pub(crate) problems: Vec<Problem>,
+}
+
+/// Values that stand elsewhere in the file.
+#[derive(Debug)]
+pub(crate) struct Elsewhere {
+    /// The pointer of what is read.
+    pub(crate) read: String,
+    /// Where it stands.
+    pub(crate) written: String,
+    /// If the text there is a document of its own: that, and the pointer of the value in it.
+    pub(crate) within: Option<(Arc<Document>, &'static str)>,
+}
+
+/// Where a value of an object stands.
+struct Spot<'a> {
+    /// In the file's document, relative to the object.
+    pointer: String,
+    /// In the document that the text there is, if it is one.
+    within: Option<(&'a Document, String)>,
 }
 
 impl<'a> Findings<'a> {
     pub(crate) fn new(file: &'a str, document: &'a Document, base: &str) -> Self {
-        Self { file, document, base: base.to_owned(), problems: Vec::new() }
+        Self { file, document, base: base.to_owned(), elsewhere: Vec::new(), problems: Vec::new() }
+    }
+
+    /// From now on, places of values that are said elsewhere are told as they are written.
+    pub(crate) fn said_elsewhere(&mut self, elsewhere: Elsewhere) {
+        self.elsewhere.push(elsewhere);
+    }
+
+    /// The same for a part of what is said elsewhere already.
+    pub(crate) fn said_first(&mut self, elsewhere: Elsewhere) {
+        self.elsewhere.insert(0, elsewhere);
     }
 
     /// Adds an error about a value; the result takes a hint.
     pub(crate) fn error(&mut self, pointer: &str, code: &str, message: impl Into<String>) -> &mut Problem {
-        let position = self.document.position(&self.absolute(pointer));
-        self.add(pointer, position, code, message.into())
+        self.add(pointer, Document::position, code, message.into())
     }
 
     /// Adds an error about a key rather than its value.
     pub(crate) fn error_at_key(&mut self, pointer: &str, code: &str, message: impl Into<String>) -> &mut Problem {
-        let position = self.document.key_position(&self.absolute(pointer));
-        self.add(pointer, position, code, message.into())
+        self.add(pointer, Document::key_position, code, message.into())
     }
 
     /// Adds a warning about a value.
@@ -39,19 +70,38 @@ impl<'a> Findings<'a> {
         problem
     }
 
+    /// Adds an error about something at `inner` of a text.
+    pub(crate) fn error_within(
+        &mut self,
+        pointer: &str,
+        inner: Position,
+        code: &str,
+        message: impl Into<String>,
+    ) -> &mut Problem {
+        let position = self.document.position_within(&self.absolute(pointer), inner);
+        let place = self.place(position);
+        let problem = self.error(pointer, code, message);
+        (problem.line, problem.column) = (place.line, place.column);
+        problem
+    }
+
     /// Where a value stands.
     pub(crate) fn location(&self, pointer: &str) -> Location {
-        self.place(self.document.position(&self.absolute(pointer)))
+        self.place(self.position(&self.spot(pointer), Document::position))
     }
 
     /// Where the key of a value stands.
     pub(crate) fn key_location(&self, pointer: &str) -> Location {
-        self.place(self.document.key_position(&self.absolute(pointer)))
+        self.place(self.position(&self.spot(pointer), Document::key_position))
     }
 
     /// How a number or boolean was written.
-    pub(crate) fn written(&self, pointer: &str) -> Option<&'a str> {
-        self.document.written(&self.absolute(pointer))
+    pub(crate) fn written(&self, pointer: &str) -> Option<&str> {
+        let spot = self.spot(pointer);
+        match &spot.within {
+            Some((document, inner)) => document.written(inner),
+            None => self.document.written(&self.absolute(&spot.pointer)),
+        }
     }
 
     /// Whether an error, not only warnings, was found.
@@ -63,14 +113,46 @@ impl<'a> Findings<'a> {
         format!("{}{pointer}", self.base)
     }
 
+    fn spot(&self, pointer: &str) -> Spot<'_> {
+        let below = |elsewhere: &&Elsewhere| {
+            pointer.strip_prefix(&elsewhere.read).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+        };
+        let Some(Elsewhere { read, written, within }) = self.elsewhere.iter().find(below) else {
+            return Spot { pointer: pointer.to_owned(), within: None };
+        };
+        let rest = &pointer[read.len()..];
+        match within {
+            None => Spot { pointer: format!("{written}{rest}"), within: None },
+            Some((document, inner)) => {
+                Spot { pointer: written.clone(), within: Some((document, format!("{inner}{rest}"))) }
+            }
+        }
+    }
+
+    fn position(&self, spot: &Spot<'_>, find: fn(&Document, &str) -> Position) -> Position {
+        let outer = self.absolute(&spot.pointer);
+        match &spot.within {
+            Some((document, inner)) => self.document.position_within(&outer, find(document, inner)),
+            None => find(self.document, &outer),
+        }
+    }
+
     fn place(&self, position: Position) -> Location {
         Location { file: self.file.to_owned(), line: position.line, column: position.column }
     }
 
-    fn add(&mut self, pointer: &str, position: Position, code: &str, message: String) -> &mut Problem {
-        let mut problem = Problem::error(&self.place(position), code, message);
-        problem.pointer = self.absolute(pointer);
-        problem.field = field_path(pointer);
+    fn add(
+        &mut self,
+        pointer: &str,
+        find: fn(&Document, &str) -> Position,
+        code: &str,
+        message: String,
+    ) -> &mut Problem {
+        let spot = self.spot(pointer);
+        let mut problem = Problem::error(&self.place(self.position(&spot, find)), code, message);
+        problem.pointer = self.absolute(&spot.pointer);
+        let inner = spot.within.as_ref().map(|(_, inner)| inner.as_str()).unwrap_or_default();
+        problem.field = field_path(&format!("{}{inner}", spot.pointer));
         self.problems.push_mut(problem)
     }
 }

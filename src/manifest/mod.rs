@@ -14,6 +14,7 @@ pub mod task;
 pub mod yaml;
 
 mod core;
+mod deployment;
 mod deployment_config;
 mod discover;
 mod files;
@@ -37,15 +38,26 @@ pub use snapshot::{Changed, Options, Outcome, Snapshot};
 
 use serde_json::Value;
 
+use crate::model::object::Kind;
+
+/// Where a file of a kind says what an object's content has at a JSON pointer.
+pub fn as_written(kind: &Kind, pointer: &str) -> String {
+    match kind {
+        Kind::Deployment => deployment::as_written(pointer),
+        _ => pointer.to_owned(),
+    }
+}
+
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
-    use shape::{deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD};
+    use shape::{deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD};
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {
         "project" => schema::of(&own::PROJECT, "Project", &OWN),
         "task" => schema::of(&own::TASK, "Task", &OWN),
         "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
         "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
+        "deployment" => schema::of(&DEPLOYMENT, "Deployment", &["apps/v1"]),
         _ => return None,
     })
 }

@@ -11,7 +11,7 @@ use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
 use super::yaml::Document;
-use super::{core, deployment_config, metadata, slip, task};
+use super::{core, deployment, deployment_config, metadata, slip, task};
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
@@ -112,6 +112,10 @@ impl Declarations {
         let kind = match (api_version, kind) {
             ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
                 deployment_config::normalise(&mut content, findings);
+                Kind::DeploymentConfig
+            }
+            ("apps/v1", "Deployment") => {
+                deployment::normalise(&mut content, findings);
                 Kind::DeploymentConfig
             }
             ("v1", "Service") => {

@@ -75,6 +75,8 @@ struct Place {
     key: Option<Position>,
     value: Position,
     written: Option<Box<str>>,
+    /// Whether it is text whose lines are those of the file (`|`).
+    is_literal: bool,
 }
 
 impl Document {
@@ -91,6 +93,20 @@ impl Document {
     /// How a number or boolean was written, before it was read as one.
     pub fn written(&self, pointer: &str) -> Option<&str> {
         self.places.get(pointer)?.written.as_deref()
+    }
+
+    /// Where something at `inner` of the text at a JSON pointer stands; the text as a whole, where its lines are not those
+    /// of the file.
+    pub fn position_within(&self, pointer: &str, inner: Position) -> Position {
+        let outer = self.position(pointer);
+        let text = self.value.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        // The parser says where the first line stands that is not empty.
+        let empty = text.chars().take_while(|character| *character == '\n').count();
+        let line = inner.line.checked_sub(1 + u32::try_from(empty).unwrap_or_default());
+        match line.filter(|_| self.places.get(pointer).is_some_and(|place| place.is_literal)) {
+            Some(line) => Position { line: outer.line + line, column: outer.column + inner.column - 1 },
+            None => outer,
+        }
     }
 
     fn nearest(&self, pointer: &str) -> Option<&Place> {
@@ -294,7 +310,8 @@ impl<'input> Reader<'input> {
         }
         let before = self.spent;
         self.spend(Cost { nodes: 1, text: 0 }, position)?;
-        self.places.insert(self.pointer.clone(), Place { key, value: position, written: None });
+        let is_literal = matches!(event, Event::Scalar(_, ScalarStyle::Literal, ..));
+        self.places.insert(self.pointer.clone(), Place { key, value: position, written: None, is_literal });
         let (value, anchor) = match event {
             Event::Scalar(text, style, anchor, tag) => (self.scalar(text, style, tag.as_deref(), position)?, anchor),
             Event::SequenceStart(style, anchor, tag) => {

@@ -15,8 +15,8 @@ pub const MOST_REPLICAS: u32 = 1000;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct DeploymentConfigSpec {
-    /// How many pods serve.
-    pub replicas: u32,
+    /// How many pods serve; absent where the file leaves that alone, as only a `Deployment` can.
+    pub replicas: Option<u32>,
     /// Which pods belong to it.
     pub selector: std::collections::BTreeMap<String, String>,
     /// How a new version replaces the old one.

@@ -14,6 +14,8 @@ use super::json::Json;
 pub enum Kind {
     /// `v1` and `apps.openshift.io/v1`.
     DeploymentConfig,
+    /// `apps/v1`: a `DeploymentConfig` in other words. It has the identity of one, so that one takes the other's place.
+    Deployment,
     /// `v1`.
     Service,
     /// `v1`.
@@ -35,6 +37,7 @@ impl Kind {
     pub fn name(&self) -> &str {
         match self {
             Kind::DeploymentConfig => "DeploymentConfig",
+            Kind::Deployment => "Deployment",
             Kind::Service => "Service",
             Kind::ConfigMap => "ConfigMap",
             Kind::Secret => "Secret",
@@ -114,6 +117,16 @@ impl Object {
             spec: T,
         }
         self.content.read::<Declared<T>>().map(|declared| declared.spec)
+    }
+
+    /// The kind in which it is declared, where that is another than that of its identity.
+    pub fn declared_kind(&self) -> Kind {
+        #[derive(Deserialize)]
+        struct Declared {
+            kind: Option<Kind>,
+        }
+        let declared = self.content.read::<Declared>().ok().and_then(|declared| declared.kind);
+        declared.unwrap_or_else(|| self.key.kind.clone())
     }
 
     /// A deployment config's template of its pods, as it was declared, with the fields that launchway does not know.

@@ -155,6 +155,9 @@ pub struct Change {
     /// For a retry: the version that is attempted again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub retry: Option<u32>,
+    /// For `Delete`: the kind in which it was declared, where that is another than that of its identity.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub was: Option<Kind>,
 }
 
 /// The cause of what waits because its file says `paused`.
@@ -166,6 +169,17 @@ impl Change {
     /// Whether it waits because its file says `paused`.
     pub fn is_paused(&self) -> bool {
         self.decision == Decision::Wait && self.cause == PAUSED
+    }
+
+    /// The kind in which the object is or was declared.
+    pub fn kind(&self) -> Kind {
+        let declared = self.object.as_ref().map(|object| object.declared_kind());
+        declared.or_else(|| self.was.clone()).unwrap_or_else(|| self.key.kind.clone())
+    }
+
+    /// The object as people know it, as in `Deployment/web`.
+    pub fn title(&self) -> String {
+        format!("{}/{}", self.kind(), self.key.name)
     }
 
     /// The identity of what it brings; nothing, if it deletes.

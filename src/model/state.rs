@@ -355,6 +355,15 @@ impl ConfigState {
         versions.into_iter().map(|version| self.key.deployment(version)).collect()
     }
 
+    /// What it is called in what commands say, as `oc` and `kubectl` do: `deploymentconfig/web` or `deployment.apps/web`.
+    pub fn title(&self) -> String {
+        let kind = match self.object.declared_kind() {
+            Kind::Deployment => "deployment.apps",
+            _ => "deploymentconfig",
+        };
+        format!("{kind}/{}", self.key.name)
+    }
+
     /// How many old versions its file wants to be kept; nothing, if it does not say.
     pub fn history_limit(&self) -> Option<u32> {
         self.spec().ok().and_then(|spec| spec.revision_history_limit)
@@ -368,15 +377,22 @@ impl ConfigState {
         spec_of(&self.object)
     }
 
-    /// How many replicas there should be of what `spec` declares.
+    /// How many replicas there should be of what `spec` declares: one, where nobody has ever said.
     pub fn replicas(&self, spec: &DeploymentConfigSpec) -> u32 {
-        self.scaled.as_ref().map_or(spec.replicas, |scaled| scaled.replicas)
+        self.scaled.as_ref().map(|scaled| scaled.replicas).or(spec.replicas).unwrap_or(1)
     }
 
-    /// Takes over what `commit` declares, of which `spec` is the typed view.
-    pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec, commit: &CommitId) {
-        if self.spec().is_ok_and(|before| before.replicas != spec.replicas) {
-            self.scaled = None;
+    /// Takes over what `commit` declares, of which `spec` is the typed view. Where that does not say how many pods there
+    /// are to be, there are as many as before.
+    pub fn declare(&mut self, object: &Arc<Object>, spec: &DeploymentConfigSpec, commit: &CommitId, now: Timestamp) {
+        let before = self.spec().ok().and_then(|before| before.replicas);
+        match (before, spec.replicas) {
+            (before, after) if before == after => {}
+            (Some(replicas), None) => {
+                let by = || format!("revision {}", self.declared_on.short());
+                self.scaled.get_or_insert_with(|| Scaled { replicas, by: by(), at: now });
+            }
+            _ => self.scaled = None,
         }
         self.service = object.service.clone();
         self.object = Arc::clone(object);

@@ -86,6 +86,7 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
 pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<Plan, Refusal> {
     let delivery = delivery_sequences(project);
     check_prune(project, revision, applied)?;
+    check_selectors(project, applied)?;
     let declared = |name: &StageName| project.stage(name);
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
     let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
@@ -191,6 +192,15 @@ fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageN
     Err(Refusal { reason: prune.refusal(revision.commit.short()) })
 }
 
+fn check_selectors(project: &Project, applied: &BTreeMap<StageName, Applied>) -> Result<(), Refusal> {
+    let stages = project.stages.iter().filter_map(|stage| Some((stage, applied.get(&stage.name)?)));
+    let refused = |(stage, seen): (&StageContent, &Applied)| {
+        let mut configs = seen.configs.iter().filter_map(|(key, state)| Some((stage.objects.get(key)?, state)));
+        configs.find_map(|(declared, state)| config_change::refusal(declared, state))
+    };
+    stages.filter_map(refused).next().map_or(Ok(()), |reason| Err(Refusal { reason }))
+}
+
 /// A stage that comes before another one, and what has to pass there.
 type Before<'a> = (&'a StageContent, &'a Gate);
 
@@ -272,7 +282,7 @@ fn plan_stage<'a>(
     }
     for (service, under_way) in &applied.under_way {
         let found = changes.entry(service.clone()).or_default();
-        found.extend(overtaken(stage, service, under_way, found));
+        found.extend(overtaken(stage, service, under_way, found, applied));
     }
     for (service, why) in applied.never_deployed.iter().filter(|(service, _)| !applied.under_way.contains_key(*service))
     {
@@ -327,7 +337,13 @@ fn asks_for_nothing(change: &Change, applied: &Applied) -> bool {
 
 /// What open deliveries of other content are going to change, although nothing differs yet: once they have, what is
 /// declared has to be brought back, so it belongs into the plan.
-fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, found: &[Change]) -> Vec<Change> {
+fn overtaken(
+    stage: &StageContent,
+    service: &ServiceName,
+    under_way: &UnderWay,
+    found: &[Change],
+    applied: &Applied,
+) -> Vec<Change> {
     let differs = under_way.content != content_of(stage, service);
     let keys: BTreeSet<&ObjectKey> =
         under_way.keys.keys().filter(|_| differs).chain(under_way.changed_before()).collect();
@@ -335,14 +351,14 @@ fn overtaken(stage: &StageContent, service: &ServiceName, under_way: &UnderWay, 
     let restored = |key: &ObjectKey| match stage.objects.get(key) {
         Some(declared) if &declared.service == service => Some(unchanged(declared)),
         Some(_) => None,
-        None => stage.prune.then(|| deletion(key)),
+        None => stage.prune.then(|| deleted(key, applied)),
     };
     keys.into_iter().filter(missing).filter_map(restored).collect()
 }
 
 fn unchanged(declared: &Arc<Object>) -> Change {
     let (key, object) = (declared.key.clone(), Some(declared.clone()));
-    Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None }
+    Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None, was: None }
 }
 
 /// What happens to one object, and for which service; nothing if it is as it should be.
@@ -350,7 +366,7 @@ fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option
     let declared: Option<&Arc<Object>> = stage.objects.get(key);
     let Some(declared) = declared else {
         let service = applied_service(key, applied)?;
-        return stage.prune.then(|| (service, deletion(key)));
+        return stage.prune.then(|| (service, deleted(key, applied)));
     };
     let change = match key.kind {
         Kind::DeploymentConfig => config_change::decide(declared, applied.configs.get(key)),
@@ -366,12 +382,12 @@ pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> C
     let key = declared.key.clone();
     let Some(applied) = applied else {
         let cause = "new".to_owned();
-        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None };
+        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None, was: None };
     };
     let reasons = masked(&key.kind, diff(&applied.object.content.value(), &declared.content.value()));
     let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
     let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
-    Change { key, decision, reasons, cause, object, retry: None }
+    Change { key, decision, reasons, cause, object, retry: None, was: None }
 }
 
 /// A secret's values never reach a plan's reasons; which keys differ does.
@@ -385,10 +401,24 @@ fn masked(kind: &Kind, mut reasons: Vec<crate::model::plan::Difference>) -> Vec<
     reasons
 }
 
+/// What becomes of an object that is declared no longer, which is told as it was declared.
+fn deleted(key: &ObjectKey, applied: &Applied) -> Change {
+    let was = applied.configs.get(key).map(|config| config.object.declared_kind());
+    Change { was: was.filter(|kind| *kind != key.kind), ..deletion(key) }
+}
+
 /// What becomes of an object that is declared no longer.
 pub fn deletion(key: &ObjectKey) -> Change {
     let cause = "no longer declared".to_owned();
-    Change { key: key.clone(), decision: Decision::Delete, reasons: Vec::new(), cause, object: None, retry: None }
+    Change {
+        key: key.clone(),
+        decision: Decision::Delete,
+        reasons: Vec::new(),
+        cause,
+        object: None,
+        retry: None,
+        was: None,
+    }
 }
 
 fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
@@ -424,7 +454,7 @@ fn order(kind: &Kind) -> u8 {
         Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim => 0,
         Kind::Service | Kind::Endpoints => 1,
         Kind::Task | Kind::Other(_) => 2,
-        Kind::DeploymentConfig => 3,
+        Kind::DeploymentConfig | Kind::Deployment => 3,
     }
 }
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use crate::model::deployment_config::DeploymentConfigSpec;
-use crate::model::object::Object;
+use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
 use crate::model::plan::{Change, Decision, Difference, PAUSED};
 use crate::model::run::{SequenceRun, SequenceState};
@@ -19,6 +19,8 @@ use crate::plan::diff::diff;
 const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
+/// Which pods belong to it.
+const SELECTOR: [&str; 2] = ["/spec/selector", "/spec/selectorExpressions"];
 
 /// An attempt that is being ended counts as ended, because nobody plans again once it has. `run` is the one that makes the
 /// open attempt, if there is one.
@@ -39,7 +41,7 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     if let Some(cause) = attempted_before(declared, applied) {
         return change(declared, Decision::None, Vec::new(), cause);
     }
-    let reasons = diff(&baseline(applied), &declared.content.value());
+    let reasons = differences(declared, &spec, applied);
     let (decision, cause) = judge(&spec, declared, applied, &reasons);
     change(declared, decision, reasons, cause)
 }
@@ -68,6 +70,25 @@ fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> 
             Some(format!("version {number} of the same content failed; `launchway rollout retry` tries it again"))
         }
     }
+}
+
+/// What differs. A number of replicas that is declared no longer stays as it is.
+fn differences(declared: &Object, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Vec<Difference> {
+    let mut reasons = diff(&baseline(applied), &declared.content.value());
+    reasons.retain(|reason| reason.pointer != REPLICAS || spec.replicas.is_some());
+    reasons
+}
+
+/// Why a declaration cannot be applied to what is there, if so. Kubernetes never changes the selector of a `Deployment`.
+pub fn refusal(declared: &Object, applied: &ConfigState) -> Option<String> {
+    let are_deployments =
+        || [declared, &applied.object].iter().all(|object| object.declared_kind() == Kind::Deployment);
+    let differs = |pointer: &&str| declared.content.at(pointer) != applied.object.content.at(pointer);
+    let changes = !applied.removed && SELECTOR.iter().any(differs) && are_deployments();
+    changes.then(|| {
+        let name = &declared.key.name;
+        format!("the selector of Deployment/{name} cannot be changed ({}); give it another name, or the selector that it had", declared.location)
+    })
 }
 
 /// What a new declaration is compared with: what was last declared, but with the template that serves.
@@ -105,6 +126,9 @@ fn judge(
     }
     match reasons {
         [] if is_recorded => (Decision::None, String::new()),
+        [] if spec.replicas.is_none() && applied.attempted.is_none() => {
+            (Decision::Update, "the number of replicas stays as it is".into())
+        }
         [] => (Decision::Update, "restored: equal to what serves".into()),
         reasons if reasons.iter().all(is_replicas) => (Decision::Scale, "only replicas differ".into()),
         _ => (Decision::Update, "no new version: the template is the same".into()),
@@ -122,7 +146,15 @@ fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
 }
 
 fn change(declared: &Arc<Object>, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
-    Change { key: declared.key.clone(), decision, reasons, cause, object: Some(declared.clone()), retry: None }
+    Change {
+        key: declared.key.clone(),
+        decision,
+        reasons,
+        cause,
+        object: Some(declared.clone()),
+        retry: None,
+        was: None,
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +163,7 @@ mod tests {
 
     use super::*;
     use crate::model::ids::{CommitId, ConfigKey, Destination, Digest, Namespace, RunId, ServiceName};
-    use crate::model::object::{Kind, Location, ObjectKey};
+    use crate::model::object::{Location, ObjectKey};
     use crate::model::outcome::Outcome;
     use crate::model::state::{Attempt, Version};
 
@@ -187,6 +219,37 @@ mod tests {
             assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{:?}", declared.content);
         }
         assert_eq!(decide(&old, None).decision, Decision::Create);
+    }
+
+    #[test]
+    fn a_number_of_pods_that_is_declared_no_longer_is_no_difference() {
+        let (two, any) = (object("a", 2, json!({})), object("a", 2, json!({"replicas": null})));
+        let serves = applied(&two, Some(version(1, &two)), None);
+        let left = decide(&any, Some(&serves));
+        assert_eq!((left.decision, left.reasons), (Decision::Update, Vec::new()));
+        let again = applied(&any, Some(version(1, &two)), None);
+        assert_eq!(decide(&any, Some(&again)).decision, Decision::None);
+        assert_eq!(decide(&two, Some(&again)).decision, Decision::Scale);
+    }
+
+    #[test]
+    fn only_the_selector_of_a_deployment_is_fixed() {
+        let with = |kind: &str, labels: Value| {
+            let found = object("a", 1, json!({"selector": labels}));
+            let mut content = found.content.value();
+            content["kind"] = kind.into();
+            Object { content: content.into(), ..Object::clone(&found) }
+        };
+        for (before, after, label, is_refused) in [
+            ("Deployment", "Deployment", "b", true),
+            ("Deployment", "Deployment", "a", false),
+            ("DeploymentConfig", "DeploymentConfig", "b", false),
+            ("DeploymentConfig", "Deployment", "b", false),
+        ] {
+            let state = applied(&Arc::new(with(before, json!({"app": "a"}))), None, None);
+            let refused = refusal(&with(after, json!({"app": label})), &state).is_some();
+            assert_eq!(refused, is_refused, "{before} to {after} with {label}");
+        }
     }
 
     #[test]

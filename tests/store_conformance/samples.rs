@@ -106,7 +106,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         cause: "config change".into(),
         is_rollback: false,
         object: object(Kind::DeploymentConfig, &key.name, "sha256:web"),
-        spec: DeploymentConfigSpec { replicas: 2, ..DeploymentConfigSpec::default() },
+        spec: DeploymentConfigSpec { replicas: Some(2), ..DeploymentConfigSpec::default() },
         replicas: 3,
         previous: None,
         phase: Phase::New,
@@ -159,6 +159,7 @@ pub(crate) fn change(name: &str) -> Change {
         cause: "first deployment".into(),
         object: Some(object(Kind::DeploymentConfig, name, "sha256:web")),
         retry: None,
+        was: None,
     }
 }
 

@@ -47,34 +47,32 @@ impl Commands for Operator {
                 if allows { self.allow(&repository, &allow).await } else { Ok(done) }
             }
             Command::Latest { config } => {
-                self.known(&config).await?;
+                let title = self.title(&config).await?;
                 let version = by_hand::latest(&self.driver, &config, by).await.map_err(conflict)?;
-                Ok(rollout(&config, version, "rolled out"))
+                Ok(rollout(&config, version, format!("{title} rolled out")))
             }
             Command::Cancel { config } => {
                 let cancelled = by_hand::cancel(&self.driver, &config, by).await.map_err(conflict)?;
                 let Cancelled { what, run } = cancelled.ok_or_else(|| missing(&config))?;
-                let message = format!("deploymentconfig/{} cancelling: {what}", config.name);
+                let title = self.title(&config).await.unwrap_or_else(|_| format!("deploymentconfig/{}", config.name));
+                let message = format!("{title} cancelling: {what}");
                 Ok(Done { message, runs: vec![run], ..Done::default() })
             }
             Command::Retry { config } => {
-                self.known(&config).await?;
+                let title = self.title(&config).await?;
                 let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
-                Ok(rollout(&config, version, &format!("retried rollout #{version}")))
+                Ok(rollout(&config, version, format!("{title} retried rollout #{version}")))
             }
             Command::Undo { config, to_version } => {
-                self.known(&config).await?;
+                let title = self.title(&config).await?;
                 let version = by_hand::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
-                Ok(said(format!(
-                    "deploymentconfig/{} rolled back to version {version}; its service is held",
-                    config.name
-                )))
+                Ok(said(format!("{title} rolled back to version {version}; its service is held")))
             }
             Command::Scale { config, replicas } => {
-                self.known(&config).await?;
+                let title = self.title(&config).await?;
                 refuse_many(replicas)?;
                 by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
-                Ok(said(format!("deploymentconfig/{} scaled", config.name)))
+                Ok(said(format!("{title} scaled")))
             }
             Command::Exec { config, pod, words } => self.executed(&config, &pod, &words, by).await,
             Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
@@ -105,10 +103,10 @@ impl Operator {
         self.watchers.get(repository).ok_or_else(|| Refusal::Unknown(unknown()))
     }
 
-    /// The repository that declares a project.
-    pub(super) async fn known(&self, config: &ConfigKey) -> Result<(), Refusal> {
+    /// What a deployment config that is there is called.
+    pub(super) async fn title(&self, config: &ConfigKey) -> Result<String, Refusal> {
         let found = self.driver.store.config(config).await?;
-        found.map(|_| ()).ok_or_else(|| missing(config))
+        found.map(|found| found.value.title()).ok_or_else(|| missing(config))
     }
 
     /// Has the next sync judge the head anew, if it is refused: what it broke may be put right elsewhere.
@@ -281,12 +279,8 @@ fn refuse_many(replicas: u32) -> Result<(), Refusal> {
     Err(Refusal::Invalid(Failure::stalled(message).hint("several deployment configs may share a service")))
 }
 
-fn rollout(config: &ConfigKey, version: u32, what: &str) -> Done {
-    Done {
-        message: format!("deploymentconfig/{} {what}", config.name),
-        runs: vec![config.deployment(version)],
-        ..Done::default()
-    }
+fn rollout(config: &ConfigKey, version: u32, message: String) -> Done {
+    Done { message, runs: vec![config.deployment(version)], ..Done::default() }
 }
 
 pub(super) fn said(message: String) -> Done {

@@ -8,6 +8,7 @@ use crate::error::{Failure, Result};
 use crate::executor::sync;
 use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, HoldId, ProjectName};
+use crate::model::plan::Change;
 use crate::model::run::SequenceRun;
 
 /// Ends holds and lets go on what files pause; says what that starts, also if it is only asked for that.
@@ -72,8 +73,8 @@ fn lines(run: &SequenceRun) -> Vec<String> {
     let commit = run.commit.short();
     let acting = run.changes().iter().filter(|change| change.decision.does_something());
     let line = |what: String| format!("{place}: {what} of {commit}");
-    let mut lines: Vec<String> =
-        acting.map(|change| line(format!("{} {} ({})", change.decision.as_str(), change.key, change.cause))).collect();
+    let does = |change: &Change| format!("{} {} ({})", change.decision.as_str(), change.title(), change.cause);
+    let mut lines: Vec<String> = acting.map(|change| line(does(change))).collect();
     if lines.is_empty() {
         lines.push(line(run.sequence().to_owned()));
     }

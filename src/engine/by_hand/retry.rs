@@ -191,5 +191,6 @@ fn failed(
         cause: cause.to_owned(),
         object: Some(object.clone()),
         retry: Some(attempt.version.number),
+        was: None,
     }))
 }

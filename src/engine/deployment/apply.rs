@@ -153,8 +153,9 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
         let reason = format!("superseded by {}", run.commit.short());
         give_way(transition, &key, &reason)?; // it belonged to another service, whose delivery goes on
     }
+    let now = transition.now;
     let state = config_or_new(transition.records, run, object)?;
-    state.declare(object, &spec, &run.commit);
+    state.declare(object, &spec, &run.commit, now);
     state.planned_at = run.planned_at.or(state.planned_at);
     state.attempted = None;
     state.wanted.replicas = state.replicas(&spec);
@@ -364,6 +365,7 @@ pub(in crate::engine) fn start_deployment(
     let key = parent.service.config(&change.key.name);
     let spec = typed(&object)?;
     let newest = newest_version(transition.records, &key)?;
+    let now = transition.now;
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
     if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {
@@ -376,10 +378,10 @@ pub(in crate::engine) fn start_deployment(
     let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), outcome: None });
-    state.declare(&object, &spec, &parent.commit);
+    state.declare(&object, &spec, &parent.commit, now);
     state.planned_at = parent.planned_at.or(state.planned_at);
     let replicas = state.replicas(&spec);
-    let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, transition.now);
+    let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, now);
     let fresh = DeploymentRun { replicas, ..fresh };
     begin(transition, by, fresh)
 }
@@ -472,7 +474,7 @@ fn deployment_run(
         cause: cause(parent, change),
         is_rollback: parent.is_rollback,
         object,
-        replicas: spec.replicas,
+        replicas: spec.replicas.unwrap_or(1),
         spec,
         previous,
         phase: Phase::New,

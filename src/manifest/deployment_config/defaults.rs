@@ -5,14 +5,18 @@ use serde_json::{Map, Value, json};
 use crate::manifest::pod_template::defaults::{apply as apply_to_template, apply_to_variable, objects, set_absent};
 use crate::model::deployment_config::{DEFAULT_ACTIVE_DEADLINE, DEFAULT_STRATEGY_TIMEOUT};
 
-/// Applies them; a second time changes nothing.
+/// How many pods there are unless the file says it.
+pub(crate) fn apply_to_replicas(spec: &mut Map<String, Value>) {
+    set_absent(spec, [("replicas", json!(0))]);
+}
+
+/// Applies all others; a second time changes nothing.
 pub(crate) fn apply(value: &mut Value) {
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
     if let Some(template) = spec.get_mut("template") {
         apply_to_template(template);
     }
     let defaults = [
-        ("replicas", json!(0)),
         ("test", json!(false)),
         ("paused", json!(false)),
         ("minReadySeconds", json!(0)),

@@ -14,14 +14,21 @@ use super::shape::{Strictness, check};
 use super::{metadata, names};
 use crate::model::deployment_config::DeploymentConfigSpec;
 
-pub(crate) use defaults::apply as apply_defaults;
 pub(crate) use hook::hooks;
 
 /// Checks a document, applies every default, and leaves the content that is compared.
 pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) {
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
-    apply_defaults(value);
+    if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
+        defaults::apply_to_replicas(spec);
+    }
+    complete(value, findings);
+}
+
+/// Applies every default but that of the number of replicas, and checks the rules.
+pub(crate) fn complete(value: &mut Value, findings: &mut Findings<'_>) {
+    defaults::apply(value);
     let Some(spec) = value.get("spec").filter(|spec| spec.is_object()) else { return };
     strategy::validate(spec, findings);
     trigger::validate(spec, findings);

@@ -21,8 +21,18 @@ pub(crate) enum Strictness {
 
 /// Checks and normalises an object.
 pub(crate) fn check(value: &mut Value, shape: &'static Shape, strictness: Strictness, findings: &mut Findings<'_>) {
-    let mut walk = Walk { strictness, findings, pointer: String::new() };
-    walk.value(value, Type::Object(shape));
+    check_at("", value, Type::Object(shape), strictness, findings);
+}
+
+/// The same for a value that stands at `pointer` of its object.
+pub(crate) fn check_at(
+    pointer: &str,
+    value: &mut Value,
+    kind: Type,
+    strictness: Strictness,
+    findings: &mut Findings<'_>,
+) {
+    Walk { strictness, findings, pointer: pointer.to_owned() }.value(value, kind);
 }
 
 struct Walk<'a, 'b> {

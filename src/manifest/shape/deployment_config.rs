@@ -24,7 +24,7 @@ const SPEC: Shape = Shape {
     ],
 };
 
-const STRATEGY: Shape = Shape {
+pub(crate) const STRATEGY: Shape = Shape {
     fields: &[
         word("type", &["Rolling", "Recreate", "Custom"]),
         object("rollingParams", &ROLLING),
@@ -64,7 +64,7 @@ const RECREATE: Shape = Shape {
 const CUSTOM: Shape =
     Shape { fields: &[text("image"), list("environment", &Type::Object(&ENV_VAR)), texts("command")] };
 
-const HOOK: Shape = Shape {
+pub(super) const HOOK: Shape = Shape {
     fields: &[
         text("failurePolicy"),
         object("execNewPod", &EXEC_NEW_POD).kept(),
@@ -79,7 +79,8 @@ const EXEC_NEW_POD: Shape = Shape {
 
 const TAG_IMAGE: Shape = Shape { fields: &[text("containerName"), object("to", &OBJECT_REFERENCE)] };
 
-const TRIGGER: Shape = Shape { fields: &[text("type").required(), object("imageChangeParams", &IMAGE_CHANGE).kept()] };
+pub(crate) const TRIGGER: Shape =
+    Shape { fields: &[text("type").required(), object("imageChangeParams", &IMAGE_CHANGE).kept()] };
 
 const IMAGE_CHANGE: Shape = Shape {
     fields: &[

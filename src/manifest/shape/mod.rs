@@ -2,6 +2,7 @@
 //! turns them into JSON Schemas for editors.
 
 pub(crate) mod core;
+pub(crate) mod deployment;
 pub(crate) mod deployment_config;
 pub(crate) mod own;
 pub(crate) mod pod;
@@ -11,7 +12,7 @@ pub(crate) mod shipyard;
 mod check;
 mod similar;
 
-pub(crate) use check::{Strictness, check};
+pub(crate) use check::{Strictness, check, check_at};
 pub(crate) use similar::nearest;
 
 /// What a value must be.

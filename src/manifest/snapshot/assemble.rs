@@ -11,7 +11,7 @@ use crate::manifest::object::Declared;
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
 use crate::model::ids::{Destination, ServiceName, StageName};
-use crate::model::object::{Location, Object};
+use crate::model::object::{Kind, Location, Object};
 use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
 
 /// All stages, and what is wrong between files.
@@ -51,7 +51,12 @@ fn stage(
         let known = before.and_then(|stage| stage.objects.get(&object.key));
         let object = with_service(object, service, known);
         if let Some(first) = objects.insert(Arc::clone(&object)) {
-            problems.push(twice(&object.key, &first.location, &object.location));
+            problems.push(match (first.declared_kind(), object.declared_kind()) {
+                (one, other) if one == other => {
+                    twice(&format!("{one}/{}", object.key.name), &first.location, &object.location)
+                }
+                kinds => both(kinds, &first, &object),
+            });
         }
     }
     let tasks = tasks(stage, layout, in_stage(), problems);
@@ -79,6 +84,14 @@ fn with_service(object: &Arc<Object>, service: ServiceName, known: Option<&Arc<O
 fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
     Problem::error(second, "duplicate", format!("{what} is declared twice in the same stage"))
         .hint(format!("the other one is at {first}; remove one, or give the stages paths of their own"))
+}
+
+/// A `Deployment` takes the place of a `DeploymentConfig` of its name, so that there cannot be both.
+fn both((one, other): (Kind, Kind), first: &Object, second: &Object) -> Problem {
+    let name = &second.key.name;
+    let message = format!("{other}/{name} is the same as {one}/{name}, which is declared in this stage too");
+    Problem::error(&second.location, "duplicate", message)
+        .hint(format!("the other one is at {}; remove one of them", first.location))
 }
 
 fn tasks<'a>(

@@ -210,8 +210,8 @@ fn all_problems_are_told_at_once_with_their_places() {
             ],
         ),
         (
-            &[("a.yaml", "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: a}\n")],
-            &["a.yaml:2:1: warning: kind: Deployment (apps/v1) is not applied on the local runtime"],
+            &[("a.yaml", "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: a}\n")],
+            &["a.yaml:2:1: warning: kind: StatefulSet (apps/v1) is not applied on the local runtime"],
         ),
         (
             &[("a.yaml", "apiVersion: v1\nkind: Template\n")],

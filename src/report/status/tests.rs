@@ -53,7 +53,7 @@ fn part(service: &str, configs: u32, decision: Decision, after: Option<&str>) ->
             alone: false,
         }),
         configs,
-        changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None }],
+        changes: vec![Change { key, decision, reasons: Vec::new(), cause, object, retry: None, was: None }],
         runs_again: None,
     }
 }
@@ -187,7 +187,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         cause: String::new(),
         is_rollback: false,
         object,
-        replicas: spec.replicas,
+        replicas: spec.replicas.unwrap_or(1),
         spec,
         previous: None,
         phase: Phase::New,

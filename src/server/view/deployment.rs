@@ -22,6 +22,8 @@ pub struct ConfigView {
     pub stage: String,
     /// The service it is delivered with.
     pub service: String,
+    /// In which kind it is declared: `DeploymentConfig` or `Deployment`.
+    pub kind: String,
     /// Its name.
     pub name: String,
     /// Where its pods live.
@@ -72,6 +74,7 @@ impl From<&ConfigState> for ConfigView {
             project: state.key.project.to_string(),
             stage: state.key.stage.to_string(),
             service: state.service.to_string(),
+            kind: state.object.declared_kind().to_string(),
             name: state.key.name.clone(),
             namespace: state.destination.namespace.to_string(),
             repository: state.repository.to_string(),

@@ -229,7 +229,7 @@ fn plan_reasons(service: &ServiceKey, facts: &Facts) -> Vec<Reason> {
 }
 
 fn waiting_reason(change: &Change, stage: &StageName) -> Reason {
-    let reason = Reason::new("plan", format!("{} waits: {}", change.key, change.cause));
+    let reason = Reason::new("plan", format!("{} waits: {}", change.title(), change.cause));
     match change.is_paused() {
         true => reason.hint(format!(
             "`launchway release dc/{} -s {stage}` lets it go on, or set `paused: false` and push",
@@ -304,7 +304,7 @@ fn undelivered_reason(service: &ServiceKey, facts: &Facts) -> Option<Reason> {
         Kind::DeploymentConfig => "does not serve",
         _ => "is not applied",
     };
-    let message = format!("what was pushed of {} {lacks}, and nothing brings it", change.key);
+    let message = format!("what was pushed of {} {lacks}, and nothing brings it", change.title());
     let ServiceKey { stage, service, .. } = service;
     let hint = format!("`launchway trigger delivery {service} -s {stage}` brings it");
     Some(Reason::new("drift", message).hint(hint))
@@ -418,7 +418,7 @@ mod tests {
     fn change(decision: Decision, cause: &str) -> Change {
         let object = config(json!({"replicas": 1}));
         let key = object.key.clone();
-        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: Some(object), retry: None }
+        Change { key, decision, reasons: Vec::new(), cause: cause.into(), object: Some(object), retry: None, was: None }
     }
 
     fn config(spec: Value) -> Arc<Object> {
@@ -530,7 +530,7 @@ mod tests {
         let to = |decision: Decision, object: &Arc<Object>| {
             let key = object.key.clone();
             let object = (decision != Decision::Delete).then(|| object.clone());
-            Change { key, decision, reasons: Vec::new(), cause: String::new(), object, retry: None }
+            Change { key, decision, reasons: Vec::new(), cause: String::new(), object, retry: None, was: None }
         };
         let configs = |config: ConfigState| Facts { configs: vec![config], ..Facts::default() };
         let applied = |object: &Object| {

@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
+use crate::manifest;
 use crate::model::object::Kind;
 use crate::model::plan::{Change, Decision, Difference, Plan};
 
@@ -119,14 +120,15 @@ impl ChangeView {
     /// A change in its place.
     pub fn new(stage: &str, namespace: &str, service: &str, change: &Change) -> Self {
         let hidden = change.key.kind == Kind::Secret;
+        let kind = change.kind();
         Self {
             stage: stage.to_owned(),
             namespace: namespace.to_owned(),
             service: service.to_owned(),
-            kind: change.key.kind.to_string(),
+            kind: kind.to_string(),
             name: change.key.name.clone(),
             decision: change.decision.as_str().to_owned(),
-            reasons: change.reasons.iter().map(|reason| DifferenceView::new(reason, hidden)).collect(),
+            reasons: change.reasons.iter().map(|reason| DifferenceView::new(reason, &kind, hidden)).collect(),
             cause: change.cause.clone(),
         }
     }
@@ -156,12 +158,13 @@ impl DifferenceView {
         TextDiff::from_lines(&old, &new).iter_all_changes().map(line).collect()
     }
 
-    fn new(difference: &Difference, hidden: bool) -> Self {
+    fn new(difference: &Difference, kind: &Kind, hidden: bool) -> Self {
         let side = |value: &Option<Value>| match value {
             Some(_) if hidden => Some(Value::from("(hidden)")),
             value => value.clone(),
         };
-        Self { pointer: difference.pointer.clone(), old: side(&difference.old), new: side(&difference.new) }
+        let pointer = manifest::as_written(kind, &difference.pointer);
+        Self { pointer, old: side(&difference.old), new: side(&difference.new) }
     }
 }
 
@@ -203,6 +206,7 @@ mod tests {
             cause: "config change".into(),
             object: None,
             retry: None,
+            was: None,
         };
         let text = serde_json::to_string(&ChangeView::new("dev", "shop-dev", "web", &change)).expect("JSON");
         assert!(!text.contains("aHVudGVyMg") && text.contains("(hidden)"), "{text}");

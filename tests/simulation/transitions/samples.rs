@@ -119,5 +119,6 @@ fn deploy(object: Object) -> Change {
         cause: "config change".into(),
         object: Some(object.into()),
         retry: None,
+        was: None,
     }
 }

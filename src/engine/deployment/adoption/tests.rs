@@ -127,6 +127,7 @@ fn brings(image: &str, decision: Decision) -> Plan {
         cause: String::new(),
         object: Some(object(image).into()),
         retry: None,
+        was: None,
     };
     let part = ServicePlan {
         service: "web".into(),
