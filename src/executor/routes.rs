@@ -4,11 +4,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::model::ids::{ProjectName, ServiceKey, StageName};
+use crate::model::selector::{Labels, selects};
 use crate::model::state::ObjectState;
 use crate::model::transaction::ObjectPlace;
 
-/// Labels of pods, or the ones that select them.
-type Labels = BTreeMap<String, String>;
 /// Where something is found that selects by a label.
 type ByLabel = (ProjectName, StageName, String, String);
 
@@ -88,8 +87,7 @@ impl Routes {
 
 impl Known {
     fn selects(&self, place: &ObjectPlace, labels: &Labels) -> bool {
-        let selects = |route: &Route| route.selector.iter().all(|(key, value)| labels.get(key) == Some(value));
-        self.routes.get(place).is_some_and(selects)
+        self.routes.get(place).is_some_and(|route| selects(&route.selector, labels))
     }
 
     fn insert(&mut self, place: ObjectPlace, service: ServiceKey, selector: Labels) {

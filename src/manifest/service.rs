@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::object::Declared;
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, ObjectKey};
+use crate::model::selector::selects;
 
 /// The service of objects that belong to no single one.
 pub const SHARED: &str = "shared";
@@ -76,8 +77,7 @@ impl<'a> Directory<'a> {
     fn selected<'b>(&'b self, selector: &'b BTreeMap<String, String>) -> impl Iterator<Item = &'a Declared> + 'b {
         let candidates = selector.iter().map(|(key, value)| self.by_label.get(&(key.as_str(), value.as_str())));
         let rarest = candidates.min_by_key(|configs| configs.map_or(0, Vec::len)).flatten();
-        let matches =
-            |config: &&Declared| selector.iter().all(|(key, value)| config.links.pod_labels.get(key) == Some(value));
+        let matches = |config: &&Declared| selects(selector, &config.links.pod_labels);
         rarest.into_iter().flatten().copied().filter(matches)
     }
 }

@@ -18,6 +18,7 @@ pub mod plan;
 pub mod pod;
 pub mod project;
 pub mod run;
+pub mod selector;
 pub mod shipyard;
 pub mod slot;
 pub mod state;

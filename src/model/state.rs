@@ -13,6 +13,7 @@ use super::ids::{
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
+use super::selector::{Labels, selects};
 use super::time::Timestamp;
 use super::wanted::Wanted;
 
@@ -212,13 +213,10 @@ pub struct ObjectState {
 
 impl ObjectState {
     /// Whether it is a `Service` that leads to pods with these labels.
-    pub fn selects(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn selects(&self, labels: &Labels) -> bool {
         let selector = self.object.content.at("/spec/selector");
-        let selector: Option<BTreeMap<String, String>> = selector.and_then(|it| serde_json::from_value(it).ok());
-        let selects = |selector: BTreeMap<String, String>| {
-            !selector.is_empty() && selector.iter().all(|(key, value)| labels.get(key) == Some(value))
-        };
-        self.object.key.kind == Kind::Service && selector.is_some_and(selects)
+        let selector: Option<Labels> = selector.and_then(|it| serde_json::from_value(it).ok());
+        self.object.key.kind == Kind::Service && selector.is_some_and(|selector| selects(&selector, labels))
     }
 }
 

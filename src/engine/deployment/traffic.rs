@@ -6,6 +6,7 @@ use crate::engine::deployment::observed::Observed;
 use crate::engine::deployment::serve;
 use crate::model::ids::ConfigKey;
 use crate::model::pod::ObservedPod;
+use crate::model::selector::{Labels, selects};
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Backend, Wanted};
 
@@ -15,14 +16,12 @@ const WHOLE: u32 = 1000;
 /// The versions that a selector selects among `pods`, with their weights; none if every ready pod is to get the same.
 /// `sharing` are the deployment configs whose versions share the traffic.
 pub fn backends(
-    selector: &BTreeMap<String, String>,
+    selector: &Labels,
     pods: &[ObservedPod],
     sharing: &BTreeMap<ConfigKey, Wanted>,
     now: Timestamp,
 ) -> Vec<Backend> {
-    let selected = |pod: &&ObservedPod| selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value));
-    let selected: Vec<&ObservedPod> =
-        pods.iter().filter(|pod| pod.lives() && !selector.is_empty()).filter(selected).collect();
+    let selected: Vec<&ObservedPod> = pods.iter().filter(|pod| pod.lives() && selects(selector, &pod.labels)).collect();
     let mut configs: BTreeMap<&ConfigKey, BTreeMap<u32, u32>> = BTreeMap::new();
     for (config, version) in selected.iter().filter_map(|pod| pod.version()) {
         *configs.entry(config).or_default().entry(version).or_default() += 1;

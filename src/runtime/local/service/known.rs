@@ -10,6 +10,7 @@ use super::record::{self, ServiceDir, ServiceRecord, ServicesDir};
 use super::{PodEndpoint, spec};
 use crate::error::{Context, Result};
 use crate::model::ids::Namespace;
+use crate::model::selector;
 use crate::runtime::ServiceSpec;
 
 /// Records by namespace. Those of a namespace are read when they are first asked for, all of them when an address is; they
@@ -83,7 +84,7 @@ impl Records {
 
     /// The services that select one of these pods.
     pub(super) fn selecting(&self, pods: &[&PodEndpoint]) -> Vec<ServiceSpec> {
-        let selects = |spec: &&ServiceSpec| pods.iter().any(|pod| spec::selects(spec, pod));
+        let selects = |spec: &&ServiceSpec| pods.iter().any(|pod| selector::selects(&spec.selector, &pod.labels));
         self.candidates(pods).filter(selects).cloned().collect()
     }
 

@@ -6,6 +6,7 @@ use super::PodEndpoint;
 use super::record::Endpoint;
 use crate::error::{Failure, Result};
 use crate::model::pod::Scalar;
+use crate::model::selector::selects;
 use crate::runtime::{ServicePort, ServiceSpec};
 
 /// The most ports that a service may have.
@@ -56,14 +57,9 @@ fn check_port(service: &str, port: &ServicePort) -> Result<()> {
     Ok(())
 }
 
-/// Whether a service selects a pod.
-pub(super) fn selects(spec: &ServiceSpec, pod: &PodEndpoint) -> bool {
-    !spec.selector.is_empty() && spec.selector.iter().all(|(key, value)| pod.labels.get(key) == Some(value))
-}
-
 /// The pods that a service leads to, sorted. Where weights say what versions get, those without one get nothing.
 pub(super) fn select<'a>(spec: &ServiceSpec, pods: impl IntoIterator<Item = &'a PodEndpoint>) -> Vec<Endpoint> {
-    let selected = pods.into_iter().filter(|pod| selects(spec, pod));
+    let selected = pods.into_iter().filter(|pod| selects(&spec.selector, &pod.labels));
     let endpoint = |pod: &PodEndpoint| {
         if spec.backends.is_empty() {
             return Some(Endpoint::Equal(pod.dir.path().to_owned()));
