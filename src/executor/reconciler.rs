@@ -17,7 +17,7 @@ use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
-use crate::executor::routes::Routes;
+use crate::executor::selector_index::SelectorIndex;
 use crate::executor::services::Services;
 use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
@@ -59,7 +59,7 @@ pub struct Reconciler {
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
     aside: Arc<SetAside>,
-    routes: Arc<Routes>,
+    selectors: Arc<SelectorIndex>,
     caught_up: watch::Sender<bool>,
 }
 
@@ -72,9 +72,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, reported, aside, routes) = Default::default();
+        let (sharing, reported, aside, selectors) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, routes, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, selectors, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -206,7 +206,8 @@ impl Reconciler {
         let services = self.services(&sharing);
         let mut places: BTreeSet<ObjectPlace> =
             due.some.iter().chain(&due.again).filter_map(ObjectPlace::service).collect();
-        let awaited = due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.routes.service(place)));
+        let awaited =
+            due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.selectors.service(place)));
         let awaiting = self.awaiting(awaited.collect()).await;
         if due.all {
             services.reconcile_all().await?;
@@ -217,7 +218,7 @@ impl Reconciler {
                 self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
             }
             for run in &awaiting {
-                places.extend(self.routes.of(&run.service).into_iter().chain(run.services()));
+                places.extend(self.selectors.of(&run.service).into_iter().chain(run.services()));
             }
             services.reconcile_some(&places).await;
         }
@@ -248,20 +249,20 @@ impl Reconciler {
 
     /// Tells one how they are.
     async fn tell_awaiting(&self, services: &Services<'_>, run: &SequenceRun) -> Result<()> {
-        let mut places = self.routes.of(&run.service);
+        let mut places = self.selectors.of(&run.service);
         places.extend(run.services()); // also those that could not even be read
         let problem = services.problems(&places);
         // What leads nowhere without a problem is not asked for: its repository is being taken down.
-        if problem.is_empty() && run.services().any(|place| self.routes.service(&place).is_none()) {
+        if problem.is_empty() && run.services().any(|place| self.selectors.service(&place).is_none()) {
             return Ok(());
         }
-        self.driver.tell(&run.id, Event::Answering { problem }).await
+        self.driver.tell(&run.id, Event::ServicesChecked { problem }).await
     }
 
     fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
         let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
-        let (aside, routes, now) = (&*self.aside, &*self.routes, self.driver.clock.now());
-        Services { store, declarations, runtime, sharing, aside, routes, now }
+        let (aside, selectors, now) = (&*self.aside, &*self.selectors, self.driver.clock.now());
+        Services { store, declarations, runtime, sharing, aside, selectors, now }
     }
 
     /// Reconciles one; says when to do so again. One that cannot be reconciled holds up no other.
@@ -412,8 +413,8 @@ impl Reconciler {
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<bool> {
         let Some(owner) = &state.wanted.owner else { return Ok(false) };
         let sharing = self.sharing().clone();
-        let unreachable = self.services(&sharing).unreachable(state, pods, serving.converged).await;
-        let looks_again = serving.converged && !unreachable.is_empty();
+        let not_listening = self.services(&sharing).not_listening(state, pods, serving.converged).await;
+        let looks_again = serving.converged && !not_listening.is_empty();
         let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
         let event = Event::Served {
@@ -421,7 +422,7 @@ impl Reconciler {
             progress: serving.progress,
             converged: serving.converged,
             problem: problem.or_else(of_pods).unwrap_or_default(),
-            unreachable,
+            not_listening,
         };
         self.driver.tell(owner, event).await?;
         Ok(looks_again)

@@ -8,7 +8,7 @@ use crate::engine::deployment::traffic;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::inherited;
-use crate::executor::routes::Routes;
+use crate::executor::selector_index::SelectorIndex;
 use crate::executor::set_aside::{Item, SetAside};
 use crate::model::ids::{ConfigKey, Namespace, ProjectName, RepositoryName, ServiceKey, StageName};
 use crate::model::object::{Kind, ObjectKey};
@@ -78,7 +78,7 @@ pub struct Services<'a> {
     /// Where one goes that fails.
     pub aside: &'a SetAside,
     /// Which of them leads where.
-    pub(super) routes: &'a Routes,
+    pub(super) selectors: &'a SelectorIndex,
     /// The time.
     pub now: Timestamp,
 }
@@ -155,7 +155,7 @@ impl Services<'_> {
         let Some(place) = &place.service() else { return Ok(()) };
         let declared = self.store.object(&place.project, &place.stage, &place.key).await?;
         let Some(service) = declared.map(|declared| declared.value) else {
-            self.routes.forget(place);
+            self.selectors.forget(place);
             return Ok(());
         };
         let leads = ObjectKey { kind: Kind::Endpoints, name: place.key.name.clone() };
@@ -177,7 +177,7 @@ impl Services<'_> {
         if is_there {
             return Ok(());
         }
-        self.routes.forget(place);
+        self.selectors.forget(place);
         self.end(namespace, &place.key.name).await
     }
 
@@ -223,19 +223,19 @@ impl Services<'_> {
     /// Where everything is looked at, what is not there leads nowhere.
     fn forget_all_but(&self, place: Option<(&ProjectName, &StageName)>, there: &BTreeSet<ObjectPlace>) {
         if place.is_none() {
-            self.routes.keep_only(there);
+            self.selectors.keep_only(there);
         }
     }
 
     /// What keeps the services from listening that lead to a deployment config's pods or are delivered with it; nothing, if
     /// they do. They are asked, or else it is as it was found last.
-    pub(super) async fn unreachable(&self, state: &ConfigState, pods: &[ObservedPod], ask: bool) -> String {
+    pub(super) async fn not_listening(&self, state: &ConfigState, pods: &[ObservedPod], ask: bool) -> String {
         let ConfigKey { project, stage, .. } = state.key.clone();
         let service = ServiceKey { project, stage, service: state.service.clone() };
         let is_wanted = |pod: &&ObservedPod| pod.version().map(|(_, version)| version) == state.wanted.version();
         let places = match pods.iter().find(is_wanted) {
-            Some(pod) => self.routes.leading_to(&service, &pod.labels),
-            None => self.routes.leading_to(&service, &state.pod_labels()),
+            Some(pod) => self.selectors.leading_to(&service, &pod.labels),
+            None => self.selectors.leading_to(&service, &state.pod_labels()),
         };
         if ask {
             self.reconcile_some(&places).await;
@@ -279,7 +279,7 @@ impl Services<'_> {
     /// Makes a service answer, unless its repository is down; says whether it is to.
     async fn answer(&self, service: &ObjectState, endpoints: Option<&ObjectState>, is_down: bool) -> Result<bool> {
         match is_down {
-            true => self.routes.forget(&ObjectPlace::from(service)),
+            true => self.selectors.forget(&ObjectPlace::from(service)),
             false => self.apply(service, endpoints).await?,
         }
         Ok(!is_down)
@@ -289,7 +289,7 @@ impl Services<'_> {
     /// its processes, too.
     async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<()> {
         let mut spec = service_spec(service, endpoints);
-        self.routes.note(service, &spec.selector);
+        self.selectors.note(service, &spec.selector);
         let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
         if self.sharing.keys().any(here) {
             let pods = self.runtime.observe(&spec.namespace).await?;

@@ -81,10 +81,11 @@ pub enum Event {
         problem: String,
         /// What keeps a `Service` that leads to new pods from listening, for people; empty if nothing does.
         #[serde(default, skip_serializing_if = "String::is_empty")]
-        unreachable: String,
+        not_listening: String,
     },
     /// How the `Service` objects are that were applied without a deployment.
-    Answering {
+    #[serde(alias = "answering")]
+    ServicesChecked {
         /// What keeps one of them from listening, for people; empty if nothing does.
         problem: String,
     },

@@ -70,7 +70,7 @@ struct State {
     lives: BTreeMap<PodId, (Option<Incarnation>, Option<Incarnation>)>,
     services: BTreeMap<(Namespace, String), ServiceSpec>,
     /// What keeps services of a name from listening.
-    deaf: BTreeMap<String, String>,
+    not_listening: BTreeMap<String, String>,
     behaviours: Vec<(String, Behaviour)>,
     unprepared: BTreeSet<String>,
     deeds: Vec<Deed>,
@@ -97,11 +97,11 @@ impl PretendedRuntime {
     }
 
     /// From now on, services of this name cannot listen, for this reason; without one they can.
-    pub fn deafen(&self, name: &str, problem: Option<&str>) {
-        let deaf = &mut self.state().deaf;
+    pub fn keep_from_listening(&self, name: &str, problem: Option<&str>) {
+        let not_listening = &mut self.state().not_listening;
         match problem {
-            Some(problem) => deaf.insert(name.to_owned(), problem.to_owned()),
-            None => deaf.remove(name),
+            Some(problem) => not_listening.insert(name.to_owned(), problem.to_owned()),
+            None => not_listening.remove(name),
         };
     }
 
@@ -264,7 +264,7 @@ impl State {
             address: std::net::Ipv4Addr::LOCALHOST.into(),
             ports: service.ports.clone(),
             ready: 0,
-            problem: self.deaf.get(&service.name).cloned(),
+            problem: self.not_listening.get(&service.name).cloned(),
         }
     }
 

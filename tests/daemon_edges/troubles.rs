@@ -53,7 +53,7 @@ fn service(name: &str, ports: &[u16]) -> String {
 }
 
 /// What is said of a service that cannot listen, by `get services`; nothing, if it can.
-fn deaf(world: &World, name: &str) -> String {
+fn not_listening(world: &World, name: &str) -> String {
     let services = world.json(&["get", "services"]);
     let named = services["items"].as_array().into_iter().flatten().find(|service| service["name"] == name);
     named.and_then(|service| service["problem"].as_str()).unwrap_or_default().to_owned()
@@ -69,7 +69,7 @@ fn a_service_whose_port_is_taken_is_no_success_until_it_is_free() {
     let web = sleeper("web", "type: Recreate", "1");
     let commit = world.git.push_files(&[("web.yaml", &web), ("service.yaml", &service("web", &[port]))]);
     told_while_it_runs(&world, &commit, &told);
-    assert!(deaf(&world, "web").contains("is in use by another process"));
+    assert!(not_listening(&world, "web").contains("is in use by another process"));
     let why = |told: &str| {
         let why = String::from_utf8(world.run(&["why", "dc/web"]).stdout).unwrap();
         assert_eq!(why.matches(told).count(), 1, "{why}");
@@ -89,7 +89,7 @@ fn a_service_whose_port_is_taken_is_no_success_until_it_is_free() {
     let complete = world.status(&commit, "launchway/default/web", "success");
     assert!(complete.contains("serves after") && !complete.contains("in use"), "{complete}");
     world.status(&front, "launchway/default/front", "success");
-    assert_eq!((deaf(&world, "web"), deaf(&world, "front")), (String::new(), String::new()));
+    assert_eq!((not_listening(&world, "web"), not_listening(&world, "front")), (String::new(), String::new()));
 }
 
 #[test]

@@ -63,11 +63,11 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem, unreachable },
+                Event::Served { generation, progress, converged, problem, not_listening },
             ) if *generation == self.run.generation => {
-                let in_the_way = self.in_the_way(problem, unreachable);
+                let in_the_way = self.in_the_way(problem, not_listening);
                 self.run.problem = in_the_way;
-                self.served(*progress, *converged && !self.waits_for_services(unreachable));
+                self.served(*progress, *converged && !self.waits_for_services(not_listening));
             }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
@@ -99,14 +99,14 @@ impl Step {
     /// Whether a complete rollout goes on only once its `Service` objects listen: nobody reaches what serves before. What
     /// is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing, whoever
     /// goes back.
-    fn waits_for_services(&self, unreachable: &str) -> bool {
-        self.run.step == DeploymentStep::Rollout && !self.run.is_rollback && !unreachable.is_empty()
+    fn waits_for_services(&self, not_listening: &str) -> bool {
+        self.run.step == DeploymentStep::Rollout && !self.run.is_rollback && !not_listening.is_empty()
     }
 
-    fn in_the_way(&self, problem: &str, unreachable: &str) -> String {
-        let unreachable = Some(unreachable).filter(|unreachable| self.waits_for_services(unreachable));
+    fn in_the_way(&self, problem: &str, not_listening: &str) -> String {
+        let not_listening = Some(not_listening).filter(|not_listening| self.waits_for_services(not_listening));
         let told: Vec<&str> =
-            Some(problem).filter(|problem| !problem.is_empty()).into_iter().chain(unreachable).collect();
+            Some(problem).filter(|problem| !problem.is_empty()).into_iter().chain(not_listening).collect();
         told.join("; ")
     }
 

@@ -54,7 +54,7 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
         (SequenceState::Running { task }, Event::Timer { timer: Timer::Start }) => step.start_is_late(task),
-        (SequenceState::Running { task }, Event::Answering { problem }) => step.answering(task, problem),
+        (SequenceState::Running { task }, Event::ServicesChecked { problem }) => step.services_checked(task, problem),
         (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
         _ => {}
     }
@@ -115,7 +115,7 @@ impl Step {
     }
 
     /// What was applied without a deployment is done once its `Service` objects listen.
-    fn answering(&mut self, index: usize, problem: &str) {
+    fn services_checked(&mut self, index: usize, problem: &str) {
         if !self.run.awaits_services() {
             return;
         }

@@ -43,7 +43,7 @@ impl Query {
         let deployments = self.open_deployments(&slot).await?;
         let pods = self.service_pods(&configs).await?;
         let is_down = repository.as_ref().is_some_and(|repository| repository.down);
-        let deaf = if is_down { Vec::new() } else { self.deaf(service, &configs).await? };
+        let not_listening = if is_down { Vec::new() } else { self.not_listening(service, &configs).await? };
         let hindrance = |config: &ConfigState| Some((config.key.name.clone(), self.hindrances.of(&config.key)?));
         let hindrances = configs.iter().filter_map(hindrance).collect();
         let holds = self.store.holds_of(&service.project).await?.map_or_else(Vec::new, |it| it.value.holds);
@@ -61,12 +61,12 @@ impl Query {
             passed,
             pods,
             hindrances,
-            deaf,
+            not_listening,
         })
     }
 
     /// What keeps `Service` objects from listening that lead to the pods of a service or are delivered with it.
-    async fn deaf(&self, service: &ServiceKey, configs: &[ConfigState]) -> Result<Vec<(String, String)>> {
+    async fn not_listening(&self, service: &ServiceKey, configs: &[ConfigState]) -> Result<Vec<(String, String)>> {
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
         let (project, stage) = (Some(&service.project), Some(&service.stage));
         let declared = self.store.objects(project, stage, Some(&Kind::Service)).await?.found;
@@ -80,7 +80,7 @@ impl Query {
             let services = runtime.services(namespace).await?;
             there.extend(services.into_iter().map(|it| ((namespace.clone(), it.name.clone()), it)));
         }
-        let deaf = leading.iter().filter_map(|object| {
+        let not_listening = leading.iter().filter_map(|object| {
             let name = &object.object.key.name;
             let problem = match there.get(&(object.destination.namespace.clone(), name.clone())) {
                 Some(there) => there.problem.clone()?,
@@ -88,7 +88,7 @@ impl Query {
             };
             Some((name.clone(), problem))
         });
-        Ok(deaf.collect())
+        Ok(not_listening.collect())
     }
 
     /// Of the objects that a plan names for a service beside deployment configs, those that are applied.

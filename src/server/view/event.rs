@@ -59,17 +59,17 @@ fn message(event: &Event) -> String {
         Event::Delayed { message } => format!("tried again: {message}"),
         Event::PodStarted { pod } => format!("{pod} was started"),
         Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
-        Event::Served { progress, converged, unreachable, .. } => {
+        Event::Served { progress, converged, not_listening, .. } => {
             let so_far =
                 format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old);
-            match (*converged, unreachable.as_str()) {
+            match (*converged, not_listening.as_str()) {
                 (true, "") => format!("{so_far}: as wanted"),
                 (_, "") => so_far,
-                (_, unreachable) => format!("{so_far}; {unreachable}"),
+                (_, not_listening) => format!("{so_far}; {not_listening}"),
             }
         }
-        Event::Answering { problem } if problem.is_empty() => "what was applied listens".to_owned(),
-        Event::Answering { problem } => format!("what was applied does not listen: {problem}"),
+        Event::ServicesChecked { problem } if problem.is_empty() => "what was applied listens".to_owned(),
+        Event::ServicesChecked { problem } => format!("what was applied does not listen: {problem}"),
         Event::Disowned { reason } => format!("gives way: {reason}"),
         Event::Scaled { from, to, by, .. } => scaled(*from, *to, by),
         Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),

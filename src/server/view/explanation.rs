@@ -47,7 +47,7 @@ pub struct Facts {
     /// What keeps deployment configs of it from what is wanted of them, with their names.
     pub hindrances: Vec<(String, String)>,
     /// What keeps `Service` objects from listening that lead to its pods or are delivered with it, with their names.
-    pub deaf: Vec<(String, String)>,
+    pub not_listening: Vec<(String, String)>,
 }
 
 /// Why a service is not what was pushed.
@@ -103,8 +103,9 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
         let hindrances = facts.hindrances.iter();
         reasons.extend(hindrances.map(|(config, problem)| Reason::new("pod", format!("{config}: {problem}"))));
     }
-    let deaf = facts.deaf.iter().filter_map(|(name, problem)| service_reason(name, problem, &reasons));
-    reasons.extend(deaf.collect::<Vec<_>>());
+    let not_listening =
+        facts.not_listening.iter().filter_map(|(name, problem)| service_reason(name, problem, &reasons));
+    reasons.extend(not_listening.collect::<Vec<_>>());
     if reasons.is_empty() {
         reasons.extend(undelivered_reason(service, facts));
     }
@@ -375,8 +376,8 @@ mod tests {
 
     #[test]
     fn a_service_that_does_not_listen_is_told_once() {
-        let deaf = ("web".to_owned(), "port 80 is in use".to_owned());
-        let mut facts = Facts { deaf: vec![deaf], ..Facts::default() };
+        let not_listening = ("web".to_owned(), "port 80 is in use".to_owned());
+        let mut facts = Facts { not_listening: vec![not_listening], ..Facts::default() };
         let told = |facts: &Facts| {
             explain(&web(), facts).reasons.into_iter().map(|it| (it.kind, it.message)).collect::<Vec<_>>()
         };

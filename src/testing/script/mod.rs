@@ -14,7 +14,7 @@
 //! fail|unknown|hang|refuse|linger|die|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`
 //! end POD [exit N], gone POD                   a pod that hung ends, one that lingered is gone
 //! finish                                       all that hang end well or become ready, all that linger are gone
-//! deafen SERVICE REASON, let-listen SERVICE    a `Service` cannot listen from now on, or can
+//! stop-listening SERVICE REASON, let-listen SERVICE  a `Service` cannot listen from now on, or can
 //! hold-image PART, free-image PART             images that are being prepared
 //! settle, pass 11m                             everything happens; time passes
 //! reconcile                                    one step towards what is wanted
@@ -156,8 +156,8 @@ impl Play<'_> {
                 let outcome = PodOutcome::Failed { code, reason, message };
                 runtime.set_phase(&pod_id(pod)?, PodPhase::Ended { outcome });
             }
-            ["deafen", service, reason @ ..] => runtime.deafen(service, Some(&reason.join(" "))),
-            ["let-listen", service] => runtime.deafen(service, None),
+            ["stop-listening", service, reason @ ..] => runtime.keep_from_listening(service, Some(&reason.join(" "))),
+            ["let-listen", service] => runtime.keep_from_listening(service, None),
             ["hold-image", part] => runtime.hold_image(part, true),
             ["free-image", part] => runtime.hold_image(part, false),
             ["finish"] => runtime.finish(),

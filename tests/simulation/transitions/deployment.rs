@@ -13,7 +13,7 @@ use serde_json::json;
 
 use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
-use super::{answering, cancel, failed, pod_ended, served, timer, unreachable};
+use super::{cancel, failed, not_listening, pod_ended, served, services_checked, timer};
 
 /// Answers to what a run waits for, so that it goes on.
 fn good_news(run: &DeploymentRun) -> Event {
@@ -92,8 +92,8 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (served(run.generation, 1, false), "partly"),
         (served(run.generation, 2, true), "wholly"),
         (served(run.generation + 1, 2, true), "something else"),
-        (unreachable(run.generation), "without service"),
-        (answering("port 80 is in use"), ""),
+        (not_listening(run.generation), "without service"),
+        (services_checked("port 80 is in use"), ""),
         (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
         (timer(Timer::Progress), ""),
@@ -243,7 +243,7 @@ fn a_commit_tells_of_delays_and_of_what_pods_say() {
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
     let served = |problem: &str| {
         let (generation, progress) = (run.generation, run.progress);
-        Event::Served { generation, progress, converged: false, problem: problem.into(), unreachable: String::new() }
+        Event::Served { generation, progress, converged: false, problem: problem.into(), not_listening: String::new() }
     };
     let (told, _) = step(&run, &served("readiness: status 500"), NOW);
     assert!(told.is_delayed() && told.problem.contains("status 500"));
@@ -255,7 +255,7 @@ fn a_commit_tells_of_delays_and_of_what_pods_say() {
 #[test]
 fn a_rollout_is_complete_once_its_services_listen() {
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
-    let (waits, _) = step(&run, &unreachable(run.generation), NOW);
+    let (waits, _) = step(&run, &not_listening(run.generation), NOW);
     assert_eq!((waits.step, waits.problem.as_str()), (run.step, "service `web`: port 80 is in use"));
     let (goes_on, _) = step(&waits, &served(run.generation, 2, true), NOW);
     assert_eq!((goes_on.step, goes_on.problem.as_str()), (DeploymentStep::Post, ""));
@@ -265,6 +265,6 @@ fn a_rollout_is_complete_once_its_services_listen() {
         told,
         Some("no progress for 10m00s: 2 of 2 new pods available, 0 old ones left: service `web`: port 80 is in use")
     );
-    let (ended, _) = step(&fails, &unreachable(fails.generation), NOW);
+    let (ended, _) = step(&fails, &not_listening(fails.generation), NOW);
     assert_eq!(ended.step, DeploymentStep::Done, "going back waits for nothing");
 }

@@ -31,18 +31,18 @@ fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {
 
 fn served(generation: u64, updated: u32, converged: bool) -> Event {
     let progress = Progress { updated, available: updated, old: 2 - updated.min(2) };
-    Event::Served { generation, progress, converged, problem: String::new(), unreachable: String::new() }
+    Event::Served { generation, progress, converged, problem: String::new(), not_listening: String::new() }
 }
 
 /// All pods are there, and a service that leads to them does not listen.
-fn unreachable(generation: u64) -> Event {
+fn not_listening(generation: u64) -> Event {
     let progress = Progress { updated: 2, available: 2, old: 0 };
-    let unreachable = "service `web`: port 80 is in use".into();
-    Event::Served { generation, progress, converged: true, problem: String::new(), unreachable }
+    let not_listening = "service `web`: port 80 is in use".into();
+    Event::Served { generation, progress, converged: true, problem: String::new(), not_listening }
 }
 
-fn answering(problem: &str) -> Event {
-    Event::Answering { problem: problem.into() }
+fn services_checked(problem: &str) -> Event {
+    Event::ServicesChecked { problem: problem.into() }
 }
 
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.
@@ -60,7 +60,7 @@ fn kind(event: &Event) -> &'static str {
         Event::PodStarted { .. } => "pod started",
         Event::PodEnded { .. } => "pod ended",
         Event::Served { .. } => "served",
-        Event::Answering { .. } => "answering",
+        Event::ServicesChecked { .. } => "services checked",
         Event::Disowned { .. } => "disowned",
         Event::Timer { timer: Timer::Deadline } => "deadline",
         Event::Timer { timer: Timer::Progress } => "progress timer",
@@ -86,7 +86,7 @@ const KINDS: [&str; 21] = [
     "pod started",
     "pod ended",
     "served",
-    "answering",
+    "services checked",
     "disowned",
     "deadline",
     "progress timer",

@@ -12,7 +12,7 @@ use proptest::prelude::*;
 
 use super::samples::{NOW, applying, sequence};
 use super::table::{Block, check, decisions};
-use super::{answering, cancel, failed, pod_ended, served, timer};
+use super::{cancel, failed, pod_ended, served, services_checked, timer};
 
 fn deployment(config: &str) -> RunId {
     RunId::new(format!("shop/dev/{config}-2"))
@@ -52,7 +52,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
         ("deployment, one has failed", after(&deploying, &[ended("web", Outcome::FAIL)])),
         ("deployment, being ended", after(&half, &[cancel()])),
         ("deployment, waits for what it applied to listen", applied.clone()),
-        ("deployment, what it applied does not listen", after(&applied, &[answering("port 80 is in use")])),
+        ("deployment, what it applied does not listen", after(&applied, &[services_checked("port 80 is in use")])),
         ("pause before the test", pausing),
         ("test, first try", testing.clone()),
         ("test, between two tries", between),
@@ -84,8 +84,8 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (pod_ended(last_pod(run), PodOutcome::unknown("")), "unknown"),
         (pod_ended("other", failed()), "other"),
         (served(1, 2, true), ""),
-        (answering(""), "well"),
-        (answering("port 80 is in use"), "badly"),
+        (services_checked(""), "well"),
+        (services_checked("port 80 is in use"), "badly"),
         (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
         (timer(Timer::Progress), ""),

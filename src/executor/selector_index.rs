@@ -13,11 +13,11 @@ type ByLabel = (ProjectName, StageName, String, String);
 
 /// What each `Service` object that is to answer selects.
 #[derive(Debug, Default)]
-pub(super) struct Routes(Mutex<Known>);
+pub(super) struct SelectorIndex(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
-    routes: BTreeMap<ObjectPlace, Route>,
+    entries: BTreeMap<ObjectPlace, Entry>,
     /// By the service that they are delivered with.
     by_service: BTreeMap<ServiceKey, BTreeSet<ObjectPlace>>,
     /// By the one label of their selectors by which the fewest others were filed: what lacks it is not selected.
@@ -25,22 +25,22 @@ struct Known {
 }
 
 #[derive(Debug)]
-struct Route {
+struct Entry {
     service: ServiceKey,
     selector: Labels,
     /// Nowhere, if it selects nothing.
     filed: Option<ByLabel>,
 }
 
-impl Routes {
+impl SelectorIndex {
     /// An object is to answer for what it selects.
     pub(super) fn note(&self, object: &ObjectState, selector: &Labels) {
         let place = ObjectPlace::from(object);
         let (project, stage, service) = (place.project.clone(), place.stage.clone(), object.object.service.clone());
         let service = ServiceKey { project, stage, service };
         let mut known = self.known();
-        let is_known = |route: &Route| (&route.service, &route.selector) == (&service, selector);
-        if !known.routes.get(&place).is_some_and(is_known) {
+        let is_known = |entry: &Entry| (&entry.service, &entry.selector) == (&service, selector);
+        if !known.entries.get(&place).is_some_and(is_known) {
             known.remove(&place);
             known.insert(place, service, selector.clone());
         }
@@ -54,13 +54,13 @@ impl Routes {
     /// Nothing answers but what is in these places.
     pub(super) fn keep_only(&self, places: &BTreeSet<ObjectPlace>) {
         let mut known = self.known();
-        let gone: Vec<ObjectPlace> = known.routes.keys().filter(|place| !places.contains(place)).cloned().collect();
+        let gone: Vec<ObjectPlace> = known.entries.keys().filter(|place| !places.contains(place)).cloned().collect();
         gone.iter().for_each(|place| known.remove(place));
     }
 
     /// The service that what is in a place is delivered with, if it is to answer.
     pub(super) fn service(&self, place: &ObjectPlace) -> Option<ServiceKey> {
-        self.known().routes.get(place).map(|route| route.service.clone())
+        self.known().entries.get(place).map(|entry| entry.service.clone())
     }
 
     /// What is delivered with a service.
@@ -87,7 +87,7 @@ impl Routes {
 
 impl Known {
     fn selects(&self, place: &ObjectPlace, labels: &Labels) -> bool {
-        self.routes.get(place).is_some_and(|route| selects(&route.selector, labels))
+        self.entries.get(place).is_some_and(|entry| selects(&entry.selector, labels))
     }
 
     fn insert(&mut self, place: ObjectPlace, service: ServiceKey, selector: Labels) {
@@ -99,15 +99,15 @@ impl Known {
             self.by_label.entry(label.clone()).or_default().insert(place.clone());
         }
         self.by_service.entry(service.clone()).or_default().insert(place.clone());
-        self.routes.insert(place, Route { service, selector, filed });
+        self.entries.insert(place, Entry { service, selector, filed });
     }
 
     fn remove(&mut self, place: &ObjectPlace) {
-        let Some(route) = self.routes.remove(place) else { return };
-        if let Some(label) = &route.filed {
+        let Some(entry) = self.entries.remove(place) else { return };
+        if let Some(label) = &entry.filed {
             leave(&mut self.by_label, label, place);
         }
-        leave(&mut self.by_service, &route.service, place);
+        leave(&mut self.by_service, &entry.service, place);
     }
 }
 
@@ -158,15 +158,15 @@ mod tests {
 
     #[test]
     fn what_selects_pods_or_is_delivered_with_them_leads_to_them() {
-        let routes = Routes::default();
+        let index = SelectorIndex::default();
         let web = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
-        routes.note(&object("dev", "front", "web"), &labels(&[("app", "web")]));
-        routes.note(&object("dev", "strict", "shared"), &labels(&[("app", "web"), ("tier", "front")]));
-        routes.note(&object("dev", "outside", "web"), &labels(&[]));
-        routes.note(&object("dev", "other", "other"), &labels(&[("app", "other")]));
-        routes.note(&object("dev", "nothing", "shared"), &labels(&[]));
-        routes.note(&object("production", "front", "web"), &labels(&[("app", "web")]));
-        let to = |pairs| named(routes.leading_to(&web, &labels(pairs)));
+        index.note(&object("dev", "front", "web"), &labels(&[("app", "web")]));
+        index.note(&object("dev", "strict", "shared"), &labels(&[("app", "web"), ("tier", "front")]));
+        index.note(&object("dev", "outside", "web"), &labels(&[]));
+        index.note(&object("dev", "other", "other"), &labels(&[("app", "other")]));
+        index.note(&object("dev", "nothing", "shared"), &labels(&[]));
+        index.note(&object("production", "front", "web"), &labels(&[("app", "web")]));
+        let to = |pairs| named(index.leading_to(&web, &labels(pairs)));
         assert_eq!(to(&[("app", "web")]), ["front", "outside"]);
         assert_eq!(to(&[("app", "web"), ("tier", "front")]), ["front", "outside", "strict"]);
         assert_eq!(
@@ -174,38 +174,38 @@ mod tests {
             ["front", "outside"],
             "what is delivered with them selects nothing of them"
         );
-        assert_eq!(named(routes.of(&web)), ["front", "outside"]);
+        assert_eq!(named(index.of(&web)), ["front", "outside"]);
     }
 
     #[test]
     fn a_label_that_all_have_in_common_is_nobodys_index() {
-        let routes = Routes::default();
+        let index = SelectorIndex::default();
         for number in 0..100 {
             let name = format!("web-{number:02}");
-            routes.note(&object("dev", &name, &name), &labels(&[("a-shop", "all"), ("name", &name)]));
+            index.note(&object("dev", &name, &name), &labels(&[("a-shop", "all"), ("name", &name)]));
         }
         let web = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web-07".into() };
-        let found = named(routes.leading_to(&web, &labels(&[("a-shop", "all"), ("name", "web-07")])));
+        let found = named(index.leading_to(&web, &labels(&[("a-shop", "all"), ("name", "web-07")])));
         assert_eq!(found, ["web-07"]);
-        assert!(routes.known().by_label.values().all(|places| places.len() == 1));
+        assert!(index.known().by_label.values().all(|places| places.len() == 1));
     }
 
     #[test]
     fn what_selects_otherwise_or_is_gone_leads_there_no_longer() {
-        let routes = Routes::default();
+        let index = SelectorIndex::default();
         let api = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "api".into() };
         let (front, back) = (object("dev", "front", "web"), object("dev", "back", "web"));
-        routes.note(&front, &labels(&[("app", "api")]));
-        routes.note(&back, &labels(&[("app", "api")]));
-        let to_api = || named(routes.leading_to(&api, &labels(&[("app", "api")])));
+        index.note(&front, &labels(&[("app", "api")]));
+        index.note(&back, &labels(&[("app", "api")]));
+        let to_api = || named(index.leading_to(&api, &labels(&[("app", "api")])));
         assert_eq!(to_api(), ["back", "front"]);
-        routes.note(&front, &labels(&[("app", "web")]));
+        index.note(&front, &labels(&[("app", "web")]));
         assert_eq!(to_api(), ["back"]);
-        routes.note(&object("dev", "front", "api"), &labels(&[("app", "web")]));
+        index.note(&object("dev", "front", "api"), &labels(&[("app", "web")]));
         assert_eq!(to_api(), ["back", "front"], "it is delivered with it now");
-        routes.forget(&ObjectPlace::from(&front));
-        routes.keep_only(&BTreeSet::new());
+        index.forget(&ObjectPlace::from(&front));
+        index.keep_only(&BTreeSet::new());
         assert!(to_api().is_empty());
-        assert!(routes.known().by_label.is_empty() && routes.known().by_service.is_empty(), "nothing is left behind");
+        assert!(index.known().by_label.is_empty() && index.known().by_service.is_empty(), "nothing is left behind");
     }
 }
