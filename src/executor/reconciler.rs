@@ -23,7 +23,7 @@ use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace, ServiceKey};
+use crate::model::ids::{ConfigKey, Namespace, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
@@ -412,8 +412,7 @@ impl Reconciler {
     /// that it waits for, and a service that leads to them does not listen: that passes without an announcement.
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<bool> {
         let Some(owner) = &state.wanted.owner else { return Ok(false) };
-        let sharing = self.sharing().clone();
-        let not_listening = self.services(&sharing).not_listening(state, pods, serving.converged).await;
+        let not_listening = self.not_listening(owner, state, serving, pods).await?;
         let looks_again = serving.converged && !not_listening.is_empty();
         let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
@@ -426,6 +425,29 @@ impl Reconciler {
         };
         self.driver.tell(owner, event).await?;
         Ok(looks_again)
+    }
+
+    /// What keeps the services from listening that lead to a deployment config's pods, if the run waits for them that brings
+    /// these up. Once all are there, the services are asked; until then it is as it was found last.
+    async fn not_listening(
+        &self,
+        owner: &RunId,
+        state: &ConfigState,
+        serving: &Serving,
+        pods: &[ObservedPod],
+    ) -> Result<String> {
+        let sharing = self.sharing().clone();
+        let services = self.services(&sharing);
+        let places = services.leading_to(state, pods);
+        if places.is_empty() {
+            return Ok(String::new());
+        }
+        let owner = self.driver.store.run(owner).await?.map(|run| run.value);
+        let awaits = matches!(owner, Some(Run::Deployment(run)) if run.awaits_services());
+        if awaits && serving.converged {
+            services.reconcile_some(&places).await;
+        }
+        Ok(if awaits { services.problems(&places) } else { String::new() })
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.

@@ -227,20 +227,15 @@ impl Services<'_> {
         }
     }
 
-    /// What keeps the services from listening that lead to a deployment config's pods or are delivered with it; nothing, if
-    /// they do. They are asked, or else it is as it was found last.
-    pub(super) async fn not_listening(&self, state: &ConfigState, pods: &[ObservedPod], ask: bool) -> String {
+    /// Where the services are that lead to a deployment config's pods or are delivered with it.
+    pub(super) fn leading_to(&self, state: &ConfigState, pods: &[ObservedPod]) -> BTreeSet<ObjectPlace> {
         let ConfigKey { project, stage, .. } = state.key.clone();
         let service = ServiceKey { project, stage, service: state.service.clone() };
         let is_wanted = |pod: &&ObservedPod| pod.version().map(|(_, version)| version) == state.wanted.version();
-        let places = match pods.iter().find(is_wanted) {
+        match pods.iter().find(is_wanted) {
             Some(pod) => self.selectors.leading_to(&service, &pod.labels),
             None => self.selectors.leading_to(&service, &state.pod_labels()),
-        };
-        if ask {
-            self.reconcile_some(&places).await;
         }
-        self.problems(&places)
     }
 
     /// Makes services answer that are in these places, one that fails aside.

@@ -65,9 +65,10 @@ impl Step {
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
                 Event::Served { generation, progress, converged, problem, not_listening },
             ) if *generation == self.run.generation => {
-                let in_the_way = self.in_the_way(problem, not_listening);
-                self.run.problem = in_the_way;
-                self.served(*progress, *converged && !self.waits_for_services(not_listening));
+                let not_listening = if self.run.awaits_services() { not_listening.as_str() } else { "" };
+                let in_the_way = [problem.as_str(), not_listening].into_iter().filter(|told| !told.is_empty());
+                self.run.problem = in_the_way.collect::<Vec<_>>().join("; ");
+                self.served(*progress, *converged && not_listening.is_empty());
             }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
@@ -94,20 +95,6 @@ impl Step {
     /// A message with what is known to be in the way.
     fn because(&self, message: String) -> String {
         if self.run.problem.is_empty() { message } else { format!("{message}: {}", self.run.problem) }
-    }
-
-    /// Whether a complete rollout goes on only once its `Service` objects listen: nobody reaches what serves before. What
-    /// is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing, whoever
-    /// goes back.
-    fn waits_for_services(&self, not_listening: &str) -> bool {
-        self.run.step == DeploymentStep::Rollout && !self.run.is_rollback && !not_listening.is_empty()
-    }
-
-    fn in_the_way(&self, problem: &str, not_listening: &str) -> String {
-        let not_listening = Some(not_listening).filter(|not_listening| self.waits_for_services(not_listening));
-        let told: Vec<&str> =
-            Some(problem).filter(|problem| !problem.is_empty()).into_iter().chain(not_listening).collect();
-        told.join("; ")
     }
 
     /// The current step went well.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{SequenceRun, SequenceState, TaskRecord};
+use super::{DeploymentRun, DeploymentStep, SequenceRun, SequenceState, TaskRecord};
 use crate::model::ids::ServiceKey;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
@@ -69,5 +69,14 @@ impl SequenceRun {
             Some(task) => format!("{what} at `{}`", task.step),
             None => what,
         }
+    }
+}
+
+impl DeploymentRun {
+    /// Whether it goes on only once the `Service` objects listen that lead to its pods: nobody reaches what serves before.
+    /// What is brought up before a hook in the middle is reached by nobody anyway, and going back waits for nothing, whoever
+    /// goes back.
+    pub fn awaits_services(&self) -> bool {
+        self.step == DeploymentStep::Rollout && !self.is_rollback
     }
 }
