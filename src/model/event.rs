@@ -44,6 +44,9 @@ pub enum Event {
         outcome: Outcome,
         /// What happened, for people.
         message: String,
+        /// Whether it is an earlier one that serves what was asked for: nothing was deployed.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        served_already: bool,
     },
     /// Images are installed and built.
     Prepared,

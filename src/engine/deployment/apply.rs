@@ -387,10 +387,10 @@ pub(in crate::engine) fn start_deployment(
 }
 
 fn serves_already(transition: &mut Transition<'_>, by: &RunId, key: &ConfigKey, deployment: RunId) {
-    let message = "serves already".to_owned();
+    let (outcome, message, served_already) = (Outcome::PASS, "serves already".to_owned(), true);
     let started = Event::DeploymentStarted { config: key.name.clone(), deployment: deployment.clone() };
     transition.tell(by.clone(), started);
-    transition.tell(by.clone(), Event::DeploymentEnded { deployment, outcome: Outcome::PASS, message });
+    transition.tell(by.clone(), Event::DeploymentEnded { deployment, outcome, message, served_already });
 }
 
 /// A new deployment run, or a new attempt at one that failed.

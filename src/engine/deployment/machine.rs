@@ -292,7 +292,7 @@ impl Step {
         run.phase = phase;
         run.message = message.clone();
         let (config, by, version) = (run.config.clone(), run.id.clone(), run.version);
-        let told = Event::DeploymentEnded { deployment: run.id.clone(), outcome, message };
+        let told = Event::DeploymentEnded { deployment: run.id.clone(), outcome, message, served_already: false };
         let parent = run.parent.clone();
         self.decided.effects.push(Effect::DeploymentEnded { config, by, version, outcome });
         self.decided.effects.push(Effect::Tell { run: parent, event: told });

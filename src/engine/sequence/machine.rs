@@ -99,7 +99,7 @@ impl Step {
             let change_box = Box::new(change.clone());
             if change.starts_deployment() {
                 let config = change.key.name.clone();
-                deployments.push(DeploymentRef { config, run: None, outcome: None, message: String::new() });
+                deployments.push(DeploymentRef::asked(config));
                 self.decided.effects.push(Effect::StartDeployment { by: by.clone(), change: change_box });
             } else {
                 self.decided.effects.push(Effect::Apply { by: by.clone(), change: change_box });
@@ -107,14 +107,20 @@ impl Step {
         }
         let none = deployments.is_empty();
         self.run.tasks[index].deployments = deployments;
-        match none {
-            true if self.run.awaits_services() => self.set_timer(Timer::Start, self.run.limits.start),
-            true => self.deployed(index, undeployed(self.run.changes())),
-            false => {}
+        if none {
+            self.serves(index);
         }
     }
 
-    /// What was applied without a deployment is done once its `Service` objects listen.
+    /// Nothing is deployed any more. What was applied without a deployment is done once its `Service` objects listen.
+    fn serves(&mut self, index: usize) {
+        match self.run.awaits_services() {
+            true => self.set_timer(Timer::Start, self.run.limits.start),
+            false => self.deployed(index),
+        }
+    }
+
+    /// How the `Service` objects are that it may wait for.
     fn services_checked(&mut self, index: usize, problem: &str) {
         if !self.run.awaits_services() {
             return;
@@ -124,12 +130,16 @@ impl Step {
             return;
         }
         self.clear_timer(Timer::Start);
-        self.deployed(index, undeployed(self.run.changes()));
+        self.deployed(index);
     }
 
     /// Everything that could be deployed serves. The task has succeeded only if that is all: what failed before, waits,
     /// or must be deployed by hand keeps the service from being what the revision declares.
-    fn deployed(&mut self, index: usize, message: String) {
+    fn deployed(&mut self, index: usize) {
+        let message = match &self.run.tasks[index].deployments[..] {
+            [] => undeployed(self.run.changes()),
+            ended => told(ended),
+        };
         let lacking = |change: &&Change| match change.decision {
             Decision::Wait => true,
             Decision::None => !change.cause.is_empty(),
@@ -174,8 +184,8 @@ impl Step {
     fn take(&mut self, index: usize, event: &Event) {
         match event {
             Event::DeploymentStarted { config, deployment } => self.deployment_started(index, config, deployment),
-            Event::DeploymentEnded { deployment, outcome, message } => {
-                self.deployment_ended(index, deployment, *outcome, message);
+            Event::DeploymentEnded { deployment, outcome, message, served_already } => {
+                self.deployment_ended(index, deployment, (*outcome, *served_already), message);
             }
             Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
@@ -226,20 +236,25 @@ impl Step {
         }
     }
 
-    fn deployment_ended(&mut self, index: usize, deployment: &RunId, outcome: Outcome, message: &str) {
+    fn deployment_ended(
+        &mut self,
+        index: usize,
+        deployment: &RunId,
+        (outcome, served_already): (Outcome, bool),
+        message: &str,
+    ) {
         let refs = &mut self.run.tasks[index].deployments;
         let ended = refs.iter_mut().find(|ended| ended.run.as_ref() == Some(deployment) && ended.outcome.is_none());
         let Some(ended) = ended else { return };
         ended.outcome = Some(outcome);
         ended.message = message.to_owned();
+        ended.served_already = served_already;
         if refs.iter().all(|ended| ended.outcome.is_some()) {
             let outcome = worst(refs.iter().filter_map(|ended| ended.outcome));
-            let message = refs.iter().map(|ended| format!("{} {}", ended.config, ended.message));
-            let message = message.collect::<Vec<_>>().join("; ");
-            if outcome.passes() {
-                self.deployed(index, message);
-            } else {
-                self.finish(index, outcome, message);
+            let message = told(refs);
+            match outcome.passes() {
+                true => self.serves(index),
+                false => self.finish(index, outcome, message),
             }
         }
     }
@@ -361,6 +376,12 @@ fn worst(outcomes: impl Iterator<Item = Outcome>) -> Outcome {
         Status::Errored | Status::TimedOut | Status::Unknown => 4,
     };
     outcomes.max_by_key(weight).unwrap_or(Outcome::PASS)
+}
+
+/// What is said of deployments.
+fn told(deployments: &[DeploymentRef]) -> String {
+    let told = deployments.iter().map(|ended| format!("{} {}", ended.config, ended.message));
+    told.collect::<Vec<_>>().join("; ")
 }
 
 /// What is said of changes of which none is a deployment.

@@ -55,6 +55,17 @@ pub struct DeploymentRef {
     pub outcome: Option<Outcome>,
     /// What happened, for people.
     pub message: String,
+    /// Whether an earlier deployment serves what was asked for: nothing was deployed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub served_already: bool,
+}
+
+impl DeploymentRef {
+    /// A deployment that was asked for.
+    pub fn asked(config: impl Into<String>) -> Self {
+        let (config, message) = (config.into(), String::new());
+        Self { config, run: None, outcome: None, message, served_already: false }
+    }
 }
 
 /// One try of a task.

@@ -24,7 +24,8 @@ impl SequenceRun {
         self.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK && task.started_at.is_some())
     }
 
-    /// Whether its deployment has applied `Service` objects and deploys nothing: it ends once they listen.
+    /// Whether its deployment has applied `Service` objects, and no pods were brought up that waited for these to listen: it
+    /// ends once they do.
     pub fn awaits_services(&self) -> bool {
         let SequenceState::Running { task } = self.state else { return false };
         self.tasks.get(task).is_some_and(|task| self.only_applies(task) && task.ended_at.is_none())
@@ -38,7 +39,8 @@ impl SequenceRun {
 
     fn only_applies(&self, task: &TaskRecord) -> bool {
         let has_begun = task.name == DEPLOYMENT_TASK && task.started_at.is_some();
-        has_begun && task.deployments.is_empty() && self.changes().iter().any(Change::leaves_service)
+        let deploys_nothing = task.deployments.iter().all(|deployment| deployment.served_already);
+        has_begun && deploys_nothing && self.changes().iter().any(Change::leaves_service)
     }
 
     /// Where the `Service` objects are that it leaves behind.

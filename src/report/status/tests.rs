@@ -112,10 +112,8 @@ fn revision(stages: Vec<StagePlan>, statuses: StatusDetail) -> RevisionState {
 /// A run that deploys `configs`, each a deployment with the id `<config>-<attempt>`.
 fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]) -> SequenceRun {
     let deployment = |config: &&str| DeploymentRef {
-        config: (*config).to_owned(),
         run: Some(RunId::new(format!("{stage}/{config}-{attempt}"))),
-        outcome: None,
-        message: String::new(),
+        ..DeploymentRef::asked(*config)
     };
     let task = TaskRecord {
         name: "deployment".into(),

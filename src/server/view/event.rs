@@ -50,7 +50,7 @@ fn message(event: &Event) -> String {
         Event::Waiting { reason } => format!("waits: {reason}"),
         Event::Cancel { outcome, reason } => format!("{}: {reason}", outcome.word()),
         Event::DeploymentStarted { config, deployment } => format!("{config} is deployed by {deployment}"),
-        Event::DeploymentEnded { deployment, outcome, message } => {
+        Event::DeploymentEnded { deployment, outcome, message, .. } => {
             format!("{deployment} ended, {}: {message}", outcome.word())
         }
         Event::Prepared => "images are ready".to_owned(),

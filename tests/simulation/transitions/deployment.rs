@@ -73,6 +73,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         deployment: deployment.into(),
         outcome: Outcome::PASS,
         message: String::new(),
+        served_already: false,
     };
     vec![
         (Event::Queued { cause: "push".into() }, ""),

@@ -105,10 +105,22 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
 
 /// The same, which only applies a `Service` object.
 pub(crate) fn applying(id: &str) -> SequenceRun {
+    bringing(id, vec![service()])
+}
+
+/// The same, which deploys `web` as well.
+pub(crate) fn deploying_and_applying(id: &str) -> SequenceRun {
+    bringing(id, vec![service(), deploy(deployment_config("web", "b", 1, json!({})))])
+}
+
+fn bringing(id: &str, changes: Vec<Change>) -> SequenceRun {
+    SequenceRun { delivery: Some(Delivery { content: "sha256:1".into(), changes }), ..sequence(id) }
+}
+
+fn service() -> Change {
     let mut object = deployment_config("web", "b", 1, json!({}));
     object.key.kind = Kind::Service;
-    let change = Change { decision: Decision::Create, ..deploy(object) };
-    SequenceRun { delivery: Some(Delivery { content: "sha256:1".into(), changes: vec![change] }), ..sequence(id) }
+    Change { decision: Decision::Create, ..deploy(object) }
 }
 
 fn deploy(object: Object) -> Change {

@@ -10,7 +10,7 @@ use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
-use super::samples::{NOW, applying, sequence};
+use super::samples::{NOW, applying, deploying_and_applying, sequence};
 use super::table::{Block, check, decisions};
 use super::{cancel, failed, pod_ended, served, services_checked, timer};
 
@@ -23,7 +23,13 @@ fn started(config: &str) -> Event {
 }
 
 fn ended(config: &str, outcome: Outcome) -> Event {
-    Event::DeploymentEnded { deployment: deployment(config), outcome, message: "ended".into() }
+    let (deployment, message) = (deployment(config), "ended".into());
+    Event::DeploymentEnded { deployment, outcome, message, served_already: false }
+}
+
+fn served_already(config: &str) -> Event {
+    let (deployment, outcome, message) = (deployment(config), Outcome::PASS, "serves already".into());
+    Event::DeploymentEnded { deployment, outcome, message, served_already: true }
 }
 
 fn after(run: &SequenceRun, events: &[Event]) -> SequenceRun {
@@ -44,6 +50,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
     let between = after(&testing, &[pod_ended(last_pod(&testing), failed())]);
     let again = after(&between, &[timer(Timer::Retry)]);
     let applied = after(&applying("00000007"), &[Event::Admitted]);
+    let both = after(&deploying_and_applying("00000007"), &[Event::Admitted, started("web")]);
     vec![
         ("queued", queued.clone()),
         ("deployment, not started yet", after(&queued, &[Event::Admitted])),
@@ -53,6 +60,7 @@ fn states() -> Vec<(&'static str, SequenceRun)> {
         ("deployment, being ended", after(&half, &[cancel()])),
         ("deployment, waits for what it applied to listen", applied.clone()),
         ("deployment, what it applied does not listen", after(&applied, &[services_checked("port 80 is in use")])),
+        ("deployment, waits for what it applied beside what serves already", after(&both, &[served_already("web")])),
         ("pause before the test", pausing),
         ("test, first try", testing.clone()),
         ("test, between two tries", between),
@@ -166,4 +174,19 @@ proptest! {
         let success = usize::from(run.outcome == Some(Outcome::PASS));
         prop_assert_eq!((finished, passed), (1, success));
     }
+}
+
+#[test]
+fn what_serves_already_waits_for_the_services_that_come_with_it() {
+    let begun = after(&deploying_and_applying("00000007"), &[Event::Admitted, started("web")]);
+    let (waits, decided) = step(&begun, &served_already("web"), NOW);
+    assert!(waits.awaits_services() && waits.tasks[0].ended_at.is_none());
+    assert!(matches!(decided.actions[..], [Action::SetTimer { timer: Timer::Start, .. }]), "{decided:?}");
+    let told = after(&waits, &[services_checked("port 80 is in use")]);
+    assert_eq!((told.awaits_services(), told.tasks[0].message.as_str()), (true, "port 80 is in use"));
+    let listens = after(&told, &[services_checked("")]);
+    assert_eq!(listens.tasks[0].outcome, Some(Outcome::PASS));
+    assert_eq!(listens.tasks[0].message, "web serves already");
+    let deployed = after(&begun, &[ended("web", Outcome::PASS)]);
+    assert_eq!(deployed.tasks[0].outcome, Some(Outcome::PASS), "what was brought up has waited for them");
 }

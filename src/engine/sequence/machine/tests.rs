@@ -49,7 +49,8 @@ fn started() -> Event {
 }
 
 fn deployed(outcome: Outcome) -> Event {
-    Event::DeploymentEnded { deployment: web().deployment(1), outcome, message: "version 1 serves".into() }
+    let (deployment, message) = (web().deployment(1), "version 1 serves".into());
+    Event::DeploymentEnded { deployment, outcome, message, served_already: false }
 }
 
 fn ended(run: &SequenceRun, outcome: PodOutcome) -> Event {

@@ -52,7 +52,7 @@ fn what_serves_already_is_not_deployed_again_unless_a_person_asks_for_it() {
     let memory = Memory::default().with(serving(1, "b"));
     let asked = planned(Decision::Deploy, &object("b"));
     let made = start(&memory, &parent(), &asked);
-    let [first, Event::DeploymentEnded { deployment, outcome, message }] = made.told(&"s1".into())[..] else {
+    let [first, Event::DeploymentEnded { deployment, outcome, message, .. }] = made.told(&"s1".into())[..] else {
         unreachable!("{made:#?}")
     };
     assert!(matches!(first, Event::DeploymentStarted { deployment, .. } if *deployment == web().deployment(1)));
