@@ -412,7 +412,7 @@ impl Reconciler {
     /// that it waits for, and a service that leads to them does not listen: that passes without an announcement.
     async fn tell_owner(&self, state: &ConfigState, serving: &Serving, pods: &[ObservedPod]) -> Result<bool> {
         let Some(owner) = &state.wanted.owner else { return Ok(false) };
-        let not_listening = self.not_listening(owner, state, serving, pods).await?;
+        let (not_listening, brought) = self.not_listening(owner, state, serving, pods).await?;
         let looks_again = serving.converged && !not_listening.is_empty();
         let problem = self.driver.hindrances.of(&state.key).filter(|_| !serving.converged);
         let of_pods = || pod_problem(state, pods).filter(|_| !serving.converged);
@@ -422,32 +422,44 @@ impl Reconciler {
             converged: serving.converged,
             problem: problem.or_else(of_pods).unwrap_or_default(),
             not_listening,
+            brought,
         };
         self.driver.tell(owner, event).await?;
         Ok(looks_again)
     }
 
     /// What keeps the services from listening that lead to a deployment config's pods, if the run waits for them that brings
-    /// these up. Once all are there, the services are asked; until then it is as it was found last.
+    /// these up, and whether its delivery has changed one of these. Once all pods are there, the services are asked; until
+    /// then it is as it was found last.
     async fn not_listening(
         &self,
         owner: &RunId,
         state: &ConfigState,
         serving: &Serving,
         pods: &[ObservedPod],
-    ) -> Result<String> {
+    ) -> Result<(String, bool)> {
         let sharing = self.sharing().clone();
         let services = self.services(&sharing);
         let places = services.leading_to(state, pods);
         if places.is_empty() {
-            return Ok(String::new());
+            return Ok(Default::default());
         }
         let owner = self.driver.store.run(owner).await?.map(|run| run.value);
-        let awaits = matches!(owner, Some(Run::Deployment(run)) if run.awaits_services());
-        if awaits && serving.converged {
+        let Some(Run::Deployment(run)) = owner else { return Ok(Default::default()) };
+        if !run.awaits_services() {
+            return Ok(Default::default());
+        }
+        if serving.converged {
             services.reconcile_some(&places).await;
         }
-        Ok(if awaits { services.problems(&places) } else { String::new() })
+        let problems = services.problems(&places);
+        if problems.is_empty() {
+            return Ok((problems, false));
+        }
+        let delivery = self.driver.store.run(&run.parent).await?.map(|run| run.value);
+        let mut changed = delivery.iter().filter_map(Run::sequence).flat_map(SequenceRun::changed_services);
+        let brought = changed.any(|place| places.contains(&place) && services.has_problem(&place));
+        Ok((problems, brought))
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.

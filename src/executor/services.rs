@@ -246,12 +246,18 @@ impl Services<'_> {
         }
     }
 
+    /// Whether a service does not listen, as it was found last.
+    pub(super) fn has_problem(&self, place: &ObjectPlace) -> bool {
+        self.problem(place).is_some()
+    }
+
+    fn problem(&self, place: &ObjectPlace) -> Option<String> {
+        self.aside.problem(&Item::Service(place.clone()))
+    }
+
     /// What keeps services from listening, as it was found last; nothing, if they do. Of many the first few are named.
     pub(super) fn problems(&self, places: &BTreeSet<ObjectPlace>) -> String {
-        let problem = |place: &ObjectPlace| {
-            let problem = self.aside.problem(&Item::Service(place.clone()))?;
-            Some(format!("service `{}`: {problem}", place.key.name))
-        };
+        let problem = |place: &ObjectPlace| Some(format!("service `{}`: {}", place.key.name, self.problem(place)?));
         let mut problems: Vec<String> = places.iter().filter_map(problem).collect();
         if problems.len() > NAMED {
             let more = problems.split_off(NAMED).len();

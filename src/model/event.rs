@@ -85,6 +85,9 @@ pub enum Event {
         /// What keeps a `Service` that leads to new pods from listening, for people; empty if nothing does.
         #[serde(default, skip_serializing_if = "String::is_empty")]
         not_listening: String,
+        /// Whether the delivery that brings the pods has changed one of these.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        brought: bool,
     },
     /// How the `Service` objects are that were applied without a deployment.
     #[serde(alias = "answering")]

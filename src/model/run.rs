@@ -354,6 +354,10 @@ pub struct DeploymentRun {
     pub progress: Progress,
     /// What holds new pods back, for people; empty if nothing is known.
     pub problem: String,
+    /// What keeps a `Service` from listening that leads to the new pods, which are all there, for people; empty if nothing
+    /// does, or if its delivery has brought that. Going back does not help.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub not_listening: String,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// When it was created.

@@ -120,3 +120,36 @@ fn a_service_that_cannot_listen_in_time_fails_and_what_served_serves_on() {
     world.status(&commit, "launchway/default", "success");
     assert!(listens(more));
 }
+
+#[test]
+fn a_service_that_could_not_listen_before_the_push_undoes_nothing() {
+    let world = World::new(&[]);
+    world.start();
+    let strategy = "type: Rolling, rollingParams: {timeoutSeconds: 3}";
+    let push = |version: &str, service: &str| {
+        world.git.push_files(&[("web.yaml", &sleeper("web", strategy, version)), ("service.yaml", service)])
+    };
+    let free = |address: &str| TcpListener::bind(address).unwrap();
+    let port = free("0.0.0.0:0").local_addr().unwrap().port();
+    let first = push("1", &service("web", &[port]));
+    world.status(&first, "launchway/default", "success");
+    let address = world.json(&["get", "services"])["items"][0]["address"].as_str().unwrap().to_owned();
+    let taken = free(&format!("{address}:0"));
+    let more = taken.local_addr().unwrap().port();
+    let told = format!("service `web`: port {more} of {address} is in use");
+    let only_service = push("1", &service("web", &[port, more]));
+    told_while_it_runs(&world, &only_service, &told);
+
+    let second = push("2", &service("web", &[port, more]));
+    let failed = world.status(&second, "launchway/default/web", "failure");
+    assert!(failed.contains("version 2 serves after") && failed.contains("is not reached"), "{failed}");
+    assert!(failed.contains(&told), "{failed}");
+    let serves = || world.json(&["get", "dc"])["items"][0]["serving"]["version"].clone();
+    assert_eq!(serves(), 2, "going back would make nothing better");
+
+    drop(taken);
+    eventually("the service listens", || not_listening(&world, "web").is_empty());
+    world.tell(&["trigger", "delivery", "web", "-s", "default"]);
+    world.status(&second, "launchway/default", "success");
+    assert_eq!(serves(), 2);
+}

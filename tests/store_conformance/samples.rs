@@ -115,6 +115,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
+        not_listening: String::new(),
         failure: None,
         created_at: at(0),
         ended_at: None,

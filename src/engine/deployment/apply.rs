@@ -483,6 +483,7 @@ fn deployment_run(
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
+        not_listening: String::new(),
         failure: None,
         created_at: now,
         ended_at: None,

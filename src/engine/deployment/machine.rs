@@ -63,12 +63,20 @@ impl Step {
             (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
             (
                 At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem, not_listening },
+                Event::Served { generation, progress, converged, problem, not_listening, brought },
             ) if *generation == self.run.generation => {
                 let not_listening = if self.run.awaits_services() { not_listening.as_str() } else { "" };
                 let in_the_way = [problem.as_str(), not_listening].into_iter().filter(|told| !told.is_empty());
                 self.run.problem = in_the_way.collect::<Vec<_>>().join("; ");
+                let stays = *converged && !brought;
+                self.run.not_listening = if stays { not_listening.to_owned() } else { String::new() };
                 self.served(*progress, *converged && not_listening.is_empty());
+            }
+            (At::Rollout, Event::Timer { timer: Timer::Progress | Timer::Deadline })
+                if !self.run.not_listening.is_empty() =>
+            {
+                self.clear_timer(Timer::Progress);
+                self.go_on(); // what served before would not be reached either
             }
             (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
                 let waited = policy::format_duration(self.run.spec.strategy.timeout());
@@ -278,13 +286,18 @@ impl Step {
         let (phase, outcome, message) = match &run.failure {
             None => {
                 let took = policy::format_duration(self.now.since(run.created_at));
-                (Phase::Complete, Outcome::PASS, format!("version {} serves after {took}", run.version))
+                let message = format!("version {} serves after {took}", run.version);
+                match run.not_listening.as_str() {
+                    "" => (Phase::Complete, Outcome::PASS, message),
+                    why => (Phase::Complete, Outcome::FAIL, format!("{message} and is not reached: {why}")),
+                }
             }
             Some(failure) => (Phase::Failed, failure.outcome, failed_message(run, failure)),
         };
         self.close(phase, outcome, message);
     }
 
+    /// A version that is complete serves, although nobody may reach it: that is for whoever waits for it.
     fn close(&mut self, phase: Phase, outcome: Outcome, message: String) {
         let run = &mut self.run;
         run.step = DeploymentStep::Done;
@@ -294,6 +307,7 @@ impl Step {
         let (config, by, version) = (run.config.clone(), run.id.clone(), run.version);
         let told = Event::DeploymentEnded { deployment: run.id.clone(), outcome, message, served_already: false };
         let parent = run.parent.clone();
+        let outcome = if phase == Phase::Complete { Outcome::PASS } else { outcome };
         self.decided.effects.push(Effect::DeploymentEnded { config, by, version, outcome });
         self.decided.effects.push(Effect::Tell { run: parent, event: told });
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {

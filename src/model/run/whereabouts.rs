@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::{DeploymentRun, DeploymentStep, SequenceRun, SequenceState, TaskRecord};
 use crate::model::ids::ServiceKey;
 use crate::model::outcome::Outcome;
-use crate::model::plan::Change;
+use crate::model::plan::{Change, Decision};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -49,6 +49,14 @@ impl SequenceRun {
         let place =
             |change: &Change| ObjectPlace { project: project.clone(), stage: stage.clone(), key: change.key.clone() };
         self.changes().iter().filter(|change| change.leaves_service()).map(place)
+    }
+
+    /// Where the `Service` objects are that it changes.
+    pub fn changed_services(&self) -> impl Iterator<Item = ObjectPlace> {
+        let changes = |place: &ObjectPlace| {
+            self.changes().iter().any(|change| change.key == place.key && change.decision != Decision::None)
+        };
+        self.services().filter(move |place| changes(place))
     }
 
     /// Until when it pauses before a task.

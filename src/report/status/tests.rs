@@ -194,6 +194,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
+        not_listening: String::new(),
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,

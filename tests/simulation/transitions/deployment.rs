@@ -61,6 +61,11 @@ fn states() -> Vec<(String, DeploymentRun)> {
     add("", at(At::FirstPod, "Rolling", "Abort"));
     add("", at(At::Rollout, "Rolling", "Abort"));
     add(", Recreate", at(At::Rollout, "Recreate", "Abort"));
+    let rollout = at(At::Rollout, "Rolling", "Abort");
+    add(", nobody reaches it", told(&rollout, &not_listening(rollout.generation, false)));
+    let rollout = at(At::Rollout, "Recreate", "Abort");
+    let not_reached = told(&rollout, &not_listening(rollout.generation, false));
+    add(", nobody reached it", told(&not_reached, &timer(Timer::Progress)));
     add("", ending(at(At::Rollout, "Rolling", "Abort")));
     add("", at(At::Done, "Rolling", "Abort"));
     add(", failed", ending(at(At::Prepare, "Rolling", "Abort")));
@@ -93,7 +98,8 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (served(run.generation, 1, false), "partly"),
         (served(run.generation, 2, true), "wholly"),
         (served(run.generation + 1, 2, true), "something else"),
-        (not_listening(run.generation), "without service"),
+        (not_listening(run.generation, false), "without service"),
+        (not_listening(run.generation, true), "without its service"),
         (services_checked("port 80 is in use"), ""),
         (Event::Disowned { reason: "taken down".into() }, ""),
         (timer(Timer::Deadline), ""),
@@ -244,7 +250,8 @@ fn a_commit_tells_of_delays_and_of_what_pods_say() {
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
     let served = |problem: &str| {
         let (generation, progress) = (run.generation, run.progress);
-        Event::Served { generation, progress, converged: false, problem: problem.into(), not_listening: String::new() }
+        let (problem, not_listening) = (problem.into(), String::new());
+        Event::Served { generation, progress, converged: false, problem, not_listening, brought: false }
     };
     let (told, _) = step(&run, &served("readiness: status 500"), NOW);
     assert!(told.is_delayed() && told.problem.contains("status 500"));
@@ -256,7 +263,7 @@ fn a_commit_tells_of_delays_and_of_what_pods_say() {
 #[test]
 fn a_rollout_is_complete_once_its_services_listen() {
     let run = at(DeploymentStep::Rollout, "Rolling", "Abort");
-    let (waits, _) = step(&run, &not_listening(run.generation), NOW);
+    let (waits, _) = step(&run, &not_listening(run.generation, true), NOW);
     assert_eq!((waits.step, waits.problem.as_str()), (run.step, "service `web`: port 80 is in use"));
     let (goes_on, _) = step(&waits, &served(run.generation, 2, true), NOW);
     assert_eq!((goes_on.step, goes_on.problem.as_str()), (DeploymentStep::Post, ""));
@@ -266,6 +273,33 @@ fn a_rollout_is_complete_once_its_services_listen() {
         told,
         Some("no progress for 10m00s: 2 of 2 new pods available, 0 old ones left: service `web`: port 80 is in use")
     );
-    let (ended, _) = step(&fails, &not_listening(fails.generation), NOW);
+    let (ended, _) = step(&fails, &not_listening(fails.generation, true), NOW);
     assert_eq!(ended.step, DeploymentStep::Done, "going back waits for nothing");
+}
+
+#[test]
+fn what_going_back_does_not_help_is_not_undone() {
+    for late in [Timer::Progress, Timer::Deadline] {
+        let run = at(DeploymentStep::Rollout, "Rolling", "Ignore");
+        let waits = told(&run, &not_listening(run.generation, false));
+        assert_eq!((waits.step, waits.problem.as_str()), (run.step, "service `web`: port 80 is in use"));
+        let stays = told(&waits, &timer(late));
+        assert_eq!(stays.step, DeploymentStep::Post, "its hook runs");
+        let (complete, decided) = step(&stays, &good_news(&stays), NOW);
+        assert_eq!((complete.step, complete.phase), (DeploymentStep::Done, Phase::Complete));
+        assert_eq!(complete.message, "version 2 serves after 0ms and is not reached: service `web`: port 80 is in use");
+        let settled = |effect: &Effect| match effect {
+            Effect::DeploymentEnded { outcome, .. } => Some(("serves", *outcome)),
+            Effect::Tell { event: Event::DeploymentEnded { outcome, .. }, .. } => Some(("is told", *outcome)),
+            _ => None,
+        };
+        let settled: Vec<_> = decided.effects.iter().filter_map(settled).collect();
+        assert_eq!(settled, [("serves", Outcome::PASS), ("is told", Outcome::FAIL)]);
+
+        let listens = told(&waits, &served(waits.generation, 2, true));
+        assert_eq!((listens.step, listens.not_listening.as_str()), (DeploymentStep::Post, ""));
+        let dead = told(&waits, &served(waits.generation, 1, false));
+        let back = told(&dead, &timer(late));
+        assert_eq!(back.step, DeploymentStep::Restore, "pods are missing again");
+    }
 }

@@ -31,14 +31,15 @@ fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {
 
 fn served(generation: u64, updated: u32, converged: bool) -> Event {
     let progress = Progress { updated, available: updated, old: 2 - updated.min(2) };
-    Event::Served { generation, progress, converged, problem: String::new(), not_listening: String::new() }
+    let (problem, not_listening, brought) = Default::default();
+    Event::Served { generation, progress, converged, problem, not_listening, brought }
 }
 
-/// All pods are there, and a service that leads to them does not listen.
-fn not_listening(generation: u64) -> Event {
+/// All pods are there, and a service that leads to them does not listen: their delivery has changed it, or not.
+fn not_listening(generation: u64, brought: bool) -> Event {
     let progress = Progress { updated: 2, available: 2, old: 0 };
-    let not_listening = "service `web`: port 80 is in use".into();
-    Event::Served { generation, progress, converged: true, problem: String::new(), not_listening }
+    let (problem, not_listening) = (String::new(), "service `web`: port 80 is in use".into());
+    Event::Served { generation, progress, converged: true, problem, not_listening, brought }
 }
 
 fn services_checked(problem: &str) -> Event {

@@ -46,6 +46,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         generation: 0,
         progress: Progress::default(),
         problem: String::new(),
+        not_listening: String::new(),
         failure: None,
         created_at: NOW,
         ended_at: None,
