@@ -127,7 +127,8 @@ impl Client {
             );
         }
         let store = Arc::new(SqliteReader::open(&path)?);
-        let query = Query { store, runtime: None, hindrances: Arc::default(), renderings: Arc::default() };
+        let (hindrances, selectors, renderings) = Default::default();
+        let query = Query { store, runtime: None, hindrances, selectors, renderings };
         let access = Arc::new(Access { tokens: Vec::new(), loopback: true, public: None });
         let state = ServerState {
             query,

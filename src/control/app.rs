@@ -137,9 +137,9 @@ impl App {
         let (stop, tasks) = (parts.driver.fenced().child_token(), TaskTracker::new());
         let address = listener.local_addr().or_transient(|| "cannot tell the daemon's address".into())?;
         let url = format!("http://{address}");
-        let Driver { store, hindrances, .. } = parts.driver.clone();
+        let Driver { store, hindrances, selectors, .. } = parts.driver.clone();
         let renderings = parts.reporter.renderings.clone();
-        let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, renderings };
+        let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, selectors, renderings };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&parts, &watchers, &stop, &tasks);
         Presence { url: url.clone(), pid: std::process::id(), since: Some(parts.driver.clock.now()) }

@@ -13,6 +13,7 @@ use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched, Transition};
 use crate::error::{Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
+use crate::executor::selector_index::SelectorIndex;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
@@ -42,6 +43,8 @@ pub struct Driver {
     pub writers: Arc<WriterLanes>,
     /// What keeps deployment configs from what is wanted of them.
     pub hindrances: Arc<Hindrances>,
+    /// Which `Service` objects lead to which pods.
+    pub selectors: Arc<SelectorIndex>,
     /// Who is behind with their work.
     pub pace: Arc<Pace>,
     limits: TaskLimits,
@@ -59,9 +62,9 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        let (writers, hindrances, pace) = Default::default();
-        let fenced = CancellationToken::new();
-        Self { store, clock, ids, metrics, writers, hindrances, pace, limits: TaskLimits::default(), fenced, touched }
+        let (writers, hindrances, selectors, pace) = Default::default();
+        let (limits, fenced) = (TaskLimits::default(), CancellationToken::new());
+        Self { store, clock, ids, metrics, writers, hindrances, selectors, pace, limits, fenced, touched }
     }
 
     /// With how long the tasks of sequences that it starts may take.

@@ -15,7 +15,7 @@ pub mod outbox;
 pub mod pace;
 pub mod perform;
 pub mod reconciler;
-mod selector_index;
+pub mod selector_index;
 pub mod services;
 pub mod set_aside;
 pub mod switch;

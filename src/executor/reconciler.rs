@@ -17,7 +17,6 @@ use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
-use crate::executor::selector_index::SelectorIndex;
 use crate::executor::services::Services;
 use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
@@ -59,7 +58,6 @@ pub struct Reconciler {
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
     aside: Arc<SetAside>,
-    selectors: Arc<SelectorIndex>,
     caught_up: watch::Sender<bool>,
 }
 
@@ -72,9 +70,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, reported, aside, selectors) = Default::default();
+        let (sharing, reported, aside) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, selectors, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -207,7 +205,7 @@ impl Reconciler {
         let mut places: BTreeSet<ObjectPlace> =
             due.some.iter().chain(&due.again).filter_map(ObjectPlace::service).collect();
         let awaited =
-            due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.selectors.service(place)));
+            due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.driver.selectors.service(place)));
         let awaiting = self.awaiting(awaited.collect()).await;
         if due.all {
             services.reconcile_all().await?;
@@ -218,7 +216,7 @@ impl Reconciler {
                 self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
             }
             for run in &awaiting {
-                places.extend(self.selectors.of(&run.service).into_iter().chain(run.services()));
+                places.extend(self.driver.selectors.of(&run.service).into_iter().chain(run.services()));
             }
             services.reconcile_some(&places).await;
         }
@@ -249,11 +247,11 @@ impl Reconciler {
 
     /// Tells one how they are.
     async fn tell_awaiting(&self, services: &Services<'_>, run: &SequenceRun) -> Result<()> {
-        let mut places = self.selectors.of(&run.service);
+        let mut places = self.driver.selectors.of(&run.service);
         places.extend(run.services()); // also those that could not even be read
         let problem = services.problems(&places);
         // What leads nowhere without a problem is not asked for: its repository is being taken down.
-        if problem.is_empty() && run.services().any(|place| self.selectors.service(&place).is_none()) {
+        if problem.is_empty() && run.services().any(|place| self.driver.selectors.service(&place).is_none()) {
             return Ok(());
         }
         self.driver.tell(&run.id, Event::ServicesChecked { problem }).await
@@ -261,7 +259,7 @@ impl Reconciler {
 
     fn services<'a>(&'a self, sharing: &'a BTreeMap<ConfigKey, Wanted>) -> Services<'a> {
         let (store, declarations, runtime) = (&*self.driver.store, &*self.declarations, &*self.runtime);
-        let (aside, selectors, now) = (&*self.aside, &*self.selectors, self.driver.clock.now());
+        let (aside, selectors, now) = (&*self.aside, &*self.driver.selectors, self.driver.clock.now());
         Services { store, declarations, runtime, sharing, aside, selectors, now }
     }
 

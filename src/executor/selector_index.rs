@@ -13,7 +13,7 @@ type ByLabel = (ProjectName, StageName, String, String);
 
 /// What each `Service` object that is to answer selects.
 #[derive(Debug, Default)]
-pub(super) struct SelectorIndex(Mutex<Known>);
+pub struct SelectorIndex(Mutex<Known>);
 
 #[derive(Debug, Default)]
 struct Known {
@@ -64,12 +64,12 @@ impl SelectorIndex {
     }
 
     /// What is delivered with a service.
-    pub(super) fn of(&self, service: &ServiceKey) -> BTreeSet<ObjectPlace> {
+    pub fn of(&self, service: &ServiceKey) -> BTreeSet<ObjectPlace> {
         self.known().by_service.get(service).cloned().unwrap_or_default()
     }
 
     /// The same, and what leads to pods with these labels in the stage.
-    pub(super) fn leading_to(&self, service: &ServiceKey, labels: &Labels) -> BTreeSet<ObjectPlace> {
+    pub fn leading_to(&self, service: &ServiceKey, labels: &Labels) -> BTreeSet<ObjectPlace> {
         let mut found = self.of(service);
         let known = self.known();
         for (key, value) in labels {

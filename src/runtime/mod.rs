@@ -96,6 +96,9 @@ pub trait Runtime: Send + Sync {
     /// Ends a service. Nothing happens if it is unknown.
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()>;
 
+    /// One service.
+    async fn service(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>>;
+
     /// The services of a namespace, by name.
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
 

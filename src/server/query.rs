@@ -18,6 +18,7 @@ use crate::control::commands::Refusal;
 use crate::control::renderings::{Renderings, Told};
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
+use crate::executor::selector_index::SelectorIndex;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
@@ -44,6 +45,8 @@ pub struct Query {
     pub runtime: Option<Arc<dyn Runtime>>,
     /// What keeps deployment configs from what is wanted of them, as far as this process knows.
     pub hindrances: Arc<Hindrances>,
+    /// Which `Service` objects lead to which pods, as far as this process knows.
+    pub selectors: Arc<SelectorIndex>,
     /// What is said of revisions.
     pub renderings: Arc<Renderings>,
 }

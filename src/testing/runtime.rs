@@ -418,6 +418,12 @@ impl Runtime for PretendedRuntime {
         Ok(())
     }
 
+    async fn service(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        let state = self.asked();
+        let service = state.services.get(&(namespace.clone(), name.to_owned()));
+        Ok(service.map(|service| state.address(service)))
+    }
+
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         let state = self.asked();
         let here = state.services.values().filter(|service| &service.namespace == namespace);

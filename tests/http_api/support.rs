@@ -142,6 +142,7 @@ async fn serve(folder: tempfile::TempDir, world: &World, watched: &[&str], bound
             store,
             runtime: Some(world.runtime.clone()),
             hindrances: Arc::default(),
+            selectors: world.driver.selectors.clone(),
             renderings: Arc::default(),
         },
         commands: Some(asked.clone()),

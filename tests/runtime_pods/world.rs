@@ -61,6 +61,10 @@ impl ServiceTable for Services {
         Ok(Vec::new())
     }
 
+    fn get(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        Ok(self.list(namespace)?.into_iter().find(|service| service.name == name))
+    }
+
     fn list(&self, _: &Namespace) -> Result<Vec<ServiceAddress>> {
         Ok(self.addresses.lock().unwrap().clone())
     }

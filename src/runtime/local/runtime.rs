@@ -451,6 +451,11 @@ impl Runtime for LocalRuntime {
         self.blocking(move |inner| inner.options.services.remove(&namespace, &name)).await
     }
 
+    async fn service(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        let (namespace, name) = (namespace.clone(), name.to_owned());
+        self.blocking(move |inner| inner.options.services.get(&namespace, &name)).await
+    }
+
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         let namespace = namespace.clone();
         self.blocking(move |inner| inner.options.services.list(&namespace)).await

@@ -9,7 +9,8 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::{ServicePlan, StageStart};
 use crate::model::pod::ObservedPod;
 use crate::model::run::Run;
-use crate::model::state::{ConfigState, ObjectState, RevisionState};
+use crate::model::state::{ConfigState, RevisionState};
+use crate::model::transaction::ObjectPlace;
 use crate::server::view::Facts;
 use crate::store::OutboxRow;
 
@@ -68,27 +69,19 @@ impl Query {
     /// What keeps `Service` objects from listening that lead to the pods of a service or are delivered with it.
     async fn not_listening(&self, service: &ServiceKey, configs: &[ConfigState]) -> Result<Vec<(String, String)>> {
         let Some(runtime) = &self.runtime else { return Ok(Vec::new()) };
-        let (project, stage) = (Some(&service.project), Some(&service.stage));
-        let declared = self.store.objects(project, stage, Some(&Kind::Service)).await?.found;
-        let labels: Vec<_> = configs.iter().map(ConfigState::pod_labels).collect();
-        let leads = |object: &ObjectState| {
-            object.object.service == service.service || labels.iter().any(|labels| object.selects(labels))
-        };
-        let leading: Vec<ObjectState> = declared.into_iter().map(|object| object.value).filter(leads).collect();
-        let mut there = BTreeMap::new();
-        for namespace in leading.iter().map(|object| &object.destination.namespace).collect::<BTreeSet<_>>() {
-            let services = runtime.services(namespace).await?;
-            there.extend(services.into_iter().map(|it| ((namespace.clone(), it.name.clone()), it)));
-        }
-        let not_listening = leading.iter().filter_map(|object| {
-            let name = &object.object.key.name;
-            let problem = match there.get(&(object.destination.namespace.clone(), name.clone())) {
-                Some(there) => there.problem.clone()?,
-                None => "it does not answer yet".to_owned(),
+        let labels = configs.iter().map(ConfigState::pod_labels);
+        let leading = labels.flat_map(|labels| self.selectors.leading_to(service, &labels));
+        let places: BTreeSet<ObjectPlace> = self.selectors.of(service).into_iter().chain(leading).collect();
+        let mut not_listening = Vec::new();
+        for ObjectPlace { project, stage, key } in places {
+            let Some(object) = self.store.object(&project, &stage, &key).await? else { continue };
+            let problem = match runtime.service(&object.value.destination.namespace, &key.name).await? {
+                Some(there) => there.problem,
+                None => Some("it does not answer yet".to_owned()),
             };
-            Some((name.clone(), problem))
-        });
-        Ok(not_listening.collect())
+            not_listening.extend(problem.map(|problem| (key.name, problem)));
+        }
+        Ok(not_listening)
     }
 
     /// Of the objects that a plan names for a service beside deployment configs, those that are applied.

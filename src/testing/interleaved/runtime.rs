@@ -79,6 +79,11 @@ impl Runtime for SharedRuntime {
         self.0.remove_service(namespace, name).await
     }
 
+    async fn service(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        turn().await;
+        self.0.service(namespace, name).await
+    }
+
     async fn services(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
         turn().await;
         Runtime::services(&self.0, namespace).await

@@ -156,6 +156,11 @@ impl Services {
         Ok(services.iter().filter_map(|id| self.describe_any(id)).collect())
     }
 
+    /// One service of a namespace.
+    pub fn get(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        Ok(self.describe_any(&ServiceId::new(namespace.as_str(), name)?))
+    }
+
     /// A service as it is now, also if its record cannot be read; `None` if the folder holds none.
     fn describe_any(&self, id: &ServiceId) -> Option<ServiceAddress> {
         let dir = self.dir.of(id);

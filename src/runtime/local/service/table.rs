@@ -11,6 +11,9 @@ pub trait ServiceTable: Send + Sync {
     /// The namespaces that have services.
     fn namespaces(&self) -> Result<Vec<Namespace>>;
 
+    /// One service.
+    fn get(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>>;
+
     /// The services of a namespace, by name.
     fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>>;
 
@@ -37,6 +40,10 @@ pub trait ServiceTable: Send + Sync {
 impl ServiceTable for Services {
     fn namespaces(&self) -> Result<Vec<Namespace>> {
         Services::namespaces(self)
+    }
+
+    fn get(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
+        Services::get(self, namespace, name)
     }
 
     fn list(&self, namespace: &Namespace) -> Result<Vec<ServiceAddress>> {
