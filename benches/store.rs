@@ -61,6 +61,7 @@ fn deployment(name: &str) -> DeploymentRun {
         generation: 1,
         progress: Progress::default(),
         problem: String::new(),
+        not_listening: String::new(),
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,
@@ -105,7 +106,8 @@ fn served(generation: u64) -> Event {
         progress: Progress { updated: 1, available: 1, old: 2 },
         converged: false,
         problem: String::new(),
-        unreachable: String::new(),
+        not_listening: String::new(),
+        brought: false,
     }
 }
 
