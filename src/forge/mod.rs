@@ -5,8 +5,11 @@
 //! [`retry_after`], and [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
+pub mod azure;
+pub mod bitbucket;
 pub mod gitea;
 pub mod github;
+pub mod gitlab;
 pub mod plain;
 pub mod retry_after;
 pub mod text;

@@ -5,6 +5,8 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
 use aws_lc_rs::hmac;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use launchway::clock::ManualClock;
 use launchway::model::ids::RepositoryName;
 use launchway::secret::Secret;
@@ -147,6 +149,46 @@ impl Call {
         Self::new(body).header("x-delivery", id).header("x-signature", &signature)
     }
 
+    /// In the words of Forgejo or Gogs, which sign as Gitea does.
+    pub(crate) fn like_gitea(names: [&'static str; 3], body: &Value, id: &str) -> Self {
+        let body = serde_json::to_vec(body).unwrap();
+        let signature = sign(&body);
+        let [event, delivery, header] = names;
+        Self::new(body).header(event, "push").header(delivery, id).header(header, &signature)
+    }
+
+    /// With the secret itself, as older GitLabs do.
+    pub(crate) fn gitlab(event: &str, body: &Value, id: &str) -> Self {
+        let call = Self::new(serde_json::to_vec(body).unwrap());
+        call.header("x-gitlab-event", event).header("idempotency-key", id).header("x-gitlab-token", SECRET)
+    }
+
+    /// Bitbucket Cloud with an id of the hook, Data Center without.
+    pub(crate) fn bitbucket(event: &str, hook: Option<&str>, body: &Value, id: &str) -> Self {
+        let body = serde_json::to_vec(body).unwrap();
+        let signature = format!("sha256={}", sign(&body));
+        let call = Self::new(body).header("x-event-key", event).header("x-hub-signature", &signature);
+        match hook {
+            Some(hook) => call.header("x-hook-uuid", hook).header("x-request-uuid", id),
+            None => call.header("x-request-id", id),
+        }
+    }
+
+    pub(crate) fn azure(body: &Value) -> Self {
+        let password = STANDARD.encode(format!(":{SECRET}"));
+        let call = Self::new(serde_json::to_vec(body).unwrap());
+        call.header("user-agent", "VSServices/19.225").header("authorization", &format!("Basic {password}"))
+    }
+
+    /// As Standard Webhooks sign, so many seconds after 1970.
+    pub(crate) fn standard(body: &Value, id: &str, at: i64) -> Self {
+        let body = serde_json::to_vec(body).unwrap();
+        let signed = [format!("{id}.{at}.").as_bytes(), &body].concat();
+        let tag = hmac::sign(&hmac::Key::new(hmac::HMAC_SHA256, SECRET.as_bytes()), &signed);
+        let call = Self::new(body).header("webhook-id", id).header("webhook-timestamp", &at.to_string());
+        call.header("webhook-signature", &format!("v1,{}", STANDARD.encode(tag)))
+    }
+
     fn new(body: Vec<u8>) -> Self {
         let headers = BTreeMap::from([("content-type", "application/json".to_owned())]);
         Self { method: reqwest::Method::POST, repository: "shop", headers, body }
@@ -179,7 +221,7 @@ impl Call {
         for (name, value) in &mut self.headers {
             match *name {
                 "x-gitea-signature" => value.clone_from(&signature),
-                "x-hub-signature-256" | "x-signature" => *value = format!("sha256={signature}"),
+                "x-hub-signature-256" | "x-hub-signature" | "x-signature" => *value = format!("sha256={signature}"),
                 _ => {}
             }
         }

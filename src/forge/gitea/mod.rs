@@ -6,5 +6,5 @@ mod status;
 mod webhook;
 mod writer;
 
-pub(super) use webhook::DIALECT;
+pub(super) use webhook::{FORGEJO, GITEA, GOGS};
 pub use writer::{GiteaSettings, GiteaStatusWriter};

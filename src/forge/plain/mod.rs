@@ -6,4 +6,4 @@ mod notes;
 mod webhook;
 
 pub use notes::{NoteLine, Notes, NotesWriter};
-pub(super) use webhook::DIALECT;
+pub(super) use webhook::{GENERIC, STANDARD};

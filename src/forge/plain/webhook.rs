@@ -1,14 +1,21 @@
 //! Signed calls of one's own: a post-receive hook of a plain server, a CI job, a script with `curl`.
 
-use crate::forge::webhook::{Dialect, EventName, MIB};
+use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB, single_ref};
 
 /// How such calls look. Their id is required, because nothing else of them says what was seen before.
-pub(in crate::forge) const DIALECT: Dialect = Dialect {
+pub(in crate::forge) const GENERIC: Dialect = Dialect {
     event: EventName::Always("push"),
-    signature: "x-signature",
-    signature_prefix: "sha256=",
-    delivery: &["webhook-id", "x-delivery"],
-    delivery_required: true,
+    pushes: &["push"],
+    authentication: Authentication::Hmac { headers: &["x-signature"], prefix: "sha256=" },
+    delivery: DeliveryId::Required(&["webhook-id", "x-delivery"]),
     commit_required: false,
     body_limit: MIB,
+    updates: single_ref,
+};
+
+/// How programs call that sign as the specification Standard Webhooks says, which has the id and the time signed too.
+pub(in crate::forge) const STANDARD: Dialect = Dialect {
+    authentication: Authentication::StandardWebhooks,
+    delivery: DeliveryId::Required(&["webhook-id"]),
+    ..GENERIC
 };

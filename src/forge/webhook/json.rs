@@ -1,12 +1,45 @@
 //! Reading JSON that anybody may have sent: strict about what is JSON, forgiving about what is where.
 
-use std::collections::HashMap;
+use std::collections::HashSet;
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
+use serde_json::{Map, Value};
 
 /// Objects of hosts have dozens of keys. More than this is an attack on memory.
 const KEY_LIMIT: usize = 10_000;
+
+/// So many items of a list are kept: no push that a person makes changes more refs.
+const ITEMS_KEPT: usize = 1_000;
+
+/// The keys whose values are kept, wherever they are: all that any host says about refs and commits.
+const KEPT: [&str; 25] = [
+    "after",
+    "before",
+    "changes",
+    "event_name",
+    "eventType",
+    "fromHash",
+    "hash",
+    "id",
+    "name",
+    "new",
+    "newObjectId",
+    "notificationId",
+    "old",
+    "oldObjectId",
+    "push",
+    "ref",
+    "refId",
+    "ref_type",
+    "refUpdates",
+    "resource",
+    "target",
+    "toHash",
+    "type",
+    "created",
+    "deleted",
+];
 
 /// A body that is no JSON, or JSON that no host sends: nested deeper than 127, with a key twice in one object, with more
 /// than 10,000 keys in one, or with a number beyond 64 bits.
@@ -14,101 +47,119 @@ const KEY_LIMIT: usize = 10_000;
 #[error("the body is not usable JSON: {0}")]
 pub struct Malformed(serde_json::Error);
 
-/// The texts among the fields of the object in `body`; none if it holds something else. All of it is checked, and the
-/// memory needed is bounded by its size.
-pub(super) fn text_fields(body: &[u8]) -> Result<HashMap<String, String>, Malformed> {
-    let fields = match serde_json::from_slice(body).map_err(Malformed)? {
-        Node::Object(fields) => fields,
-        Node::Text(_) | Node::Other => HashMap::new(),
-    };
-    Ok(fields.into_iter().filter_map(|(key, text)| Some((key, text?))).collect())
+/// What is kept of a body. All of it is checked; what is kept is a small part of its size.
+pub(super) fn kept(body: &[u8]) -> Result<Value, Malformed> {
+    serde_json::from_slice::<Node>(body).map(|node| node.0).map_err(Malformed)
 }
 
-/// What is kept of a value: of an object its keys with the texts among its fields, and nothing below.
-enum Node {
-    Object(HashMap<String, Option<String>>),
-    Text(String),
-    Other,
-}
+/// A value without what nobody reads.
+struct Node(Value);
 
 impl<'de> Deserialize<'de> for Node {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        deserializer.deserialize_any(NodeVisitor)
+        NodeVisitor { is_kept: true }.deserialize(deserializer).map(Node)
     }
 }
 
-struct NodeVisitor;
+/// Reads a value, and keeps it or not.
+#[derive(Clone, Copy)]
+struct NodeVisitor {
+    is_kept: bool,
+}
+
+impl<'de> DeserializeSeed<'de> for NodeVisitor {
+    type Value = Value;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
 impl<'de> Visitor<'de> for NodeVisitor {
-    type Value = Node;
+    type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("JSON")
     }
 
-    fn visit_unit<E>(self) -> Result<Node, E> {
-        Ok(Node::Other)
+    fn visit_unit<E>(self) -> Result<Value, E> {
+        Ok(Value::Null)
     }
 
-    fn visit_bool<E>(self, _: bool) -> Result<Node, E> {
-        Ok(Node::Other)
+    fn visit_bool<E>(self, flag: bool) -> Result<Value, E> {
+        Ok(Value::Bool(flag))
     }
 
-    fn visit_i64<E>(self, _: i64) -> Result<Node, E> {
-        Ok(Node::Other)
+    fn visit_i64<E>(self, number: i64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_u64<E>(self, _: u64) -> Result<Node, E> {
-        Ok(Node::Other)
+    fn visit_u64<E>(self, number: u64) -> Result<Value, E> {
+        Ok(number.into())
     }
 
-    fn visit_f64<E: Error>(self, number: f64) -> Result<Node, E> {
+    fn visit_f64<E: Error>(self, number: f64) -> Result<Value, E> {
         // The parser hands integers beyond 64 bits over as these.
-        if number.abs() < i64::MAX as f64 { Ok(Node::Other) } else { Err(E::custom("a number is too large")) }
+        if number.abs() < i64::MAX as f64 { Ok(Value::Null) } else { Err(E::custom("a number is too large")) }
     }
 
-    fn visit_str<E>(self, text: &str) -> Result<Node, E> {
-        Ok(Node::Text(text.to_owned()))
+    fn visit_str<E>(self, text: &str) -> Result<Value, E> {
+        Ok(if self.is_kept { Value::from(text) } else { Value::Null })
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Node, A::Error> {
-        while items.next_element::<Node>()?.is_some() {}
-        Ok(Node::Other)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Node, A::Error> {
-        let mut fields = HashMap::new();
-        while let Some((key, value)) = entries.next_entry::<String, Node>()? {
-            if fields.len() == KEY_LIMIT {
-                return Err(A::Error::custom("an object has too many keys"));
-            }
-            let text = if let Node::Text(text) = value { Some(text) } else { None };
-            if fields.insert(key, text).is_some() {
-                return Err(A::Error::custom("an object has a key twice"));
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
+        let mut kept = Vec::new();
+        while let Some(item) = items.next_element_seed(self)? {
+            if self.is_kept && kept.len() < ITEMS_KEPT {
+                kept.push(item);
             }
         }
-        Ok(Node::Object(fields))
+        Ok(Value::Array(kept))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut entries: A) -> Result<Value, A::Error> {
+        let (mut keys, mut kept) = (HashSet::new(), Map::new());
+        while let Some(key) = entries.next_key::<String>()? {
+            if keys.len() == KEY_LIMIT {
+                return Err(A::Error::custom("an object has too many keys"));
+            }
+            let is_kept = self.is_kept && KEPT.contains(&key.as_str());
+            let value = entries.next_value_seed(Self { is_kept })?;
+            if !keys.insert(key.clone()) {
+                return Err(A::Error::custom("an object has a key twice"));
+            }
+            if is_kept {
+                kept.insert(key, value);
+            }
+        }
+        Ok(Value::Object(kept))
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use serde_json::json;
+
     use super::*;
 
     #[test]
-    fn only_texts_of_the_outermost_object_are_kept() {
-        let cases: [(&str, &[(&str, &str)]); 6] = [
-            (r#"{"ref": "refs/heads/main", "size": 1, "x": {"ref": "no"}}"#, &[("ref", "refs/heads/main")]),
-            (r#"{"after": "\u00e9\ud83d\udea2", "before": null}"#, &[("after", "é🚢")]),
-            (r#"["ref"]"#, &[]),
-            (r#""ref""#, &[]),
-            ("null", &[]),
-            (" 1.5 ", &[]),
+    fn only_what_somebody_reads_is_kept() {
+        let cases = [
+            (r#"{"ref": "refs/heads/main", "size": 1, "x": {"ref": "no"}}"#, json!({"ref": "refs/heads/main"})),
+            (r#"{"after": "\u00e9\ud83d\udea2", "before": null}"#, json!({"after": "é🚢", "before": null})),
+            (
+                r#"{"push": {"changes": [{"new": {"name": "a", "links": {}}}]}}"#,
+                json!({"push": {"changes": [{"new": {"name": "a"}}]}}),
+            ),
+            (r#"["ref"]"#, json!(["ref"])),
+            ("null", Value::Null),
+            (" 1.5 ", Value::Null),
         ];
         for (body, expected) in cases {
-            let expected = expected.iter().map(|(key, text)| ((*key).to_owned(), (*text).to_owned())).collect();
-            assert_eq!(text_fields(body.as_bytes()).unwrap(), expected, "{body}");
+            assert_eq!(kept(body.as_bytes()).unwrap(), expected, "{body}");
         }
+        let many = format!("[{}0]", "0,".repeat(5_000));
+        assert_eq!(kept(many.as_bytes()).unwrap().as_array().map(Vec::len), Some(ITEMS_KEPT));
     }
 
     #[test]
@@ -131,8 +182,8 @@ mod tests {
             &wide,
         ];
         for body in cases {
-            assert!(text_fields(body.as_bytes()).is_err(), "{}", body.get(..60).unwrap_or(body));
+            assert!(kept(body.as_bytes()).is_err(), "{}", body.get(..60).unwrap_or(body));
         }
-        assert!(text_fields(b"{\"ref\": \"\xff\"}").is_err());
+        assert!(kept(b"{\"ref\": \"\xff\"}").is_err());
     }
 }

@@ -10,10 +10,12 @@ mod signature;
 mod verdict;
 
 use http::HeaderMap;
+use serde_json::Value;
 
 pub use json::Malformed;
-pub use signature::{BadSignature, verify};
-pub use verdict::{Interest, Verdict, interpret};
+pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
+pub use signature::{Authentication, BadSignature, verify};
+pub use verdict::{Call, Interest, Verdict, interpret};
 
 /// 1 MiB in bytes.
 pub(super) const MIB: usize = 1024 * 1024;
@@ -24,10 +26,24 @@ const DELIVERY_ID_LIMIT: usize = 128;
 /// Whose call it is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Host {
-    /// Gitea or Forgejo.
+    /// Gitea.
     Gitea,
+    /// Forgejo, with headers of its own beside Gitea's.
+    Forgejo,
+    /// Gogs, from which both come.
+    Gogs,
     /// GitHub.
     Github,
+    /// GitLab.
+    Gitlab,
+    /// Bitbucket Cloud.
+    BitbucketCloud,
+    /// Bitbucket Data Center.
+    BitbucketDataCenter,
+    /// Azure DevOps.
+    Azure,
+    /// Any program that signs as Standard Webhooks do.
+    StandardWebhooks,
     /// Any program that signs what it sends.
     Generic,
 }
@@ -37,18 +53,18 @@ pub enum Host {
 pub struct Dialect {
     /// What names the event.
     pub event: EventName,
-    /// The header with the HMAC-SHA256 of the raw body, in hex.
-    pub signature: &'static str,
-    /// What stands before the hex digits.
-    pub signature_prefix: &'static str,
-    /// The headers with the delivery's id; the first that is there counts.
-    pub delivery: &'static [&'static str],
-    /// Whether a call without an id is refused.
-    pub delivery_required: bool,
+    /// The names of events that are pushes.
+    pub pushes: &'static [&'static str],
+    /// How a call shows that it is the host's.
+    pub authentication: Authentication,
+    /// Where the delivery's id is.
+    pub delivery: DeliveryId,
     /// Whether a push names the new commit; the host always does.
     pub commit_required: bool,
     /// The longest body in bytes, unless configured otherwise.
     pub body_limit: usize,
+    /// What a call says of refs.
+    pub(in crate::forge) updates: fn(&Value) -> Vec<Update>,
 }
 
 /// Where the name of the event is.
@@ -56,8 +72,21 @@ pub struct Dialect {
 pub enum EventName {
     /// In this header.
     Header(&'static str),
+    /// In this field of the body.
+    Field(&'static str),
     /// It is always this one.
     Always(&'static str),
+}
+
+/// Where the id of a delivery is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliveryId {
+    /// In the first of these headers that is there, if it is.
+    Header(&'static [&'static str]),
+    /// The same, and a call without one is refused.
+    Required(&'static [&'static str]),
+    /// In this field of the body.
+    Field(&'static str),
 }
 
 /// The id of a delivery is missing where one is required, or unusable.
@@ -68,61 +97,58 @@ pub struct BadDeliveryId {
     pub header: &'static str,
 }
 
-/// Hosts whose calls are not understood, by what tells them from others: a header, or what its value begins with.
-const NOT_UNDERSTOOD: [(&str, &str, &str); 5] = [
-    ("GitLab", "x-gitlab-event", ""),
-    ("Bitbucket", "x-event-key", ""),
-    ("Gogs", "x-gogs-event", ""),
-    ("Azure DevOps", "user-agent", "VSServices/"),
-    ("Bitbucket", "user-agent", "Bitbucket-Webhooks/"),
-];
-
-/// The host of a call that is not understood, unless somebody has signed it as a generic one.
-pub fn not_understood(headers: &HeaderMap) -> Option<&'static str> {
-    if Host::identify(headers) != Host::Generic || headers.contains_key(Host::Generic.dialect().signature) {
-        return None;
-    }
-    let begins = |name: &str, prefix: &str| {
-        headers.get(name).is_some_and(|value| value.as_bytes().starts_with(prefix.as_bytes()))
-    };
-    NOT_UNDERSTOOD.iter().find(|(_, name, prefix)| begins(name, prefix)).map(|(host, ..)| *host)
-}
-
 impl Host {
-    /// Tells whose call it is by its headers. Gitea comes first because it sends GitHub's headers too; a call with
-    /// headers of Gitea's relatives is not GitHub's. A call that no host is known for counts as generic.
+    /// Tells whose call it is by its headers. Forgejo sends Gitea's headers too, and Gitea those of Gogs and GitHub, so
+    /// that they are told in this order; a call with headers of Gitea's relatives is not GitHub's. A call that no host
+    /// is known for counts as generic.
     pub fn identify(headers: &HeaderMap) -> Self {
+        let has = |name: &str| headers.contains_key(name);
         let has_relative = || {
             let is_relative = |name: &str| ["x-gitea-", "x-gogs-", "x-forgejo-"].iter().any(|p| name.starts_with(p));
             headers.keys().any(|name| is_relative(name.as_str()))
         };
-        if headers.contains_key("x-gitea-event") {
-            Host::Gitea
-        } else if headers.contains_key("x-github-event") && !has_relative() {
-            Host::Github
-        } else {
-            Host::Generic
+        let begins = |name: &str, prefix: &[u8]| headers.get(name).is_some_and(|it| it.as_bytes().starts_with(prefix));
+        match () {
+            () if has("x-forgejo-event") => Host::Forgejo,
+            () if has("x-gitea-event") => Host::Gitea,
+            () if has("x-gogs-event") => Host::Gogs,
+            () if has("x-github-event") && !has_relative() => Host::Github,
+            () if has("x-gitlab-event") => Host::Gitlab,
+            () if has("x-event-key") && has("x-hook-uuid") => Host::BitbucketCloud,
+            () if has("x-event-key") => Host::BitbucketDataCenter,
+            () if begins("user-agent", b"VSServices/") || has("x-vss-activityid") => Host::Azure,
+            () if has(signature::STANDARD_SIGNATURE) && !has("x-signature") => Host::StandardWebhooks,
+            () => Host::Generic,
         }
     }
 
     /// What is particular to this host.
     pub fn dialect(self) -> &'static Dialect {
         match self {
-            Host::Gitea => &super::gitea::DIALECT,
+            Host::Gitea => &super::gitea::GITEA,
+            Host::Forgejo => &super::gitea::FORGEJO,
+            Host::Gogs => &super::gitea::GOGS,
             Host::Github => &super::github::DIALECT,
-            Host::Generic => &super::plain::DIALECT,
+            Host::Gitlab => &super::gitlab::DIALECT,
+            Host::BitbucketCloud => &super::bitbucket::CLOUD,
+            Host::BitbucketDataCenter => &super::bitbucket::DATA_CENTER,
+            Host::Azure => &super::azure::DIALECT,
+            Host::StandardWebhooks => &super::plain::STANDARD,
+            Host::Generic => &super::plain::GENERIC,
         }
     }
 
     /// The id under which a delivery is remembered. Hosts send the same one when they deliver again.
-    pub fn delivery_id(self, headers: &HeaderMap) -> Result<Option<&str>, BadDeliveryId> {
-        let dialect = self.dialect();
-        let id = dialect.delivery.iter().find_map(|name| single(headers, name)).filter(|id| is_delivery_id(id));
-        match id {
-            None if dialect.delivery_required => {
-                Err(BadDeliveryId { header: dialect.delivery.last().copied().unwrap_or_default() })
+    pub fn delivery_id(self, headers: &HeaderMap, call: &Call) -> Result<Option<String>, BadDeliveryId> {
+        let in_headers = |names: &[&str]| names.iter().find_map(|name| single(headers, name)).map(str::to_owned);
+        let usable = |id: Option<String>| id.filter(|id| is_delivery_id(id));
+        match self.dialect().delivery {
+            DeliveryId::Header(names) => Ok(usable(in_headers(names))),
+            DeliveryId::Field(field) => Ok(usable(call.text(field))),
+            DeliveryId::Required(names) => {
+                let header = names.last().copied().unwrap_or_default();
+                usable(in_headers(names)).map(Some).ok_or(BadDeliveryId { header })
             }
-            id => Ok(id),
         }
     }
 }
@@ -142,70 +168,4 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 }
 
 #[cfg(test)]
-mod tests {
-    use http::{HeaderName, HeaderValue};
-
-    use super::*;
-
-    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value))).collect()
-    }
-
-    #[test]
-    fn the_headers_tell_the_host() {
-        let cases: [(&[(&str, &str)], Host); 7] = [
-            (&[("x-gitea-event", "push"), ("x-github-event", "push"), ("x-gogs-event", "push")], Host::Gitea),
-            (&[("x-forgejo-event", "push"), ("x-gitea-event", "push")], Host::Gitea),
-            (&[("x-github-event", "push")], Host::Github),
-            (&[("x-github-event", "push"), ("x-github-hook-id", "1")], Host::Github),
-            (&[("x-gogs-event", "push"), ("x-github-event", "push")], Host::Generic),
-            (&[("x-signature", "sha256=")], Host::Generic),
-            (&[], Host::Generic),
-        ];
-        for (pairs, expected) in cases {
-            assert_eq!(Host::identify(&headers(pairs)), expected, "{pairs:?}");
-        }
-    }
-
-    #[test]
-    fn a_delivery_is_known_by_one_usable_id() {
-        let required = Err(BadDeliveryId { header: "x-delivery" });
-        type Case = (Host, &'static [(&'static str, &'static str)], Result<Option<&'static str>, BadDeliveryId>);
-        let cases: [Case; 9] = [
-            (Host::Gitea, &[("x-gitea-delivery", "f7b1"), ("x-github-delivery", "other")], Ok(Some("f7b1"))),
-            (Host::Gitea, &[("x-github-delivery", "other")], Ok(None)),
-            (Host::Github, &[("x-github-delivery", "72d3162e")], Ok(Some("72d3162e"))),
-            (Host::Github, &[("x-github-delivery", "two words")], Ok(None)),
-            (Host::Generic, &[("x-delivery", "1"), ("webhook-id", "2")], Ok(Some("2"))),
-            (Host::Generic, &[("x-delivery", "1")], Ok(Some("1"))),
-            (Host::Generic, &[("x-delivery", "1"), ("x-delivery", "2")], required),
-            (Host::Generic, &[("x-delivery", "")], required),
-            (Host::Generic, &[], required),
-        ];
-        for (host, pairs, expected) in cases {
-            let mut map = HeaderMap::new();
-            for (name, value) in pairs {
-                map.append(*name, HeaderValue::from_static(value));
-            }
-            assert_eq!(host.delivery_id(&map), expected, "{host:?} {pairs:?}");
-        }
-    }
-
-    #[test]
-    fn a_host_that_is_not_understood_is_named_unless_the_call_is_signed_as_others_are() {
-        type Case = (&'static [(&'static str, &'static str)], Option<&'static str>);
-        let cases: [Case; 8] = [
-            (&[("x-gitlab-event", "Push Hook"), ("x-gitlab-token", "secret")], Some("GitLab")),
-            (&[("x-event-key", "repo:push"), ("x-hub-signature", "sha256=1a2b")], Some("Bitbucket")),
-            (&[("x-gogs-event", "push"), ("x-github-event", "push")], Some("Gogs")),
-            (&[("user-agent", "VSServices/19.225.34309.2")], Some("Azure DevOps")),
-            (&[("x-gitlab-event", "Push Hook"), ("x-signature", "sha256=1a2b")], None),
-            (&[("x-gitea-event", "push"), ("x-gogs-event", "push")], None),
-            (&[("x-github-event", "push"), ("user-agent", "GitHub-Hookshot/1")], None),
-            (&[("user-agent", "curl/8")], None),
-        ];
-        for (pairs, expected) in cases {
-            assert_eq!(not_understood(&headers(pairs)), expected, "{pairs:?}");
-        }
-    }
-}
+mod tests;

@@ -1,33 +1,41 @@
-//! The few fields of a payload that are used.
+//! What calls say about refs and commits.
 
-use super::json::{Malformed, text_fields};
+use serde_json::Value;
 
 /// Git's own limit on file systems is about this.
 const REF_LIMIT: usize = 1024;
 
-/// What a payload says about refs and commits. Fields that are missing, of another type or unusable are `None`.
+/// What became of one ref. Fields that are missing, of another type or unusable are `None`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Push {
+pub(in crate::forge) struct Update {
     /// The ref in full, such as `refs/heads/main`.
-    pub(super) reference: Option<String>,
+    pub(in crate::forge) reference: Option<String>,
     /// The commit before.
-    pub(super) before: Option<String>,
+    pub(in crate::forge) before: Option<String>,
     /// The commit after.
-    pub(super) after: Option<String>,
+    pub(in crate::forge) after: Option<String>,
 }
 
-impl Push {
-    pub(super) fn read(body: &[u8]) -> Result<Self, Malformed> {
-        let mut fields = text_fields(body)?;
-        let kind = fields.remove("ref_type");
-        let reference = fields.remove("ref").and_then(|name| full_ref(name, kind.as_deref()));
-        let mut commit = |field| fields.remove(field).filter(|id| is_commit_id(id));
-        Ok(Self { reference, before: commit("before"), after: commit("after") })
-    }
+/// The one update of a payload in the words of GitHub, which most hosts share.
+pub(in crate::forge) fn single_ref(payload: &Value) -> Vec<Update> {
+    let kind = payload.get("ref_type").and_then(Value::as_str);
+    let reference = payload.get("ref").and_then(Value::as_str).and_then(|name| full_ref(name.to_owned(), kind));
+    vec![Update { reference, before: commit(payload, "/before"), after: commit(payload, "/after") }]
+}
+
+/// The commit at a pointer.
+pub(in crate::forge) fn commit(value: &Value, pointer: &str) -> Option<String> {
+    let id = value.pointer(pointer)?.as_str()?;
+    is_commit_id(id).then(|| id.to_owned())
+}
+
+/// A ref that stands in full at a pointer.
+pub(in crate::forge) fn reference(value: &Value, pointer: &str) -> Option<String> {
+    full_ref(value.pointer(pointer)?.as_str()?.to_owned(), None)
 }
 
 /// Hosts shorten the ref of created and deleted branches and tags, and name their kind beside it.
-fn full_ref(name: String, kind: Option<&str>) -> Option<String> {
+pub(in crate::forge) fn full_ref(name: String, kind: Option<&str>) -> Option<String> {
     let full = match kind {
         _ if name.starts_with("refs/") => name,
         Some("branch") => format!("refs/heads/{name}"),
@@ -93,7 +101,7 @@ mod tests {
     fn commit_ids_are_whole() {
         let sha1 = "a".repeat(40);
         let body = format!(r#"{{"ref":"refs/heads/main","before":"{}","after":"{sha1}"}}"#, "a".repeat(39));
-        let push = Push::read(body.as_bytes()).unwrap();
+        let push = single_ref(&serde_json::from_str(&body).unwrap()).remove(0);
         assert_eq!((push.before, push.after), (None, Some(sha1)));
     }
 }

@@ -1,13 +1,45 @@
-//! Whether a call is authentic: an HMAC-SHA256 over the raw body, with a secret that only host and daemon know.
+//! Whether a call is authentic: signed over its raw body with a secret that only host and daemon know or, where a host
+//! signs nothing, sent with that secret.
 
-use aws_lc_rs::hmac;
+use aws_lc_rs::{constant_time, digest, hmac};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderMap;
+use http::header::AUTHORIZATION;
 
-use super::{Dialect, Host, single};
+use super::{Host, single};
+use crate::model::time::Timestamp;
 use crate::secret::Secret;
 
 /// Bytes of a SHA-256 digest.
 const DIGEST_LENGTH: usize = 32;
+
+/// The header with the signatures of Standard Webhooks.
+pub(super) const STANDARD_SIGNATURE: &str = "webhook-signature";
+
+/// How far the time of a signed call may be from ours, in seconds. Source: the specification of Standard Webhooks.
+const TOLERANCE: i64 = 5 * 60;
+
+/// What stands before the base64 of a Standard Webhooks secret.
+const STANDARD_SECRET: &str = "whsec_";
+
+/// How a host shows that a call is its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Authentication {
+    /// An HMAC-SHA256 of the raw body in hex, behind `prefix`. The first of the headers that is there decides alone.
+    Hmac {
+        /// The headers.
+        headers: &'static [&'static str],
+        /// What stands before the digits.
+        prefix: &'static str,
+    },
+    /// The signature of Standard Webhooks over id, time and raw body.
+    StandardWebhooks,
+    /// The same, or the secret itself in this header. A call with a signature is judged by that alone.
+    SignatureOrToken(&'static str),
+    /// The secret itself: as the password of HTTP Basic, or in this header.
+    PasswordOrToken(&'static str),
+}
 
 /// Why a call is not authentic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -20,28 +52,108 @@ pub enum BadSignature {
         /// What stands before the digits.
         prefix: &'static str,
     },
-    /// None of the secrets makes this signature.
+    /// There is nothing that a secret could be compared with.
+    #[error("a header `{0}` with the webhook's secret is required")]
+    NoSecret(&'static str),
+    /// A part of what Standard Webhooks sign is missing or unusable.
+    #[error("headers `webhook-id`, `webhook-timestamp` and `webhook-signature: v1,<base64>` are required")]
+    NotStandard,
+    /// It was signed too long ago, or in the future: it may be a replay.
+    #[error("the call was signed more than 5 minutes from now; are both clocks right?")]
+    Stale,
+    /// None of the secrets fits.
     #[error("the signature does not fit the body and the secret")]
     Wrong,
 }
 
-/// Checks the signature of a call over its raw body. Several secrets may be valid at once, so that they can be changed
-/// one side after the other; an empty one is none. Comparing takes the same time wherever the signatures differ.
-pub fn verify(host: Host, secrets: &[Secret], headers: &HeaderMap, body: &[u8]) -> Result<(), BadSignature> {
-    let dialect = host.dialect();
-    let missing = BadSignature::Missing { header: dialect.signature, prefix: dialect.signature_prefix };
-    let signature = digest(dialect, headers).ok_or(missing)?;
-    let is_made_by = |secret: &&Secret| {
-        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.reveal().as_bytes());
-        hmac::verify(&key, body, &signature).is_ok()
+/// Checks that a call comes from the host. Several secrets may be valid at once, so that they can be changed one side
+/// after the other; an empty one is none. Comparing takes the same time wherever what is compared differs.
+pub fn verify(
+    host: Host,
+    secrets: &[Secret],
+    headers: &HeaderMap,
+    body: &[u8],
+    now: Timestamp,
+) -> Result<(), BadSignature> {
+    let usable = || secrets.iter().filter(|secret| !secret.reveal().is_empty());
+    let any = |fits: &dyn Fn(&Secret) -> bool| {
+        let fitting = usable().find(|secret| fits(secret));
+        fitting.map(|_| ()).ok_or(BadSignature::Wrong)
     };
-    let usable = secrets.iter().filter(|secret| !secret.reveal().is_empty());
-    usable.into_iter().find(is_made_by).map(|_| ()).ok_or(BadSignature::Wrong)
+    match host.dialect().authentication {
+        Authentication::Hmac { headers: names, prefix } => {
+            let header = names.iter().find(|name| headers.contains_key(**name)).or(names.first()).copied();
+            let header = header.unwrap_or_default();
+            let signature = hex_digest(headers, header, prefix).ok_or(BadSignature::Missing { header, prefix })?;
+            any(&|secret| is_signed(secret.reveal().as_bytes(), body, &signature))
+        }
+        Authentication::SignatureOrToken(header) if !headers.contains_key(STANDARD_SIGNATURE) => {
+            let token = single(headers, header).ok_or(BadSignature::NoSecret(header))?;
+            any(&|secret| is_same(secret.reveal(), token))
+        }
+        Authentication::StandardWebhooks | Authentication::SignatureOrToken(_) => {
+            let signed = Signed::read(headers, body).ok_or(BadSignature::NotStandard)?;
+            if (signed.at - now.0 / 1000).abs() > TOLERANCE {
+                return Err(BadSignature::Stale);
+            }
+            any(&|secret| signed.fits(secret))
+        }
+        Authentication::PasswordOrToken(header) => {
+            let given = single(headers, header).map(str::to_owned).or_else(|| basic_password(headers));
+            let given = given.ok_or(BadSignature::NoSecret(header))?;
+            any(&|secret| is_same(secret.reveal(), &given))
+        }
+    }
 }
 
-fn digest(dialect: &Dialect, headers: &HeaderMap) -> Option<[u8; DIGEST_LENGTH]> {
-    let value = single(headers, dialect.signature)?;
-    let digits = value.strip_prefix(dialect.signature_prefix)?.as_bytes();
+fn is_signed(key: &[u8], body: &[u8], signature: &[u8]) -> bool {
+    hmac::verify(&hmac::Key::new(hmac::HMAC_SHA256, key), body, signature).is_ok()
+}
+
+/// Compares digests, which are of one length, so that not even the length of the secret shows.
+fn is_same(secret: &str, given: &str) -> bool {
+    let digest = |text: &str| digest::digest(&digest::SHA256, text.as_bytes());
+    constant_time::verify_slices_are_equal(digest(secret).as_ref(), digest(given).as_ref()).is_ok()
+}
+
+fn basic_password(headers: &HeaderMap) -> Option<String> {
+    let encoded = single(headers, AUTHORIZATION.as_str())?.strip_prefix("Basic ")?;
+    let decoded = String::from_utf8(STANDARD.decode(encoded.trim()).ok()?).ok()?;
+    decoded.split_once(':').map(|(_, password)| password.to_owned())
+}
+
+/// What Standard Webhooks sign, and the signatures that came with it.
+struct Signed {
+    content: Vec<u8>,
+    /// Seconds since 1970.
+    at: i64,
+    signatures: Vec<Vec<u8>>,
+}
+
+impl Signed {
+    fn read(headers: &HeaderMap, body: &[u8]) -> Option<Self> {
+        let id = single(headers, "webhook-id")?;
+        let time = single(headers, "webhook-timestamp")?;
+        let signature = |word: &str| STANDARD.decode(word.strip_prefix("v1,")?).ok();
+        let signatures: Vec<Vec<u8>> =
+            single(headers, STANDARD_SIGNATURE)?.split_ascii_whitespace().filter_map(signature).collect();
+        let content = [format!("{id}.{time}.").as_bytes(), body].concat();
+        Some(Self { content, at: time.parse().ok()?, signatures }).filter(|signed| !signed.signatures.is_empty())
+    }
+
+    /// A secret that does not say that it is base64 is taken as it is.
+    fn fits(&self, secret: &Secret) -> bool {
+        let key = match secret.reveal().strip_prefix(STANDARD_SECRET) {
+            Some(encoded) => STANDARD.decode(encoded).unwrap_or_default(),
+            None => secret.reveal().as_bytes().to_vec(),
+        };
+        !key.is_empty() && self.signatures.iter().any(|signature| is_signed(&key, &self.content, signature))
+    }
+}
+
+fn hex_digest(headers: &HeaderMap, header: &str, prefix: &str) -> Option<[u8; DIGEST_LENGTH]> {
+    let value = single(headers, header)?;
+    let digits = value.strip_prefix(prefix)?.as_bytes();
     if digits.len() != 2 * DIGEST_LENGTH {
         return None;
     }
@@ -79,7 +191,7 @@ mod tests {
         for value in values {
             headers.append(name, HeaderValue::from_str(value).unwrap());
         }
-        verify(host, &secrets, &headers, body)
+        verify(host, &secrets, &headers, body, Timestamp(0))
     }
 
     #[test]
@@ -146,5 +258,88 @@ mod tests {
             let result = check(Host::Github, &[GITHUB_SECRET], name, values, GITHUB_BODY);
             assert!(matches!(result, Err(BadSignature::Missing { .. })), "{name}: {values:?}");
         }
+    }
+
+    /// Source: the vector of the specification of Standard Webhooks.
+    const STANDARD_KEY: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
+    const STANDARD_BODY: &[u8] = br#"{"test": 2432232314}"#;
+    const STANDARD_TIME: i64 = 1_614_265_330;
+    const STANDARD_VALUE: &str = "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE=";
+
+    fn signed(host: Host, secret: &str, signature: &str, time: &str, now: i64) -> Result<(), BadSignature> {
+        let pairs = [
+            ("webhook-id", "msg_p5jXN8AQM9LWM0D4loKWxJek"),
+            ("webhook-timestamp", time),
+            (STANDARD_SIGNATURE, signature),
+        ];
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.insert(name, HeaderValue::from_str(value).unwrap());
+        }
+        headers.insert("x-gitlab-token", HeaderValue::from_static("token"));
+        let secrets = [Secret::new(secret), Secret::new("token")];
+        verify(host, &secrets, &headers, STANDARD_BODY, Timestamp(now * 1000))
+    }
+
+    #[test]
+    fn standard_webhooks_are_signed_with_their_time() {
+        let other = format!("v1,AAAA v1a,xx {STANDARD_VALUE}");
+        let at = STANDARD_TIME.to_string();
+        for host in [Host::StandardWebhooks, Host::Gitlab] {
+            for (secret, signature, time, now, expected) in [
+                (STANDARD_KEY, STANDARD_VALUE, at.as_str(), STANDARD_TIME, Ok(())),
+                (STANDARD_KEY, &other, &at, STANDARD_TIME + 300, Ok(())),
+                (STANDARD_KEY, STANDARD_VALUE, &at, STANDARD_TIME + 301, Err(BadSignature::Stale)),
+                (STANDARD_KEY, STANDARD_VALUE, &at, STANDARD_TIME - 301, Err(BadSignature::Stale)),
+                (STANDARD_KEY, STANDARD_VALUE, "1614265331", STANDARD_TIME, Err(BadSignature::Wrong)),
+                (STANDARD_KEY, STANDARD_VALUE, "now", STANDARD_TIME, Err(BadSignature::NotStandard)),
+                // A good token does not save a bad signature.
+                ("whsec_AAAA", STANDARD_VALUE, &at, STANDARD_TIME, Err(BadSignature::Wrong)),
+                ("whsec_", STANDARD_VALUE, &at, STANDARD_TIME, Err(BadSignature::Wrong)),
+                (STANDARD_KEY, "", &at, STANDARD_TIME, Err(BadSignature::NotStandard)),
+                (STANDARD_KEY, "v2,AAAA", &at, STANDARD_TIME, Err(BadSignature::NotStandard)),
+            ] {
+                assert_eq!(
+                    signed(host, secret, signature, time, now),
+                    expected,
+                    "{host:?} {secret} {signature} {time} {now}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn hosts_that_sign_nothing_send_the_secret() {
+        let basic = |text: &str| format!("Basic {}", STANDARD.encode(text));
+        let (good, bad, none) = (basic("launchway:secret"), basic("secret:other"), basic("secret"));
+        for (host, name, value, expected) in [
+            (Host::Gitlab, "x-gitlab-token", "secret", Ok(())),
+            (Host::Gitlab, "x-gitlab-token", "secre", Err(BadSignature::Wrong)),
+            (Host::Gitlab, "x-gitlab-token", "", Err(BadSignature::Wrong)),
+            (Host::Gitlab, "x-other", "secret", Err(BadSignature::NoSecret("x-gitlab-token"))),
+            (Host::Azure, "authorization", good.as_str(), Ok(())),
+            (Host::Azure, "authorization", &bad, Err(BadSignature::Wrong)),
+            (Host::Azure, "authorization", &none, Err(BadSignature::NoSecret("x-launchway-token"))),
+            (Host::Azure, "x-launchway-token", "secret", Ok(())),
+            (Host::Azure, "x-launchway-token", "Secret", Err(BadSignature::Wrong)),
+        ] {
+            assert_eq!(check(host, &["old", "secret"], name, &[value], b"{}"), expected, "{name}: {value}");
+        }
+        assert_eq!(check(Host::Gitlab, &[""], "x-gitlab-token", &[""], b"{}"), Err(BadSignature::Wrong));
+    }
+
+    #[test]
+    fn the_signature_of_forgejo_decides_alone() {
+        let forgejo = |pairs: &[(&'static str, &str)]| {
+            let pairs = pairs
+                .iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_str(value).unwrap()));
+            verify(Host::Forgejo, &[Secret::new(GITHUB_SECRET)], &pairs.collect(), GITHUB_BODY, Timestamp(0))
+        };
+        let wrong = "0".repeat(64);
+        assert_eq!(forgejo(&[("x-forgejo-signature", GITHUB_DIGEST), ("x-gitea-signature", &wrong)]), Ok(()));
+        assert_eq!(forgejo(&[("x-gitea-signature", GITHUB_DIGEST)]), Ok(()));
+        let bad = forgejo(&[("x-forgejo-signature", &wrong), ("x-gitea-signature", GITHUB_DIGEST)]);
+        assert_eq!(bad, Err(BadSignature::Wrong));
     }
 }

@@ -1,9 +1,10 @@
 //! What an authentic call means: sync, or nothing.
 
 use http::HeaderMap;
+use serde_json::Value;
 
-use super::json::Malformed;
-use super::push::Push;
+use super::json::{self, Malformed};
+use super::push::Update;
 use super::{EventName, Host, single};
 
 /// Names of events are words.
@@ -35,29 +36,51 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-/// Tells what an authentic call means for a repository of which `branch` is watched, or one that is not known yet.
-/// `Malformed` if the body is no JSON.
-pub fn interpret(host: Host, headers: &HeaderMap, body: &[u8], branch: Option<&str>) -> Result<Verdict, Malformed> {
-    let push = Push::read(body)?;
-    let event = event(host, headers);
-    let reason = indifference(host, event.as_deref(), &push, branch.map(watched_ref));
-    Ok(Verdict {
-        interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
-        event,
-        reference: push.reference,
-        before: push.before,
-        after: push.after,
-        reason,
-    })
+/// The body of a call, without what nobody reads.
+#[derive(Debug)]
+pub struct Call(Value);
+
+impl Call {
+    /// Reads a body. `Malformed` if it is no JSON.
+    pub fn read(body: &[u8]) -> Result<Self, Malformed> {
+        // Bitbucket Data Center tries a webhook out without a body.
+        if body.is_empty() { Ok(Self(Value::Null)) } else { json::kept(body).map(Self) }
+    }
+
+    /// A text of it.
+    pub(super) fn text(&self, field: &str) -> Option<String> {
+        self.0.get(field)?.as_str().map(str::to_owned)
+    }
 }
 
-fn event(host: Host, headers: &HeaderMap) -> Option<String> {
+/// Tells what an authentic call means for a repository of which `branch` is watched, or one that is not known yet. Of a
+/// call about many refs, the one that is watched is told, else the first.
+pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, branch: Option<&str>) -> Verdict {
+    let event = event(host, headers, call);
+    let watched = branch.map(watched_ref);
+    let mut updates = (host.dialect().updates)(&call.0);
+    let is_watched = |update: &Update| watched.is_none() || update.reference == watched;
+    let told = updates.iter().position(is_watched).unwrap_or_default();
+    let update = if updates.is_empty() { Update::default() } else { updates.swap_remove(told) };
+    let reason = indifference(host, event.as_deref(), &update, watched);
+    Verdict {
+        interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
+        event,
+        reference: update.reference,
+        before: update.before,
+        after: update.after,
+        reason,
+    }
+}
+
+fn event(host: Host, headers: &HeaderMap, call: &Call) -> Option<String> {
     let name = match host.dialect().event {
-        EventName::Always(name) => name,
-        EventName::Header(header) => single(headers, header)?,
+        EventName::Always(name) => name.to_owned(),
+        EventName::Header(header) => single(headers, header)?.to_owned(),
+        EventName::Field(field) => call.text(field)?,
     };
-    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.:".contains(&byte);
-    ((1..=EVENT_LIMIT).contains(&name.len()) && name.bytes().all(is_word)).then(|| name.to_owned())
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-.: ".contains(&byte);
+    ((1..=EVENT_LIMIT).contains(&name.len()) && name.bytes().all(is_word)).then_some(name)
 }
 
 fn watched_ref(branch: &str) -> String {
@@ -65,11 +88,11 @@ fn watched_ref(branch: &str) -> String {
 }
 
 /// Why a call is of no interest; `None` if it is a push to the watched branch.
-fn indifference(host: Host, event: Option<&str>, push: &Push, watched: Option<String>) -> Option<String> {
+fn indifference(host: Host, event: Option<&str>, push: &Update, watched: Option<String>) -> Option<String> {
     let Some(event) = event else {
         return Some("the call names no event".to_owned());
     };
-    if event != "push" {
+    if !host.dialect().pushes.contains(&event) {
         return Some(format!("`{event}` is not a push"));
     }
     let Some(reference) = &push.reference else {
@@ -90,7 +113,7 @@ fn indifference(host: Host, event: Option<&str>, push: &Push, watched: Option<St
 mod tests {
     use http::HeaderValue;
     use proptest::prelude::*;
-    use serde_json::{Value, json};
+    use serde_json::json;
 
     use super::*;
 
@@ -102,7 +125,7 @@ mod tests {
         if let EventName::Header(header) = host.dialect().event {
             headers.insert(header, HeaderValue::from_str(event).unwrap());
         }
-        interpret(host, &headers, body.to_string().as_bytes(), Some("main")).unwrap()
+        interpret(host, &headers, &Call::read(body.to_string().as_bytes()).unwrap(), Some("main"))
     }
 
     fn push() -> Value {
@@ -131,6 +154,78 @@ mod tests {
         }
     }
 
+    /// A push of two branches as each host tells it that has words of its own.
+    fn told_by(host: Host, main: &str) -> (&'static str, Value) {
+        match host {
+            Host::BitbucketCloud => {
+                let branch =
+                    |name: &str| json!({"type": "branch", "name": name, "target": {"hash": COMMIT, "type": "commit"}});
+                let changes = json!([{"old": null, "new": branch("next")}, {"old": branch(main), "new": branch(main)}]);
+                ("repo:push", json!({"push": {"changes": changes}, "repository": {"full_name": "acme/shop"}}))
+            }
+            Host::BitbucketDataCenter => {
+                let change = |name: &str| {
+                    let id = format!("refs/heads/{name}");
+                    json!({"ref": {"id": id, "displayId": name, "type": "BRANCH"}, "refId": id, "fromHash": COMMIT, "toHash": COMMIT, "type": "UPDATE"})
+                };
+                ("repo:refs_changed", json!({"changes": [change("next"), change(main)]}))
+            }
+            _ => {
+                let update = |name: &str| json!({"name": format!("refs/heads/{name}"), "oldObjectId": COMMIT, "newObjectId": COMMIT});
+                let updates = json!([update("next"), update(main)]);
+                (
+                    "git.push",
+                    json!({"eventType": "git.push", "publisherId": "tfs", "resource": {"refUpdates": updates}}),
+                )
+            }
+        }
+    }
+
+    #[test]
+    fn a_call_about_many_refs_is_about_the_watched_one() {
+        for host in [Host::BitbucketCloud, Host::BitbucketDataCenter, Host::Azure] {
+            let (event, body) = told_by(host, "main");
+            let accepted = verdict(host, event, &body);
+            assert_eq!(
+                (accepted.interest, accepted.reference.as_deref()),
+                (Interest::Accepted, Some("refs/heads/main")),
+                "{body}"
+            );
+            assert_eq!((accepted.before.as_deref(), accepted.after.as_deref()), (Some(COMMIT), Some(COMMIT)));
+            let (event, body) = told_by(host, "other");
+            let ignored = verdict(host, event, &body);
+            assert_eq!(
+                (ignored.interest, ignored.reference.as_deref()),
+                (Interest::Ignored, Some("refs/heads/next")),
+                "{body}"
+            );
+        }
+        let (_, body) = told_by(Host::BitbucketCloud, "main");
+        let mut gone = body;
+        gone["push"]["changes"][1]["new"] = Value::Null;
+        let gone = verdict(Host::BitbucketCloud, "repo:push", &gone);
+        assert_eq!((gone.after.as_deref(), gone.reason.as_deref()), (Some(ZERO), Some("the branch was deleted")));
+    }
+
+    #[test]
+    fn empty_and_odd_calls_of_these_hosts_are_of_no_interest() {
+        for (host, event, body) in [
+            (Host::BitbucketCloud, "repo:push", json!({"push": {"changes": []}})),
+            (Host::BitbucketCloud, "repo:push", json!({"push": {"changes": [null, {"new": []}]}})),
+            (Host::BitbucketDataCenter, "diagnostics:ping", Value::Null),
+            (Host::BitbucketDataCenter, "repo:refs_changed", json!({"changes": {"ref": 1}})),
+            (Host::Azure, "", json!({"eventType": "git.push", "resource": {"refUpdates": []}})),
+            (Host::Azure, "", json!({"eventType": "git.push", "resource": null})),
+            (Host::Azure, "", json!({"resource": {}})),
+            (Host::Gitlab, "Tag Push Hook", json!({"ref": "refs/tags/main", "before": COMMIT, "after": COMMIT})),
+        ] {
+            let verdict = verdict(host, event, &body);
+            assert_eq!(verdict.interest, Interest::Ignored, "{host:?} {body}");
+        }
+        let gitlab = json!({"object_kind": "push", "event_name": "push", "ref": "refs/heads/main", "before": COMMIT, "after": COMMIT});
+        assert_eq!(verdict(Host::Gitlab, "Push Hook", &gitlab).interest, Interest::Accepted);
+    }
+
     #[test]
     fn a_test_delivery_and_a_call_without_commits_are_accepted() {
         let test_delivery = with("before", json!(COMMIT));
@@ -148,7 +243,7 @@ mod tests {
             (Host::Gitea, "create", create, Some("refs/heads/next"), "`create` is not a push"),
             (Host::Gitea, "delete", delete, Some("refs/heads/main"), "`delete` is not a push"),
             (Host::Github, "pull_request", pull_request, None, "`pull_request` is not a push"),
-            (Host::Github, "brand new", push(), Some("refs/heads/main"), "the call names no event"),
+            (Host::Github, "brand/new", push(), Some("refs/heads/main"), "the call names no event"),
             (
                 Host::Gitea,
                 "push",
@@ -238,7 +333,8 @@ mod tests {
             if let Ok(event) = HeaderValue::from_str(&event) {
                 headers.insert("x-gitea-event", event);
             }
-            if let Ok(verdict) = interpret(Host::identify(&headers), &headers, &body, Some("main")) {
+            if let Ok(call) = Call::read(&body) {
+                let verdict = interpret(Host::identify(&headers), &headers, &call, Some("main"));
                 prop_assert_eq!(verdict.interest, Interest::Ignored);
             }
         }

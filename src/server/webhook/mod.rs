@@ -21,7 +21,7 @@ use super::listener::Bounds;
 use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
-use crate::forge::webhook::{Host, Interest, Verdict, interpret, not_understood, verify};
+use crate::forge::webhook::{Call, Host, Interest, Verdict, interpret, verify};
 use crate::model::ids::RepositoryName;
 use crate::secret::Secret;
 use crate::store::Store;
@@ -86,12 +86,13 @@ struct Webhooks {
     hooks: Arc<dyn Hooks>,
     deliveries: Deliveries,
     bodies: BodyReader,
+    clock: Arc<dyn Clock>,
 }
 
 /// The routes of webhooks.
 pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, bounds: Bounds) -> Router {
-    let (deliveries, bodies) = (Deliveries::new(store, clock), BodyReader::new(bounds.body));
-    let webhooks = Webhooks { hooks, deliveries, bodies };
+    let (deliveries, bodies) = (Deliveries::new(store, Arc::clone(&clock)), BodyReader::new(bounds.body));
+    let webhooks = Webhooks { hooks, deliveries, bodies, clock };
     Router::new()
         .route("/webhooks/{repository}", post(receive).fallback(async || wrong_method()))
         .with_state(Arc::new(webhooks))
@@ -123,19 +124,17 @@ impl Webhooks {
         body: axum::body::Body,
     ) -> Result<Answer, Problem> {
         require_json(headers)?;
-        if let Some(host) = not_understood(headers) {
-            return Err(unknown_host(host));
-        }
         let host = Host::identify(headers);
         let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
         let body = self.bodies.read(client, headers, body, limit).await?;
-        verify(host, &target.secrets, headers, &body).map_err(|problem| {
+        verify(host, &target.secrets, headers, &body, self.clock.now()).map_err(|problem| {
             tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
             Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
         })?;
-        let delivery = host.delivery_id(headers).map_err(bad_request)?;
-        let verdict = interpret(host, headers, &body, target.branch.as_deref()).map_err(bad_request)?;
-        let outcome = self.act(repository, delivery, verdict.interest).await;
+        let call = Call::read(&body).map_err(bad_request)?;
+        let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
+        let verdict = interpret(host, headers, &call, target.branch.as_deref());
+        let outcome = self.act(repository, delivery.as_deref(), verdict.interest).await;
         Ok(answer(repository.clone(), outcome, verdict))
     }
 
@@ -192,14 +191,6 @@ fn require_json(headers: &HeaderMap) -> Result<(), Problem> {
 
 fn unknown_repository() -> Problem {
     Problem::new(StatusCode::NOT_FOUND, "there is no such repository")
-}
-
-/// Nobody can tell whether such a call is authentic.
-fn unknown_host(host: &str) -> Problem {
-    let detail = format!("calls of {host} are not understood yet, so that this one counts as not signed");
-    Problem::new(StatusCode::UNAUTHORIZED, detail).hint(
-        "delete the webhook: pushes are found by `poll`; or have a job send a call with `x-signature` and `x-delivery`",
-    )
 }
 
 fn wrong_method() -> Problem {

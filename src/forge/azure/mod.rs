@@ -1,0 +1,5 @@
+//! Azure DevOps.
+
+mod webhook;
+
+pub(in crate::forge) use webhook::DIALECT;

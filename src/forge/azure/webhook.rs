@@ -1,0 +1,27 @@
+//! Deliveries of Azure DevOps' service hooks.
+
+use serde_json::Value;
+
+use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB, Update, commit, reference};
+
+/// How Azure DevOps calls. It signs nothing: the secret is the password of its basic authentication, or the value of a
+/// header of one's own.
+pub(in crate::forge) const DIALECT: Dialect = Dialect {
+    event: EventName::Field("eventType"),
+    pushes: &["git.push"],
+    authentication: Authentication::PasswordOrToken("x-launchway-token"),
+    delivery: DeliveryId::Field("id"),
+    commit_required: true,
+    body_limit: MIB,
+    updates,
+};
+
+fn updates(payload: &Value) -> Vec<Update> {
+    let updates = payload.pointer("/resource/refUpdates").and_then(Value::as_array);
+    let update = |update: &Value| Update {
+        reference: reference(update, "/name"),
+        before: commit(update, "/oldObjectId"),
+        after: commit(update, "/newObjectId"),
+    };
+    updates.into_iter().flatten().map(update).collect()
+}

@@ -1,0 +1,5 @@
+//! GitLab.
+
+mod webhook;
+
+pub(in crate::forge) use webhook::DIALECT;
