@@ -14,7 +14,7 @@ pub(crate) struct Findings<'a> {
     document: &'a Document,
     /// Where the object stands in its document: empty, or inside a `List`.
     base: String,
-    /// Values that a file says elsewhere than the object as it is read; the first one that fits counts.
+    /// Values that a file says elsewhere than the object as it is read, in the order in which they were put there.
     elsewhere: Vec<Elsewhere>,
     pub(crate) problems: Vec<Problem>,
 }
@@ -43,14 +43,15 @@ impl<'a> Findings<'a> {
         Self { file, document, base: base.to_owned(), elsewhere: Vec::new(), problems: Vec::new() }
     }
 
-    /// From now on, places of values that are said elsewhere are told as they are written.
+    /// From now on, places of values that are said elsewhere are told as they are written; also of a part of what was said
+    /// elsewhere before.
     pub(crate) fn said_elsewhere(&mut self, elsewhere: Elsewhere) {
         self.elsewhere.push(elsewhere);
     }
 
-    /// The same for a part of what is said elsewhere already.
-    pub(crate) fn said_first(&mut self, elsewhere: Elsewhere) {
-        self.elsewhere.insert(0, elsewhere);
+    /// Notes that a part of the object is written in another place than where it belongs.
+    pub(crate) fn moved(&mut self, from: &str, to: &str) {
+        self.said_elsewhere(Elsewhere { read: to.to_owned(), written: from.to_owned(), within: None });
     }
 
     /// Adds an error about a value; the result takes a hint.
@@ -113,20 +114,19 @@ impl<'a> Findings<'a> {
         format!("{}{pointer}", self.base)
     }
 
+    /// What was put there last was put over what was there before.
     fn spot(&self, pointer: &str) -> Spot<'_> {
-        let below = |elsewhere: &&Elsewhere| {
-            pointer.strip_prefix(&elsewhere.read).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-        };
-        let Some(Elsewhere { read, written, within }) = self.elsewhere.iter().find(below) else {
-            return Spot { pointer: pointer.to_owned(), within: None };
-        };
-        let rest = &pointer[read.len()..];
-        match within {
-            None => Spot { pointer: format!("{written}{rest}"), within: None },
-            Some((document, inner)) => {
-                Spot { pointer: written.clone(), within: Some((document, format!("{inner}{rest}"))) }
+        let mut pointer = pointer.to_owned();
+        for Elsewhere { read, written, within } in self.elsewhere.iter().rev() {
+            let Some(rest) = pointer.strip_prefix(read).filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
+                continue;
+            };
+            if let Some((document, inner)) = within {
+                return Spot { within: Some((document, format!("{inner}{rest}"))), pointer: written.clone() };
             }
+            pointer = format!("{written}{rest}");
         }
+        Spot { pointer, within: None }
     }
 
     fn position(&self, spot: &Spot<'_>, find: fn(&Document, &str) -> Position) -> Position {

@@ -2,11 +2,12 @@
 //!
 //! Source of fields, defaults and words: `apps.openshift.io/v1`; of the hooks: the proposal "post-deployment hooks".
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{EnvVar, PodTemplate, Scalar};
+use super::pod::{EnvVar, PodTemplate, Resources, Scalar};
 
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
@@ -18,7 +19,7 @@ pub struct DeploymentConfigSpec {
     /// How many pods serve; absent where the file leaves that alone, as only a `Deployment` can.
     pub replicas: Option<u32>,
     /// Which pods belong to it.
-    pub selector: std::collections::BTreeMap<String, String>,
+    pub selector: BTreeMap<String, String>,
     /// How a new version replaces the old one.
     pub strategy: Strategy,
     /// What starts a deployment.
@@ -42,6 +43,34 @@ pub struct Trigger {
     /// `ConfigChange`, `ImageChange`, or anything else for "by hand".
     #[serde(rename = "type")]
     pub kind: String,
+    /// Of `ImageChange`: which image, and where it goes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image_change_params: Option<ImageChangeParams>,
+}
+
+/// `DeploymentTriggerImageChangeParams`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageChangeParams {
+    /// Whether a new image starts a deployment; else only people do.
+    pub automatic: bool,
+    /// The containers and init containers that get the image.
+    pub container_names: Vec<String>,
+    /// What is watched.
+    pub from: ImageReference,
+}
+
+/// The part of `ObjectReference` that names an image.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ImageReference {
+    /// `ImageStreamTag`.
+    pub kind: String,
+    /// `<stream>:<tag>`.
+    pub name: String,
+    /// Where the stream is; that of the deployment config if absent.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace: Option<String>,
 }
 
 /// `DeploymentStrategy`.
@@ -55,8 +84,20 @@ pub struct Strategy {
     pub rolling_params: Option<RollingParams>,
     /// For `Recreate`.
     pub recreate_params: Option<RecreateParams>,
+    /// For `Custom`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub custom_params: Option<CustomParams>,
     /// Seconds that hooks and rollout may take together.
     pub active_deadline_seconds: Option<u64>,
+    /// Of the deployer's pod.
+    #[serde(skip_serializing_if = "Resources::is_empty")]
+    pub resources: Resources,
+    /// Of the pods of hooks and of the deployer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Of the pods of hooks and of the deployer.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// `DeploymentStrategyType`.
@@ -75,6 +116,12 @@ pub enum StrategyKind {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RollingParams {
+    /// Seconds between two changes of the number of pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub update_period_seconds: Option<i64>,
+    /// Seconds between two looks at the pods.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interval_seconds: Option<i64>,
     /// Seconds without any progress after which the deployment fails.
     pub timeout_seconds: Option<u64>,
     /// Pods that may be missing, a number or a percentage rounded down.
@@ -103,6 +150,18 @@ pub struct RecreateParams {
     pub post: Option<LifecycleHook>,
 }
 
+/// `CustomDeploymentStrategyParams`: the user's own deployer.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CustomParams {
+    /// What it runs in.
+    pub image: String,
+    /// Its variables.
+    pub environment: Vec<EnvVar>,
+    /// The command, not run by a shell; the image's own if empty.
+    pub command: Vec<String>,
+}
+
 /// `LifecycleHook`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -111,6 +170,9 @@ pub struct LifecycleHook {
     pub failure_policy: FailurePolicy,
     /// The command.
     pub exec_new_pod: Option<ExecNewPod>,
+    /// The images that get a tag; instead of a command.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub tag_images: Vec<TagImage>,
     /// Seconds one attempt may take (an extension).
     pub timeout_seconds: Option<u64>,
 }
@@ -140,6 +202,16 @@ pub struct ExecNewPod {
     pub container_name: String,
     /// Volumes of the template to mount.
     pub volumes: Vec<String>,
+}
+
+/// `TagImageHook`: the image of a container of the template gets a tag.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct TagImage {
+    /// The container.
+    pub container_name: String,
+    /// The tag.
+    pub to: ImageReference,
 }
 
 /// Where in a deployment a lifecycle hook stands.
@@ -208,6 +280,20 @@ impl Strategy {
 }
 
 impl DeploymentConfigSpec {
+    /// What it asks for that no deployment carries out yet, for people: nothing is deployed then, because a deployment
+    /// without it would be another one than is written down.
+    pub fn not_carried_out(&self) -> Option<String> {
+        if self.strategy.kind == StrategyKind::Custom {
+            return Some("the strategy Custom is not carried out yet".to_owned());
+        }
+        if self.strategy.custom_params.as_ref().is_some_and(|params| *params != CustomParams::default()) {
+            return Some("`customParams` are not carried out yet".to_owned());
+        }
+        let mut points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter();
+        let tags = |point: &HookPoint| self.strategy.hook(*point).is_some_and(|hook| !hook.tag_images.is_empty());
+        points.find(tags).map(|point| format!("the {} hook tags images, which is not carried out yet", point.as_str()))
+    }
+
     /// Whether a change of the template alone starts a deployment.
     pub fn has_config_change_trigger(&self) -> bool {
         self.triggers.iter().any(|trigger| trigger.kind == "ConfigChange")

@@ -142,6 +142,9 @@ fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
     if spec.paused {
         return Some(PAUSED.into());
     }
+    if let Some(what) = spec.not_carried_out() {
+        return Some(what);
+    }
     blank.map(|container| format!("container `{}` has no image yet", container.name))
 }
 

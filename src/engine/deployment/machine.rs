@@ -54,7 +54,10 @@ impl Step {
     fn take(&mut self, event: &Event) {
         use DeploymentStep as At;
         match (self.run.step, event) {
-            (At::Prepare, Event::Prepared) => self.go_on(),
+            (At::Prepare, Event::Prepared) => match self.run.spec.not_carried_out() {
+                Some(what) => self.fail(Outcome::FAIL, what),
+                None => self.go_on(),
+            },
             (At::Prepare, Event::PrepareFailed { message }) => self.fail(Outcome::FAIL, message.clone()),
             (At::Prepare | At::Pre | At::Mid | At::Post, Event::Delayed { message }) => {
                 message.clone_into(&mut self.run.problem);

@@ -131,21 +131,18 @@ impl Own {
 
     /// Where a `Deployment` says what was put into `block`.
     fn say_where(&self, block: &str, findings: &mut Findings<'_>) {
-        let mut elsewhere = |read: String, written: &str| {
-            findings.said_elsewhere(Elsewhere { read, written: written.to_owned(), within: None });
-        };
-        elsewhere(format!("/spec/strategy/{block}/timeoutSeconds"), "/spec/progressDeadlineSeconds");
-        elsewhere(format!("/spec/strategy/{block}"), "/spec/strategy/rollingUpdate");
+        findings.moved("/spec/strategy/rollingUpdate", &format!("/spec/strategy/{block}"));
+        findings.moved("/spec/progressDeadlineSeconds", &format!("/spec/strategy/{block}/timeoutSeconds"));
     }
 }
 
 fn add_hooks(hooks: &Annotation, block: &str, params: &mut Map<String, Value>, findings: &mut Findings<'_>) {
     let mut said = hooks.value().clone();
     for (point, inner) in POINTS.into_iter().zip(["/pre", "/mid", "/post"]) {
-        findings.said_first(hooks.says(&format!("/spec/strategy/{block}/{point}"), inner));
+        findings.said_elsewhere(hooks.says(&format!("/spec/strategy/{block}/{point}"), inner));
     }
     let at = format!("/spec/strategy/{block}/hooks");
-    findings.said_first(hooks.says(&at, ""));
+    findings.said_elsewhere(hooks.says(&at, ""));
     check_at(&at, &mut said, Type::Object(&HOOKS), Strictness::Own, findings);
     for (point, hook) in said.as_object_mut().into_iter().flat_map(std::mem::take) {
         if params.contains_key(&point) {

@@ -1,5 +1,6 @@
 //! OpenShift's `DeploymentConfig`: keys, defaults, rules.
 
+mod aliases;
 mod defaults;
 mod hook;
 mod strategy;
@@ -18,6 +19,7 @@ pub(crate) use hook::hooks;
 
 /// Checks a document, applies every default, and leaves the content that is compared.
 pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) {
+    aliases::exchange(value, findings);
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {

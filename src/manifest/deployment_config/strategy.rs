@@ -14,20 +14,31 @@ pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
         "Rolling" => {
             rolling(spec, findings);
             leftover(spec, "Rolling", "recreateParams", findings);
+            of_the_deployer(spec, findings);
         }
         "Recreate" => {
             timeout(spec, "recreateParams", findings);
             hook::validate_all(spec, "recreateParams", findings);
             leftover(spec, "Recreate", "rollingParams", findings);
+            of_the_deployer(spec, findings);
         }
         "Custom" => custom(spec, findings),
         _ => {}
     }
 }
 
+/// Upstream checks the other blocks too: the user's own deployer may use them.
 fn custom(spec: &Value, findings: &mut Findings<'_>) {
-    findings.error("/spec/strategy/type", "not-supported", "the Custom strategy is not supported yet").hint =
-        Some("use Rolling or Recreate, with hooks for what the deployer image does".to_owned());
+    let message = "the Custom strategy is not carried out yet: nothing will be deployed";
+    findings.warning("/spec/strategy/type", "not-supported", message).hint =
+        Some("Rolling and Recreate are, with hooks for what the deployer image does".to_owned());
+    if spec.pointer("/strategy/rollingParams").is_some() {
+        rolling(spec, findings);
+    }
+    if spec.pointer("/strategy/recreateParams").is_some() {
+        timeout(spec, "recreateParams", findings);
+        hook::validate_all(spec, "recreateParams", findings);
+    }
     let Some(params) = spec.pointer("/strategy/customParams") else {
         findings.error("/spec/strategy/customParams", "required", "this is required");
         return;
@@ -37,6 +48,21 @@ fn custom(spec: &Value, findings: &mut Findings<'_>) {
         if let (false, Err(wrong)) = (name.is_empty(), names::identifier(name)) {
             let field = format!("/spec/strategy/customParams/environment/{index}/name");
             findings.error(&field, "invalid", format!("`{name}` {wrong}"));
+        }
+    }
+}
+
+/// What is for the deployer's pod, which there is none of.
+fn of_the_deployer(spec: &Value, findings: &mut Findings<'_>) {
+    let is_given = |value: &Value| value.as_object().is_some_and(|map| !map.is_empty());
+    if spec.pointer("/strategy/customParams").is_some_and(is_given) {
+        let message = "customParams are not carried out yet: nothing will be deployed";
+        findings.warning("/spec/strategy/customParams", "not-supported", message);
+    }
+    for key in ["resources", "labels", "annotations"] {
+        if spec.pointer(&format!("/strategy/{key}")).is_some_and(is_given) {
+            let message = format!("`{key}` has no effect: they are a deployer pod's, and here the daemon deploys");
+            findings.warning(&format!("/spec/strategy/{key}"), "no-effect", message);
         }
     }
 }

@@ -29,7 +29,7 @@ pub(crate) const STRATEGY: Shape = Shape {
         word("type", &["Rolling", "Recreate", "Custom"]),
         object("rollingParams", &ROLLING),
         object("recreateParams", &RECREATE),
-        object("customParams", &CUSTOM),
+        object("customParams", &CUSTOM).kept(),
         object("resources", &RESOURCES),
         text_map("labels"),
         text_map("annotations"),

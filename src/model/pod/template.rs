@@ -203,6 +203,13 @@ pub struct Resources {
     pub requests: BTreeMap<String, Scalar>,
 }
 
+impl Resources {
+    /// Whether nothing is said.
+    pub fn is_empty(&self) -> bool {
+        self.limits.is_empty() && self.requests.is_empty()
+    }
+}
+
 /// A number or a text, as Kubernetes' `IntOrString` and quantities allow.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(untagged)]
