@@ -19,6 +19,7 @@ pub mod pod;
 pub mod project;
 pub mod run;
 pub mod selector;
+pub mod seed;
 pub mod shipyard;
 pub mod slot;
 pub mod state;

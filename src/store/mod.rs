@@ -28,6 +28,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 pub use crate::model::state::{AppliedDigest, Versioned};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
@@ -288,6 +289,9 @@ pub trait ReadStore: Send + Sync {
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
+    /// What the generated values of templates are derived from, once a daemon has had the store; the same for as long as the
+    /// store and its copies are there.
+    async fn seed(&self) -> Result<Option<Seed>, Failure>;
     /// The number of the newest event. Whatever is read after it is at least as new.
     async fn last_event(&self) -> Result<u64, Failure>;
     /// When the next row of a lane comes due that is not due at `now`.

@@ -18,6 +18,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
@@ -323,6 +324,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         self.guard.pass().await?;
         self.store.was_delivered(repository, id).await
+    }
+
+    async fn seed(&self) -> Result<Option<Seed>> {
+        self.guard.pass().await?;
+        self.store.seed().await
     }
 
     async fn last_event(&self) -> Result<u64> {

@@ -203,6 +203,8 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
     drop(first);
     let again = backend.open().await;
     assert_eq!(again.incarnation(), &life, "another process, the same life");
+    let seed = again.seed().await.unwrap();
+    assert!(seed.is_some(), "made by the first process");
     assert_eq!(again.repository(&"shop".into()).await.unwrap().unwrap().value, seen);
     drop(again);
     let mut lives = vec![life];
@@ -210,6 +212,7 @@ pub(crate) async fn a_copy_that_takes_its_place_begins_another_life(backend: &dy
         backend.restore(&copy);
         let restored = backend.open().await;
         assert!(!lives.contains(restored.incarnation()), "{lives:?}");
+        assert_eq!(restored.seed().await.unwrap(), seed, "what was generated stays");
         let unseen = RepositoryState { seen: None, ..seen.clone() };
         let found = restored.repository(&"shop".into()).await.unwrap().unwrap();
         assert_eq!(found, Versioned { version: 2, value: unseen.clone() }, "its head is to be read anew");

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::annotations::{Annotation, Annotations};
-use crate::manifest::findings::{Elsewhere, Findings};
+use crate::manifest::findings::Findings;
 use crate::manifest::pod_template::defaults::set_absent;
 use crate::manifest::pod_template::text_at;
 use crate::manifest::shape::deployment::HOOKS;
@@ -49,15 +49,15 @@ fn strategy(spec: &mut Map<String, Value>, said: &Annotations, findings: &mut Fi
     own.contradictions(fields, findings);
     set_absent(fields, [("type", json!(own.kind()))]);
     let block = block(text_at(&Value::Object(fields.clone()), "/type"));
+    if said.strategy.is_none() {
+        own.say_where(block, findings);
+    }
     let params = fields.entry(block).or_insert_with(|| json!({}));
     if let Some(params) = params.as_object_mut() {
         own.put_into(block, params);
         if let Some(hooks) = &said.hooks {
             add_hooks(hooks, block, params, findings);
         }
-    }
-    if said.strategy.is_none() {
-        own.say_where(block, findings);
     }
     strategy
 }

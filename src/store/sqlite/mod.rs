@@ -16,6 +16,7 @@ mod readers;
 mod retention;
 mod rows;
 mod schema;
+mod seed;
 mod write;
 mod writer;
 
@@ -47,6 +48,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
@@ -92,6 +94,7 @@ impl SqliteStore {
         migration::migrate(&mut connection, path)?;
         let (fence, incarnation) =
             fence::take_over(&mut connection, clock.now()).map_err(|error| failed("take the store over", error))?;
+        seed::make(&connection)?;
         outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, fence)?;
@@ -375,6 +378,10 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         let (repository, id) = (repository.clone(), id.to_owned());
         self.read(move |connection| read::was_delivered(connection, &repository, &id)).await
+    }
+
+    async fn seed(&self) -> Result<Option<Seed>> {
+        self.read(|connection| Ok(seed::read(connection)?)).await
     }
 
     async fn last_event(&self) -> Result<u64> {

@@ -16,6 +16,7 @@ use crate::model::ids::{
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::plan::Plan;
 use crate::model::run::Run;
+use crate::model::seed::Seed;
 use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
@@ -307,6 +308,10 @@ impl ReadStore for MemoryStore {
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         Ok(self.tables().deliveries.contains_key(&(repository.clone(), id.to_owned())))
+    }
+
+    async fn seed(&self) -> Result<Option<Seed>> {
+        Ok(Some(Seed::new([7; 32])))
     }
 
     async fn last_event(&self) -> Result<u64> {

@@ -1,0 +1,5 @@
+-- What the generated values of templates are derived from. A copy has it too: what was generated stays what it is.
+CREATE TABLE seed (
+  only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
+  bytes    BLOB    NOT NULL -- 32 of them
+) STRICT;
