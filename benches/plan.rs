@@ -26,6 +26,7 @@ use launchway::executor::sync::Synced;
 use launchway::manifest::Options;
 use launchway::model::ids::{ConfigKey, RepositoryName};
 use launchway::model::plan::Plan;
+use launchway::model::seed::Seed;
 use launchway::model::state::{ConfigState, RepositoryState, RevisionResult, Version};
 use launchway::model::wanted::{Target, Wanted};
 use launchway::source::{self, Limits, Mirror, Remote, RemoteUrl};
@@ -113,7 +114,7 @@ fn watched(folder: &Path, bare: &Path) -> Arc<Watched> {
         remote,
         mirror,
         limits,
-        Options { repository: name() },
+        Options { repository: name(), seed: Seed::NONE },
         false,
         Aside::new(Hosts::default().turns("")),
     ))

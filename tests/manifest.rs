@@ -8,6 +8,7 @@ use launchway::error::Result;
 use launchway::manifest::{Content, FileEntry, FileKind, Files, LARGEST, Options, Snapshot};
 use launchway::model::ids::RepositoryName;
 use launchway::model::object::{Kind, Object, ObjectKey};
+use launchway::model::seed::Seed;
 use launchway::model::state::spec_of;
 
 /// The most bytes of a file that may declare something.
@@ -39,7 +40,7 @@ impl Tree {
 }
 
 fn options() -> Options {
-    Options { repository: RepositoryName::new("shop") }
+    Options { repository: RepositoryName::new("shop"), seed: Seed::NONE }
 }
 
 impl Files for Tree {
@@ -167,7 +168,7 @@ fn examples() -> Vec<(String, String)> {
 #[test]
 fn the_documentations_examples_are_right() {
     let examples = examples();
-    assert_eq!(examples.len(), 6);
+    assert_eq!(examples.len(), 7);
     let code = [
         ("services/web/bin/launch", "run"),
         ("services/web/bin/migrate", "run"),

@@ -20,10 +20,12 @@ use crate::executor::sync::unreadable_but_applied;
 use crate::manifest::{self, Snapshot};
 use crate::model::ids::{CommitId, RepositoryName, StageName};
 use crate::model::project::Project;
+use crate::model::seed::Seed;
 use crate::plan::assumed::assumed;
 use crate::plan::build::{self, Applied, Revision};
 use crate::server::view::{ChangeView, List, PlanView, RepositoryView};
 use crate::source::{Limits, RemoteUrl, Repository};
+use crate::store::ReadStore as _;
 use crate::store::sqlite::SqliteReader;
 
 /// Show what a revision would do and why, from Git alone
@@ -67,14 +69,18 @@ async fn plan(arguments: &Arguments, global: &Global) -> Outcome<PlanView> {
         Some("applied") => watched_name(&repository, global).await?,
         _ => global.repository.clone(),
     };
-    let read = Reader::new(repository, name)?;
+    let store = match arguments.from.as_deref() {
+        Some("applied") => Some(SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?),
+        _ => None,
+    };
+    let read = Reader::new(repository, name, seed_of(store.as_ref()).await?)?;
     let to = read.repository.resolve(&arguments.to)?;
     let (project, problems) = read.project(&to)?;
     let Some(project) = project else { return Ok(refused(&to, problems)?) };
-    let compared = match arguments.from.as_deref() {
-        None => Compared { project, from: None, applied: BTreeMap::new(), lost: Vec::new() },
-        Some("applied") => read.applied(&project, &problems, global).await?,
-        Some(from) => read.assumed(project, &problems, from)?,
+    let compared = match (store, arguments.from.as_deref()) {
+        (Some(store), _) => applied(&store, &project, &problems).await?,
+        (None, Some(from)) => read.assumed(project, &problems, from)?,
+        (None, None) => Compared { project, from: None, applied: BTreeMap::new(), lost: Vec::new() },
     };
     let Compared { project, from, applied, lost } = compared;
     if !lost.is_empty() {
@@ -149,20 +155,21 @@ fn as_errors(problems: Vec<manifest::Problem>, mut lost: Vec<manifest::Problem>)
 struct Reader {
     repository: Repository,
     name: RepositoryName,
+    seed: Seed,
 }
 
 impl Reader {
     /// `name` is what the repository is watched by, if anybody says so: projects without a name have it.
-    fn new(repository: Repository, name: Option<String>) -> Result<Self> {
+    fn new(repository: Repository, name: Option<String>, seed: Seed) -> Result<Self> {
         let short = || RemoteUrl::parse(&repository.git_dir().to_string_lossy(), false).map(|url| url.short_name());
         let name = name.map_or_else(short, Ok)?;
-        Ok(Self { name: RepositoryName::new(name), repository })
+        Ok(Self { name: RepositoryName::new(name), repository, seed })
     }
 
     fn project(&self, commit: &CommitId) -> Result<(Option<Arc<Project>>, Vec<manifest::Problem>)> {
         let (tree, limit) = (self.repository.tree(commit)?, Limits::default().manifest);
         let files = TreeFiles { tree, limit, mirror: None };
-        let options = manifest::Options { repository: self.name.clone() };
+        let options = manifest::Options { repository: self.name.clone(), seed: self.seed.clone() };
         let outcome = Snapshot::read(&files, &options)?.project().clone();
         Ok((outcome.project, outcome.problems))
     }
@@ -181,19 +188,22 @@ impl Reader {
         let applied = assumed(&project, &self.name, &from);
         Ok(Compared { project: to, from: Some(from.to_string()), applied, lost })
     }
+}
 
-    /// What is applied and held by the state folder's word.
-    async fn applied(
-        &self,
-        project: &Arc<Project>,
-        problems: &[manifest::Problem],
-        global: &Global,
-    ) -> Result<Compared> {
-        let store = SqliteReader::open(&global.state_folder()?.join(STORE_FILE))?;
-        let lost = unreadable_but_applied(&store, project, problems).await?;
-        let seen = shown(&store, project).await?;
-        Ok(Compared { project: seen.project, from: Some("applied".to_owned()), applied: seen.stages, lost })
-    }
+/// What is applied and held by the state folder's word.
+async fn applied(store: &SqliteReader, project: &Arc<Project>, problems: &[manifest::Problem]) -> Result<Compared> {
+    let lost = unreadable_but_applied(store, project, problems).await?;
+    let seen = shown(store, project).await?;
+    Ok(Compared { project: seen.project, from: Some("applied".to_owned()), applied: seen.stages, lost })
+}
+
+/// With the seed of what is applied, generated values are what they are there.
+async fn seed_of(store: Option<&SqliteReader>) -> Result<Seed> {
+    let seed = match store {
+        Some(store) => store.seed().await?,
+        None => None,
+    };
+    Ok(seed.unwrap_or(Seed::NONE))
 }
 
 fn human(plan: &PlanView) -> String {

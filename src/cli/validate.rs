@@ -11,6 +11,7 @@ use super::work_tree::WorkTree;
 use crate::error::Result;
 use crate::manifest::{Options, Problem, Severity, Snapshot};
 use crate::model::ids::RepositoryName;
+use crate::model::seed::Seed;
 
 /// Check files or a work tree, committed or not, without a server
 #[derive(Debug, Args)]
@@ -45,7 +46,7 @@ fn check(paths: &[PathBuf]) -> Result<Report> {
     for path in paths {
         let tree = WorkTree::around(path)?;
         let chosen = tree.relative(path)?;
-        let options = Options { repository: RepositoryName::new(tree.name()) };
+        let options = Options { repository: RepositoryName::new(tree.name()), seed: Seed::NONE };
         let snapshot = Snapshot::read(&tree, &options)?;
         let inside = |file: &str| {
             chosen.is_empty() || file.strip_prefix(&chosen).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))

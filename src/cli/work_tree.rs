@@ -129,6 +129,7 @@ impl Files for WorkTree {
 mod tests {
     use super::*;
     use crate::manifest::{Options, Snapshot};
+    use crate::model::seed::Seed;
 
     #[test]
     fn the_root_is_where_a_project_begins() {
@@ -172,7 +173,7 @@ mod tests {
         let file = fs::File::create(folder.path().join("launchway.yaml")).expect("made");
         file.set_len(LARGEST_FILE + 1).expect("grown");
         let tree = WorkTree::around(folder.path()).expect("readable");
-        let read = Snapshot::read(&tree, &Options { repository: "shop".into() }).expect("readable");
+        let read = Snapshot::read(&tree, &Options { repository: "shop".into(), seed: Seed::NONE }).expect("readable");
         let problem = &read.project().problems[0];
         assert!(problem.is_error() && problem.to_string().contains("only a daemon reads more"), "{problem}");
     }

@@ -17,6 +17,7 @@ use crate::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use crate::forge::plain::NotesWriter;
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
+use crate::model::seed::Seed;
 use crate::secret::SecretSource;
 use crate::source::{Credentials, Limits, Mirror, Remote, RemoteUrl};
 use crate::trigger::debounce::Debounce;
@@ -45,12 +46,13 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
     let aside = Aside::new(hosts.turns(remote.url.host()));
     let opened = tokio::task::spawn_blocking(move || Mirror::open_or_create(&path, limits)).await;
     let mirror = opened.or_transient(|| "opening the mirror broke off".into())??;
+    let seed = parts.driver.store.seed().await?.unwrap_or(Seed::NONE);
     let watched = Watched::new(
         settings.name.clone(),
         remote,
         Arc::new(mirror),
         limits,
-        Options { repository: settings.name.clone() },
+        Options { repository: settings.name.clone(), seed },
         settings.history == History::RewriteAllowed,
         aside,
     );

@@ -10,6 +10,7 @@ use super::findings::Findings;
 use super::pod_template::defaults::{objects, set_absent};
 use super::pod_template::{items, text_at};
 use super::shape::{self, Strictness, check};
+use super::stage_context::Runtime;
 use super::{metadata, names};
 use crate::model::masking;
 
@@ -17,7 +18,7 @@ use crate::model::masking;
 const MAX_DATA: usize = 1 << 20;
 
 /// Checks a `Service` and applies its defaults.
-pub(crate) fn normalise_service(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_service(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     check(value, &shape::core::SERVICE, Strictness::Users, findings);
     metadata::normalise(value, names::label, findings);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -29,7 +30,9 @@ pub(crate) fn normalise_service(value: &mut Value, findings: &mut Findings<'_>) 
         }
     }
     validate_service(value, findings);
-    narrowed(value, findings);
+    if runtime == Runtime::Local {
+        narrowed(value, findings);
+    }
 }
 
 fn validate_service(value: &Value, findings: &mut Findings<'_>) {
@@ -208,7 +211,7 @@ fn pointer_to(block: &str, key: &str) -> String {
 }
 
 /// Checks a `PersistentVolumeClaim` and applies its defaults.
-pub(crate) fn normalise_claim(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise_claim(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     check(value, &shape::core::PERSISTENT_VOLUME_CLAIM, Strictness::Users, findings);
     metadata::normalise(value, names::subdomain, findings);
     let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) else { return };
@@ -218,7 +221,7 @@ pub(crate) fn normalise_claim(value: &mut Value, findings: &mut Findings<'_>) {
     {
         findings.error("/spec/resources/requests/storage", "required", "this is required");
     }
-    if text_at(value, "/spec/volumeMode") == "Block" {
+    if runtime == Runtime::Local && text_at(value, "/spec/volumeMode") == "Block" {
         findings.error("/spec/volumeMode", "not-supported", "only folders are supported on the local runtime");
     }
 }

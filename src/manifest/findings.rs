@@ -19,6 +19,13 @@ pub(crate) struct Findings<'a> {
     pub(crate) problems: Vec<Problem>,
 }
 
+/// A part of an object that stands elsewhere in its document. Both pointers are relative to the object.
+#[derive(Clone, Debug)]
+pub(crate) struct Moved {
+    pub(crate) from: String,
+    pub(crate) to: String,
+}
+
 /// Values that stand elsewhere in the file.
 #[derive(Debug)]
 pub(crate) struct Elsewhere {
@@ -116,17 +123,19 @@ impl<'a> Findings<'a> {
 
     /// What was put there last was put over what was there before.
     fn spot(&self, pointer: &str) -> Spot<'_> {
-        let mut pointer = pointer.to_owned();
+        let mut spot = Spot { pointer: pointer.to_owned(), within: None };
         for Elsewhere { read, written, within } in self.elsewhere.iter().rev() {
-            let Some(rest) = pointer.strip_prefix(read).filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
-                continue;
-            };
-            if let Some((document, inner)) = within {
-                return Spot { within: Some((document, format!("{inner}{rest}"))), pointer: written.clone() };
+            let rest = spot.pointer.strip_prefix(read).filter(|rest| rest.is_empty() || rest.starts_with('/'));
+            let Some(rest) = rest else { continue };
+            match within {
+                Some((document, inner)) => {
+                    spot.within = Some((document, format!("{inner}{rest}")));
+                    spot.pointer.clone_from(written);
+                }
+                None => spot.pointer = format!("{written}{rest}"),
             }
-            pointer = format!("{written}{rest}");
         }
-        Spot { pointer, within: None }
+        spot
     }
 
     fn position(&self, spot: &Spot<'_>, find: fn(&Document, &str) -> Position) -> Position {

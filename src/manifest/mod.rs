@@ -1,9 +1,9 @@
 //! From files to declared objects: reading, defaults, validation. Pure.
 //!
 //! ```text
-//!  files ─▶ discover ─▶ yaml ─▶ shape ─▶ deployment_config, core, task, … ─▶ snapshot ─▶ Project
-//!           (which)     (value   (keys,    (defaults, rules)                   (stages, services,
-//!                        + place)  types)                                       images, duplicates)
+//!  files ─▶ discover ─▶ yaml ─▶ template ─▶ shape ─▶ deployment_config, core, task, … ─▶ snapshot ─▶ Project
+//!           (which)     (value   (values    (keys,    (defaults, rules)                   (stages, services,
+//!                        + place) of a stage) types)                                       images, duplicates)
 //! ```
 
 pub mod digest;
@@ -19,6 +19,7 @@ mod deployment_config;
 mod discover;
 mod files;
 mod findings;
+mod foreign;
 mod image;
 pub(crate) mod metadata;
 mod names;
@@ -31,6 +32,8 @@ mod shape;
 mod shipyard;
 mod slip;
 mod snapshot;
+mod stage_context;
+mod template;
 
 pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 pub use problem::{NOT_APPLIED, Problem, Severity};
@@ -50,7 +53,9 @@ pub fn as_written(kind: &Kind, pointer: &str) -> String {
 
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
-    use shape::{deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD};
+    use shape::{
+        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD, template::TEMPLATE,
+    };
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {
         "project" => schema::of(&own::PROJECT, "Project", &OWN),
@@ -58,6 +63,7 @@ pub fn schema(kind: &str) -> Option<Value> {
         "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
         "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
         "deployment" => schema::of(&DEPLOYMENT, "Deployment", &["apps/v1"]),
+        "template" => schema::of(&TEMPLATE, "Template", &template::API_VERSIONS),
         _ => return None,
     })
 }

@@ -4,14 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::findings::Findings;
+use super::findings::{Findings, Moved};
 use super::image::{self, Image};
 use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
+use super::stage_context::{Runtime, StageContext, Stages};
+use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
-use super::{core, deployment, deployment_config, metadata, slip, task};
+use super::{core, deployment, deployment_config, foreign, metadata, slip, task};
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
@@ -24,6 +26,7 @@ pub(crate) struct Declared {
     pub(crate) images: Vec<ImageUse>,
     pub(crate) programs: Vec<ProgramUse>,
     pub(crate) links: Links,
+    pub(crate) stages: Stages,
 }
 
 /// What decides which service an object belongs to.
@@ -56,6 +59,66 @@ pub(crate) struct DeclaredTask {
     pub(crate) definition: TaskDefinition,
     pub(crate) image: Option<ImageUse>,
     pub(crate) program: Option<ProgramUse>,
+    pub(crate) stages: Stages,
+}
+
+/// A value that is read as an object, and all that is known of it besides.
+#[derive(Clone, Debug)]
+pub(crate) struct Source<'a> {
+    file: &'a str,
+    document: &'a Document,
+    value: &'a Value,
+    /// Where it stands in the document.
+    base: String,
+    /// What stands under other keys in the document.
+    moved: Vec<Moved>,
+    /// What is made up in it, if it is part of a template.
+    generated: Option<Generated>,
+    context: &'a StageContext,
+    stages: Stages,
+}
+
+impl<'a> Source<'a> {
+    /// A whole document, read for a stage, and meant for `stages`.
+    pub(crate) fn new(file: &'a str, document: &'a Document, context: &'a StageContext, stages: Stages) -> Self {
+        let (base, moved, generated) = (String::new(), Vec::new(), None);
+        Self { file, document, value: &document.value, base, moved, generated, context, stages }
+    }
+
+    fn findings(&self) -> Findings<'a> {
+        let mut findings = Findings::new(self.file, self.document, &self.base);
+        self.moved.iter().for_each(|moved| findings.moved(&moved.from, &moved.to));
+        findings
+    }
+
+    /// An object in a list.
+    fn item(&self, pointer: &str, value: &'a Value) -> Self {
+        let inside = |moved: &Moved| {
+            let inside = |whole: &str| whole.strip_prefix(pointer).map(str::to_owned);
+            Some(Moved { from: inside(&moved.from)?, to: inside(&moved.to)? })
+        };
+        let moved = self.moved.iter().filter_map(inside).collect();
+        Self { value, base: format!("{}{pointer}", self.base), moved, ..self.clone() }
+    }
+
+    /// An object of a template.
+    fn object<'b>(&'b self, expanded: &'b Expanded, generated: &Generated) -> Source<'b> {
+        Source {
+            value: &expanded.value,
+            base: format!("{}{}", self.base, expanded.pointer),
+            moved: expanded.moved.clone(),
+            generated: Some(generated.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// A problem as it may be told.
+    fn told(&self, problem: Problem) -> Problem {
+        match &self.generated {
+            Some(generated) => Problem { message: generated.hide(&problem.message), ..problem },
+            None => problem,
+        }
+    }
 }
 
 /// What a file declares for stages.
@@ -88,38 +151,47 @@ impl Declarations {
         self.problems.append(&mut other.problems);
     }
 
-    /// Adds what a document declares; it stands at `base` if it is an item of a list.
-    pub(crate) fn add(&mut self, file: &str, document: &Document, base: &str) {
-        let Some(value) = document.value.pointer(base) else { return };
-        let mut findings = Findings::new(file, document, base);
-        match type_of(value) {
-            Some(("v1", "List")) => {
-                if base.matches('/').count() > 8 {
-                    findings.error("", "limit", "lists are nested too deeply");
+    /// Adds what a value declares.
+    pub(crate) fn add(&mut self, source: &Source<'_>) {
+        let value = source.value;
+        let mut findings = source.findings();
+        if source.base.matches('/').count() > DEEPEST {
+            findings.error("", "limit", "lists are nested too deeply");
+        } else {
+            match type_of(value) {
+                Some((version, kind)) if is_list(version, kind, value) => {
+                    for (index, item) in items(value, "/items") {
+                        self.add(&source.item(&format!("/items/{index}"), item));
+                    }
                 }
-                for (index, _) in items(value, "/items").take_while(|_| !findings.has_errors()) {
-                    self.add(file, document, &format!("{base}/items/{index}"));
+                Some((version, "Template"))
+                    if template::API_VERSIONS.contains(&version) && source.generated.is_none() =>
+                {
+                    let expansion = template::expand(value, source.file, source.context, &mut findings);
+                    for expanded in &expansion.objects {
+                        self.add(&source.object(expanded, &expansion.generated));
+                    }
                 }
+                Some((version, kind)) => self.add_object(version, kind, source, &mut findings),
+                None => slip::in_keys(value, &mut findings),
             }
-            Some((api_version, kind)) => self.add_object(api_version, kind, value, &mut findings),
-            None => slip::in_keys(value, &mut findings),
         }
-        self.problems.append(&mut findings.problems);
+        self.problems.extend(findings.problems.into_iter().map(|problem| source.told(problem)));
     }
 
-    fn add_object(&mut self, api_version: &str, kind: &str, value: &Value, findings: &mut Findings<'_>) {
-        let mut content = value.clone();
+    fn add_object(&mut self, api_version: &str, kind: &str, source: &Source<'_>, findings: &mut Findings<'_>) {
+        let (runtime, mut content) = (source.context.runtime, source.value.clone());
         let kind = match (api_version, kind) {
             ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
-                deployment_config::normalise(&mut content, findings);
+                deployment_config::normalise(&mut content, runtime, findings);
                 Kind::DeploymentConfig
             }
             ("apps/v1", "Deployment") => {
-                deployment::normalise(&mut content, findings);
+                deployment::normalise(&mut content, runtime, findings);
                 Kind::DeploymentConfig
             }
             ("v1", "Service") => {
-                core::normalise_service(&mut content, findings);
+                core::normalise_service(&mut content, runtime, findings);
                 Kind::Service
             }
             ("v1", "Endpoints") => {
@@ -135,26 +207,33 @@ impl Declarations {
                 Kind::Secret
             }
             ("v1", "PersistentVolumeClaim") => {
-                core::normalise_claim(&mut content, findings);
+                core::normalise_claim(&mut content, runtime, findings);
                 Kind::PersistentVolumeClaim
             }
-            ("launchway.dev/v1", "Task") => return self.add_task(&mut content, findings),
-            _ => return without_room(api_version, kind, value, findings),
+            ("launchway.dev/v1", "Task") => return self.add_task(&mut content, source, findings),
+            _ if without_room(api_version, kind, source.value, runtime, findings) => return,
+            _ => {
+                foreign::normalise(&mut content, findings);
+                Kind::Other(format!("{api_version}/{kind}"))
+            }
         };
-        let images = image_uses(&content, &kind, findings);
+        let images = image_uses(&content, &kind, runtime, findings);
         let programs = program_uses(&content, &images, findings);
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {
             let links = links(&content, &kind, &name);
-            let location = findings.location("");
-            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, programs, links });
+            let (location, stages) = (findings.location(""), source.stages.clone());
+            if let Some(generated) = &source.generated {
+                generated.mark(&mut content);
+            }
+            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, programs, links, stages });
             self.contents.push(content);
         }
     }
 
-    fn add_task(&mut self, content: &mut Value, findings: &mut Findings<'_>) {
+    fn add_task(&mut self, content: &mut Value, source: &Source<'_>, findings: &mut Findings<'_>) {
         let Some(definition) = task::normalise(content, findings) else { return };
-        let image = image_use(&definition.image, "/spec/image", findings);
+        let image = image_use(&definition.image, "/spec/image", source.context.runtime, findings);
         let spec = content.get("spec").unwrap_or(&Value::Null);
         let program = image.as_ref().and_then(|image| {
             let place = Place { folder: &image.folder, holder: "/spec", container: &Value::Null };
@@ -162,21 +241,27 @@ impl Declarations {
         });
         let name = text_at(content, "/metadata/name").to_owned();
         if !findings.has_errors() {
-            self.tasks.push(DeclaredTask { name, definition, image, program });
+            let stages = source.stages.clone();
+            self.tasks.push(DeclaredTask { name, definition, image, program, stages });
         }
     }
 }
 
-/// Kinds that are not declared objects of a stage.
-fn without_room(api_version: &str, kind: &str, value: &Value, findings: &mut Findings<'_>) {
+/// More slashes in the place of an object are lists in lists.
+const DEEPEST: usize = 10;
+
+/// `List`, and the lists of one kind that older programs write.
+fn is_list(version: &str, kind: &str, value: &Value) -> bool {
+    let has_objects = || items(value, "/items").any(|(_, item)| type_of(item).is_some());
+    (version, kind) == ("v1", "List") || kind.ends_with("List") && has_objects()
+}
+
+/// Says of a kind that is no object of a stage on a runtime why not; whether it is none.
+fn without_room(api_version: &str, kind: &str, value: &Value, runtime: Runtime, findings: &mut Findings<'_>) -> bool {
     const OWN: [&str; 3] = ["Project", "Task", "Hook"];
     match (api_version, kind) {
         ("launchway.dev/v1", "Project") => {
             findings.error("", "misplaced", "a Project must be in launchway.yaml at the repository's root");
-        }
-        ("v1" | "template.openshift.io/v1", "Template") => {
-            findings.error("/kind", "not-supported", "templates are not supported yet").hint =
-                Some("expand it with `oc process` and commit the result".to_owned());
         }
         ("launchway.dev/v1", "Hook") => {
             findings.error("/kind", "not-supported", "node hooks are not supported yet");
@@ -198,14 +283,16 @@ fn without_room(api_version: &str, kind: &str, value: &Value, findings: &mut Fin
                 Some("write `apps.openshift.io/v1`".to_owned());
         }
         _ if slip::in_words(api_version, kind, findings) => {}
+        _ if runtime == Runtime::Kubernetes => return false,
         _ => {
             let message = format!("{kind} ({api_version}) is not applied on the local runtime");
             findings.warning("/kind", NOT_APPLIED, message).may_stand_for = slip::may_stand_for(value);
         }
     }
+    true
 }
 
-fn image_uses(content: &Value, kind: &Kind, findings: &mut Findings<'_>) -> Vec<ImageUse> {
+fn image_uses(content: &Value, kind: &Kind, runtime: Runtime, findings: &mut Findings<'_>) -> Vec<ImageUse> {
     if *kind != Kind::DeploymentConfig {
         return Vec::new();
     }
@@ -215,10 +302,10 @@ fn image_uses(content: &Value, kind: &Kind, findings: &mut Findings<'_>) -> Vec<
         for (index, container) in items(template, list) {
             let name = text_at(container, "/image");
             if !name.trim().is_empty() {
-                uses.extend(image_use(name, &format!("/spec/template{list}/{index}/image"), findings));
+                uses.extend(image_use(name, &format!("/spec/template{list}/{index}/image"), runtime, findings));
             }
             let has_command = items(container, "/command").next().is_some();
-            if name == "host" && !has_command {
+            if runtime == Runtime::Local && name == "host" && !has_command {
                 let field = format!("/spec/template{list}/{index}/command");
                 let message = "this is required: the image `host` has nothing of its own to run";
                 findings.error(&field, "required", message);
@@ -249,8 +336,16 @@ fn program_uses(content: &Value, images: &[ImageUse], findings: &Findings<'_>) -
     uses
 }
 
-fn image_use(name: &str, pointer: &str, findings: &mut Findings<'_>) -> Option<ImageUse> {
-    match image::parse(name) {
+fn image_use(name: &str, pointer: &str, runtime: Runtime, findings: &mut Findings<'_>) -> Option<ImageUse> {
+    let launchable = image::parse(name);
+    if runtime == Runtime::Kubernetes {
+        if launchable.is_ok() {
+            let message = format!("the image `{name}` is a launchable, which only the local runtime runs");
+            findings.error(pointer, "image", message).hint = Some("name an OCI image".to_owned());
+        }
+        return None;
+    }
+    match launchable {
         Ok(Image::Git(folder)) => {
             Some(ImageUse { pointer: pointer.to_owned(), folder, location: findings.location(pointer) })
         }

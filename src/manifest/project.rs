@@ -10,6 +10,7 @@ use super::image::folder;
 use super::pod_template::{items, text_at};
 use super::shape::own::PROJECT;
 use super::shape::{Strictness, check};
+use super::stage_context::Runtime;
 use super::{metadata, names};
 use crate::model::object::Location;
 use crate::model::project::StatusDetail;
@@ -42,6 +43,9 @@ pub(crate) struct StageSettings {
     pub(crate) namespace: Option<(String, Location)>,
     pub(crate) delivery: Option<(String, Location)>,
     pub(crate) prune: bool,
+    pub(crate) runtime: Runtime,
+    /// Values for the parameters of templates, as they are written.
+    pub(crate) parameters: BTreeMap<String, String>,
 }
 
 /// Reads a `Project` document.
@@ -90,7 +94,11 @@ fn stage(name: &str, stage: &Value, findings: &mut Findings<'_>) -> StageSetting
                 Some("remove it: a rule that nobody enforces would be worse than none".to_owned());
         }
     }
-    if text_at(stage, "/runtime") == "kubernetes" {
+    let runtime = match text_at(stage, "/runtime") {
+        "kubernetes" => Runtime::Kubernetes,
+        _ => Runtime::Local,
+    };
+    if runtime == Runtime::Kubernetes {
         let message = "the Kubernetes runtime is not supported yet";
         findings.error(&format!("{at}/runtime"), "not-supported", message);
     }
@@ -106,7 +114,25 @@ fn stage(name: &str, stage: &Value, findings: &mut Findings<'_>) -> StageSetting
         namespace,
         delivery: text_with_place(stage, "delivery", &at, findings),
         prune: stage.get("prune") != Some(&Value::Bool(false)),
+        runtime,
+        parameters: parameters(stage, &format!("{at}/parameters"), findings),
     }
+}
+
+/// The values of parameters as text: numbers and the like as they are written, lists and mappings as JSON.
+fn parameters(stage: &Value, at: &str, findings: &Findings<'_>) -> BTreeMap<String, String> {
+    let entries = stage.get("parameters").and_then(Value::as_object).into_iter().flatten();
+    let as_text = |(name, value): (&String, &Value)| {
+        let mut pointer = at.to_owned();
+        super::yaml::push_segment(&mut pointer, name);
+        let text = match value {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            other => findings.written(&pointer).map_or_else(|| other.to_string(), str::to_owned),
+        };
+        (name.clone(), text)
+    };
+    entries.map(as_text).collect()
 }
 
 fn text_with_place(stage: &Value, key: &str, at: &str, findings: &Findings<'_>) -> Option<(String, Location)> {
@@ -165,7 +191,7 @@ mod tests {
         let (settings, problems) = read_spec(
             "{statuses: services, strict: true, shipyard: ./ci/shipyard.yaml, include: ['deploy/**'], exclude: ['**/old/*'], \
              rollback: {onFailure: none}, stages: {dev: {path: deploy/dev/, runtime: local, delivery: ship, \
-             parameters: {A: 1}, prune: false}}}",
+             parameters: {A: 1, B: 1.10, C: 'x y', D: yes, E: [1, a], F: null}, prune: false}}}",
         );
         assert_eq!(problems, [] as [&str; 0]);
         assert_eq!((settings.name.as_deref(), settings.strict), (Some("shop"), true));
@@ -177,6 +203,8 @@ mod tests {
         let dev = &settings.stages["dev"];
         assert_eq!(dev.path.as_ref().expect("said").0, "deploy/dev");
         assert_eq!((dev.delivery.as_ref().expect("said").0.as_str(), dev.prune), ("ship", false));
+        let parameters = [("A", "1"), ("B", "1.10"), ("C", "x y"), ("D", "yes"), ("E", "[1,\"a\"]"), ("F", "")];
+        assert_eq!(dev.parameters, parameters.map(|(name, value)| (name.to_owned(), value.to_owned())).into());
     }
 
     #[test]

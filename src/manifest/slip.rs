@@ -195,15 +195,18 @@ pub(crate) fn may_stand_for(value: &Value) -> Vec<ObjectKey> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::manifest::object::Declarations;
+    use crate::manifest::object::{Declarations, Source};
     use crate::manifest::problem::Problem;
+    use crate::manifest::stage_context::StageContext;
     use crate::manifest::yaml;
 
     fn problems(text: &str) -> Vec<Problem> {
         let reading = yaml::read(text.as_bytes());
         assert_eq!(reading.errors, [], "{text}");
         let mut declarations = Declarations::default();
-        reading.documents.iter().for_each(|document| declarations.add("a.yaml", document, ""));
+        for document in &reading.documents {
+            declarations.add(&Source::new("a.yaml", document, &StageContext::nowhere(), None));
+        }
         declarations.problems
     }
 

@@ -142,6 +142,9 @@ impl fmt::Display for ServiceKey {
     }
 }
 
+/// The runtime of this machine.
+const LOCAL: &str = "local";
+
 /// Where the objects of a stage live: on a runtime, in a namespace of it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Destination {
@@ -154,7 +157,17 @@ pub struct Destination {
 impl Destination {
     /// A namespace on this machine.
     pub fn local(namespace: Namespace) -> Self {
-        Self { runtime: RuntimeName::new("local"), namespace }
+        Self { runtime: RuntimeName::new(LOCAL), namespace }
+    }
+
+    /// A namespace on a Kubernetes cluster.
+    pub fn kubernetes(namespace: Namespace) -> Self {
+        Self { runtime: RuntimeName::new("kubernetes"), namespace }
+    }
+
+    /// Whether it is on this machine.
+    pub fn is_local(&self) -> bool {
+        self.runtime.as_str() == LOCAL
     }
 }
 

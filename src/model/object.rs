@@ -55,6 +55,10 @@ impl fmt::Display for Kind {
     }
 }
 
+/// The annotation that says where in an object's content generated values are: JSON pointers, one a line. Whoever shows
+/// content shows these not.
+pub const GENERATED: &str = "launchway.dev/generated";
+
 /// An object's identity in its stage.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct ObjectKey {

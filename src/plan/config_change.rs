@@ -14,6 +14,7 @@ use crate::model::plan::{Change, Decision, Difference, PAUSED};
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
+use crate::plan::generated;
 
 /// Below this pointer a difference is one of the template.
 const TEMPLATE: &str = "/spec/template";
@@ -94,7 +95,9 @@ pub fn refusal(declared: &Object, applied: &ConfigState) -> Option<String> {
 /// What a new declaration is compared with: what was last declared, but with the template that serves.
 fn baseline(applied: &ConfigState) -> Value {
     let mut content = applied.object.content.value();
-    let serving = applied.serving.as_ref().and_then(|serving| serving.object.template());
+    let serving = applied.serving.as_ref().map(|serving| serving.object.content.value()).unwrap_or_default();
+    generated::mark(&mut content, generated::marks(&serving));
+    let serving = serving.pointer(TEMPLATE).cloned();
     if let Some(spec) = content.get_mut("spec").and_then(Value::as_object_mut) {
         match serving {
             Some(template) => spec.insert("template".into(), template),

@@ -6,6 +6,7 @@
 use serde_json::{Map, Value};
 
 use crate::model::plan::Difference;
+use crate::plan::generated;
 
 /// The keys that name a list's entries, in order of preference. Source: the patch merge keys of `core/v1`.
 const LIST_KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "type"];
@@ -14,11 +15,16 @@ const LIST_KEYS: [&str; 5] = ["name", "mountPath", "containerPort", "port", "typ
 /// ones, init containers run one after another, and the first port is `PORT`.
 const ORDERED: [&str; 6] = ["env", "initContainers", "containers", "ports", "volumes", "volumeMounts"];
 
-/// Everything that differs, in the order of the new value.
+/// Everything that differs, in the order of the new value. Of generated values only that they differ is told.
 pub fn diff(old: &Value, new: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
+    let sealed = (generated::sealed(old), generated::sealed(new));
+    let (old, new) = (sealed.0.as_ref().unwrap_or(old), sealed.1.as_ref().unwrap_or(new));
     compare(&mut String::new(), Some(old), Some(new), &mut found);
-    found
+    match sealed {
+        (None, None) => found,
+        _ => found.into_iter().map(generated::hidden).collect(),
+    }
 }
 
 fn compare(pointer: &mut String, old: Option<&Value>, new: Option<&Value>, found: &mut Vec<Difference>) {
@@ -134,6 +140,30 @@ mod tests {
     fn entries_without_a_key_are_compared_by_place() {
         let (old, new) = (json!({"command": ["a", "b"]}), json!({"command": ["a", "c", "d"]}));
         assert_eq!(told(&old, &new), ["/command/1: \"b\" -> \"c\"", "/command/2: - -> \"d\""]);
+    }
+
+    #[test]
+    fn generated_values_are_compared_and_not_shown() {
+        let object = |marks: &str, env: Value| {
+            let annotations = json!({"launchway.dev/generated": marks, "a": "b"});
+            json!({"metadata": {"annotations": annotations}, "env": env})
+        };
+        let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+        let old = object("/env/0/value", json!([variable("A", "hunter2"), variable("B", "1")]));
+        let same = object("/env/1/value", json!([variable("B", "1"), variable("A", "hunter2")]));
+        let other = object("/env/0/value", json!([variable("A", "hunter3"), variable("B", "1")]));
+        let plain = json!({"metadata": {"annotations": {"a": "b"}}, "env": [variable("A", "x"), variable("B", "1")]});
+        let more = object("/env/2/value", json!([variable("A", "x"), variable("B", "1"), variable("C", "hunter4")]));
+        let table = [
+            (&old, &old, vec![]),
+            (&old, &same, vec!["/env: [\"A\",\"B\"] -> [\"B\",\"A\"]"]),
+            (&old, &other, vec!["/env/0/value: \"(generated)\" -> \"(generated anew)\""]),
+            (&plain, &other, vec!["/env/0/value: \"x\" -> \"(generated anew)\""]),
+            (&plain, &more, vec!["/env/2: - -> {\"name\":\"C\",\"value\":\"(generated anew)\"}"]),
+        ];
+        for (old, new, expected) in table {
+            assert_eq!(told(old, new), expected, "{old} -> {new}");
+        }
     }
 
     #[test]

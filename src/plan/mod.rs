@@ -8,6 +8,7 @@ pub mod build;
 pub mod config_change;
 pub mod diff;
 pub mod gate;
+mod generated;
 pub mod order;
 pub mod passed;
 mod procedure;

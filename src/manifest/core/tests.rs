@@ -1,6 +1,14 @@
 use serde_json::json;
 
 use super::*;
+
+fn normalise_service(value: &mut Value, findings: &mut Findings<'_>) {
+    super::normalise_service(value, Runtime::Local, findings);
+}
+
+fn normalise_claim(value: &mut Value, findings: &mut Findings<'_>) {
+    super::normalise_claim(value, Runtime::Local, findings);
+}
 use crate::manifest::yaml;
 
 type Normalise = fn(&mut Value, &mut Findings<'_>);

@@ -12,35 +12,36 @@ use super::findings::Findings;
 use super::pod_template;
 use super::shape::deployment_config::DEPLOYMENT_CONFIG;
 use super::shape::{Strictness, check};
+use super::stage_context::Runtime;
 use super::{metadata, names};
 use crate::model::deployment_config::DeploymentConfigSpec;
 
 pub(crate) use hook::hooks;
 
 /// Checks a document, applies every default, and leaves the content that is compared.
-pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     aliases::exchange(value, findings);
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
         defaults::apply_to_replicas(spec);
     }
-    complete(value, findings);
+    complete(value, runtime, findings);
 }
 
 /// Applies every default but that of the number of replicas, and checks the rules.
-pub(crate) fn complete(value: &mut Value, findings: &mut Findings<'_>) {
+pub(crate) fn complete(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     defaults::apply(value);
     let Some(spec) = value.get("spec").filter(|spec| spec.is_object()) else { return };
     strategy::validate(spec, findings);
     trigger::validate(spec, findings);
-    validate_spec(spec, findings);
+    validate_spec(spec, runtime, findings);
     if !findings.has_errors() {
         must_be_readable(spec, findings);
     }
 }
 
-fn validate_spec(spec: &Value, findings: &mut Findings<'_>) {
+fn validate_spec(spec: &Value, runtime: Runtime, findings: &mut Findings<'_>) {
     let seconds = spec.get("minReadySeconds").and_then(Value::as_i64).unwrap_or(0);
     let timeout = strategy::timeout_seconds(spec);
     if seconds > 0 && seconds >= timeout {
@@ -56,8 +57,10 @@ fn validate_spec(spec: &Value, findings: &mut Findings<'_>) {
     selector(spec, template, findings);
     let gets_image = |container: &str| trigger::names_container(spec, container);
     pod_template::validate::validate(template, "/spec/template", &gets_image, findings);
-    pod_template::local::validate(template, "/spec/template", findings);
-    fixed_ports(spec, template, findings);
+    if runtime == Runtime::Local {
+        pod_template::local::validate(template, "/spec/template", findings);
+        fixed_ports(spec, template, findings);
+    }
 }
 
 fn selector(spec: &Value, template: &Value, findings: &mut Findings<'_>) {

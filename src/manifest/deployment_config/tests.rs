@@ -39,7 +39,7 @@ fn normalised(value: &Value) -> (Value, Vec<(Severity, String, String)>) {
     let document = &reading.documents[0];
     let mut findings = Findings::new("a.json", document, "");
     let mut value = document.value.clone();
-    normalise(&mut value, &mut findings);
+    normalise(&mut value, Runtime::Local, &mut findings);
     let found = findings.problems.into_iter().map(|problem| (problem.severity, problem.code, problem.field));
     (value, found.collect())
 }
@@ -305,7 +305,7 @@ fn what_is_wrong_with_a_moved_part_is_told_where_it_is_written() {
                 spec: {containers: [{name: web, image: host, command: [a], ports: [{containerPort: 0}]}]}}}}}";
     let reading = yaml::read(text.as_bytes());
     let mut findings = Findings::new("a.yaml", &reading.documents[0], "");
-    normalise(&mut reading.documents[0].value.clone(), &mut findings);
+    normalise(&mut reading.documents[0].value.clone(), Runtime::Local, &mut findings);
     let told: Vec<_> = findings
         .problems
         .iter()

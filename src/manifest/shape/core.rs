@@ -30,6 +30,9 @@ pub(super) const OBJECT_META: Shape = Shape {
     ],
 };
 
+/// What all objects have.
+pub(crate) const HEAD: Shape = Shape { fields: &[METADATA] };
+
 pub(crate) const SERVICE: Shape =
     Shape { fields: &[API_VERSION, KIND, METADATA, object("spec", &SERVICE_SPEC).required(), STATUS] };
 

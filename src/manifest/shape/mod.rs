@@ -8,6 +8,7 @@ pub(crate) mod own;
 pub(crate) mod pod;
 pub(crate) mod schema;
 pub(crate) mod shipyard;
+pub(crate) mod template;
 
 mod check;
 mod similar;

@@ -10,6 +10,7 @@ use crate::manifest::discover::is_under;
 use crate::manifest::object::Declared;
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
+use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object};
 use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
@@ -44,6 +45,7 @@ fn stage(
 ) -> StageContent {
     let in_stage = || files.iter().filter(|(path, _)| is_under(path, &stage.folder)).map(|(_, file)| file);
     let pairs = in_stage().flat_map(|file| file.parsed.declarations.objects.iter().zip(&file.objects));
+    let pairs = pairs.filter(|(declared, _)| is_for(&declared.stages, &stage.name));
     let (declared, resolved): (Vec<&Declared>, Vec<&Arc<Object>>) = pairs.unzip();
     let services = service::assign(&declared);
     let mut objects = StageObjects::default();
@@ -62,7 +64,10 @@ fn stage(
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
-        destination: Destination::local(stage.namespace.clone()),
+        destination: match stage.context.runtime {
+            Runtime::Local => Destination::local(stage.namespace.clone()),
+            Runtime::Kubernetes => Destination::kubernetes(stage.namespace.clone()),
+        },
         delivery: stage.delivery.clone(),
         objects,
         tasks,
@@ -107,7 +112,8 @@ fn tasks<'a>(
                 let message = format!("the task `{}` is for a stage `{unknown}`, which does not exist", declared.name);
                 problems.push(Problem::error(&definition.location, "not-found", message).warning());
             }
-            if !definition.stages.is_empty() && !definition.stages.contains(&stage.name) {
+            let is_left_out = !definition.stages.is_empty() && !definition.stages.contains(&stage.name);
+            if is_left_out || !is_for(&declared.stages, &stage.name) {
                 continue;
             }
             let same = tasks.entry(declared.name.clone()).or_default();
@@ -160,7 +166,8 @@ pub(super) fn replace(
 
 fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     let (was, is) = (&was.parsed.declarations, &is.parsed.declarations);
-    let same = |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links;
+    let same =
+        |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links && was.stages == is.stages;
     was.tasks.is_empty()
         && is.tasks.is_empty()
         && was.objects.len() == is.objects.len()
@@ -168,7 +175,8 @@ fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
 }
 
 fn put_into(stage: &mut StageContent, file: &Resolved) {
-    for object in &file.objects {
+    let pairs = file.parsed.declarations.objects.iter().zip(&file.objects);
+    for (_, object) in pairs.filter(|(declared, _)| is_for(&declared.stages, &stage.name)) {
         if let Some(service) = stage.objects.get(&object.key).map(|known| known.service.clone()) {
             stage.objects.insert(with_service(object, service, None));
         }

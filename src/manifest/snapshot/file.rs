@@ -1,5 +1,7 @@
 //! One file: what it declares, and the same with its images resolved.
 
+use std::cell::Cell;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -7,13 +9,14 @@ use serde_json::Value;
 use crate::error::{Class, Result};
 use crate::manifest::digest;
 use crate::manifest::files::{Absence, Content, FileEntry, FileKind, Files, too_large};
-use crate::manifest::object::{Declarations, ImageUse};
+use crate::manifest::object::{Declarations, ImageUse, Source};
 use crate::manifest::problem::Problem;
 use crate::manifest::program::ProgramUse;
 use crate::manifest::project::PROJECT_FILE;
 use crate::manifest::service::SHARED;
-use crate::manifest::yaml;
-use crate::model::ids::ServiceName;
+use crate::manifest::stage_context::{Runtime, StageContext};
+use crate::manifest::{template, yaml};
+use crate::model::ids::{ServiceName, StageName};
 use crate::model::object::{Location, Object};
 use crate::model::project::TaskDefinition;
 
@@ -22,6 +25,16 @@ use crate::model::project::TaskDefinition;
 pub(super) struct Parsed {
     pub(super) id: String,
     pub(super) declarations: Declarations,
+    lens: Lens,
+}
+
+/// What of the stages that have it a file was read by.
+#[derive(Debug)]
+enum Lens {
+    /// Their runtime, which they share.
+    Runtime(Runtime),
+    /// Everything: it means something else in each.
+    Stages(Vec<Arc<StageContext>>),
 }
 
 /// A file that cannot be read is worth a warning only up to this size, unless it may be one of ours.
@@ -30,15 +43,34 @@ const LFS_POINTER: &[u8] = b"version https://git-lfs.github.com/spec/";
 
 impl Parsed {
     /// Reads and parses; hands back beside it what is in each object.
-    pub(super) fn read(entry: &FileEntry, files: &dyn Files) -> Result<(Arc<Self>, Vec<Value>)> {
+    pub(super) fn read(
+        entry: &FileEntry,
+        contexts: Vec<Arc<StageContext>>,
+        files: &dyn Files,
+    ) -> Result<(Arc<Self>, Vec<Value>)> {
         let mut declarations = Declarations::default();
-        match content(entry, files)? {
-            Ok(bytes) => declare(&entry.path, &bytes, &mut declarations),
-            Err(problem) => declarations.problems.push(problem),
-        }
+        let has_template = match content(entry, files)? {
+            Ok(bytes) => declare(&entry.path, &bytes, &contexts, &mut declarations),
+            Err(problem) => {
+                declarations.problems.push(problem);
+                false
+            }
+        };
         let contents = std::mem::take(&mut declarations.contents);
         declarations.objects.shrink_to_fit();
-        Ok((Arc::new(Self { id: entry.id.clone(), declarations }), contents))
+        let lens = match one_runtime(&contexts) {
+            Some(runtime) if !has_template => Lens::Runtime(runtime),
+            _ => Lens::Stages(contexts),
+        };
+        Ok((Arc::new(Self { id: entry.id.clone(), declarations, lens }), contents))
+    }
+
+    /// Whether it would be read in the same way for these stages.
+    pub(super) fn is_for(&self, contexts: &[Arc<StageContext>]) -> bool {
+        match &self.lens {
+            Lens::Runtime(runtime) => one_runtime(contexts) == Some(*runtime),
+            Lens::Stages(known) => known == contexts,
+        }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -93,17 +125,27 @@ pub(super) fn content(entry: &FileEntry, files: &dyn Files) -> Result<Result<Vec
     Ok(Err(if may_be_ours || entry.path == PROJECT_FILE { problem } else { problem.warning() }))
 }
 
-fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
+/// The runtime of all stages, if they have only one; where a file is for none, that of most stages.
+fn one_runtime(contexts: &[Arc<StageContext>]) -> Option<Runtime> {
+    let mut runtimes = contexts.iter().map(|context| context.runtime);
+    let first = runtimes.next().unwrap_or_default();
+    runtimes.all(|other| other == first).then_some(first)
+}
+
+/// Adds what a file declares; whether a template is in it.
+fn declare(path: &str, bytes: &[u8], contexts: &[Arc<StageContext>], declarations: &mut Declarations) -> bool {
     let text = String::from_utf8_lossy(bytes);
     let is_ours = path == PROJECT_FILE || mentions_a_type(&text);
     if !is_ours && text.len() > WORTH_A_WARNING && !text.contains("metadata") {
-        return;
+        return false;
     }
+    let has_template = Cell::new(false);
     let reading = yaml::read_each(bytes, &|document| {
         let is_project = path == PROJECT_FILE && document.value.get("kind").is_some_and(|kind| kind == "Project");
         let mut declared = Declarations::default();
         if !is_project {
-            declared.add(path, &document, "");
+            has_template.set(has_template.get() || template::may_be_in(&document.value));
+            add(path, &document, contexts, &mut declared);
         }
         (!declared.is_empty()).then_some(declared)
     });
@@ -113,9 +155,33 @@ fn declare(path: &str, bytes: &[u8], declarations: &mut Declarations) {
             true => declarations.problems.extend(told),
             false => declarations.problems.extend(told.take(1).map(Problem::warning)),
         }
-        return;
+        return false;
     }
     reading.documents.into_iter().for_each(|declared| declarations.append(declared));
+    has_template.get()
+}
+
+/// Adds what a document declares, once for all stages for which that is the same.
+fn add(path: &str, document: &yaml::Document, contexts: &[Arc<StageContext>], declarations: &mut Declarations) {
+    let is_template = template::may_be_in(&document.value);
+    let mut groups: Vec<(&StageContext, BTreeSet<StageName>)> = Vec::new();
+    for context in contexts {
+        let same = groups.iter_mut().find(|(other, _)| !is_template && other.runtime == context.runtime);
+        match same {
+            Some((_, stages)) => drop(stages.insert(context.stage.clone())),
+            None => groups.push((context, BTreeSet::from([context.stage.clone()]))),
+        }
+    }
+    match groups.as_slice() {
+        [] => declarations.add(&Source::new(path, document, &StageContext::nowhere(), None)),
+        [(context, _)] => declarations.add(&Source::new(path, document, context, None)),
+        several => {
+            for (context, stages) in several {
+                let stages = Some(Arc::new(stages.clone()));
+                declarations.add(&Source::new(path, document, context, stages));
+            }
+        }
+    }
 }
 
 /// A document is ours only with `apiVersion` and `kind`; others are looked at for slips.

@@ -1,6 +1,7 @@
 //! What the project file and the shipyard say: which files are read, and which stages there are.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use super::file;
 use super::{Changed, Options};
@@ -10,6 +11,7 @@ use crate::manifest::files::{Absence, FileEntry, Files};
 use crate::manifest::findings::Findings;
 use crate::manifest::problem::{Problem, Severity};
 use crate::manifest::project::{self, PROJECT_FILE, SHIPYARD_FILE, Settings, StageSettings};
+use crate::manifest::stage_context::StageContext;
 use crate::manifest::{names, shipyard, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
@@ -40,6 +42,7 @@ pub(super) struct StageLayout {
     pub(super) prune: bool,
     /// Empty for the whole tree.
     pub(super) folder: String,
+    pub(super) context: Arc<StageContext>,
 }
 
 impl Layout {
@@ -64,7 +67,7 @@ impl Layout {
             (None, None) => Shipyard::implicit(),
         };
         let name = ProjectName::new(settings.name.clone().unwrap_or_else(|| default_name(options)));
-        let stages = stages(&name, &shipyard, &settings, &mut problems);
+        let stages = stages(&name, &shipyard, &settings, options, &mut problems);
         let charts = entries.iter().filter_map(|entry| chart_of(&entry.path)).map(str::to_owned).collect();
         let statuses = settings.statuses;
         let read = [PROJECT_FILE, shipyard_file.as_str()].into_iter().filter(|file| by_path.contains_key(file));
@@ -77,6 +80,12 @@ impl Layout {
         let is_in_a_stage = || self.stages.iter().any(|stage| is_under(path, &stage.folder));
         path == PROJECT_FILE
             || path != self.shipyard_file && is_read(path, &self.settings, &self.charts) && is_in_a_stage()
+    }
+
+    /// The stages that a file is read for.
+    pub(super) fn contexts(&self, path: &str) -> Vec<Arc<StageContext>> {
+        let stages = self.stages.iter().filter(|stage| is_under(path, &stage.folder));
+        stages.map(|stage| Arc::clone(&stage.context)).collect()
     }
 
     /// The stages' folders that do not exist.
@@ -169,6 +178,7 @@ fn stages(
     project: &ProjectName,
     shipyard: &Shipyard,
     settings: &Settings,
+    options: &Options,
     problems: &mut Vec<Problem>,
 ) -> Vec<StageLayout> {
     for (name, stage) in &settings.stages {
@@ -183,7 +193,7 @@ fn stages(
     let mut stages = Vec::new();
     for declared in &shipyard.stages {
         let settings = settings.stages.get(declared.name.as_str());
-        let stage = stage(project, declared, settings, problems);
+        let stage = stage(project, declared, settings, options, problems);
         let place = settings.map_or_else(in_project_file, |settings| settings.location.clone());
         if let Err(wrong) = names::label(stage.namespace.as_str()) {
             let message = format!("the namespace `{}` of the stage `{}` {wrong}", stage.namespace, stage.name);
@@ -208,6 +218,7 @@ fn stage(
     project: &ProjectName,
     declared: &Stage,
     settings: Option<&StageSettings>,
+    options: &Options,
     problems: &mut Vec<Problem>,
 ) -> StageLayout {
     let named = settings.and_then(|settings| settings.delivery.as_ref());
@@ -217,11 +228,19 @@ fn stage(
         problems.push(Problem::error(place, "not-found", message));
     }
     let namespace = settings.and_then(|settings| settings.namespace.as_ref()).map(|(name, _)| name.clone());
+    let context = StageContext {
+        project: project.clone(),
+        stage: declared.name.clone(),
+        runtime: settings.map(|settings| settings.runtime).unwrap_or_default(),
+        parameters: settings.map(|settings| settings.parameters.clone()).unwrap_or_default(),
+        seed: options.seed.clone(),
+    };
     StageLayout {
         name: declared.name.clone(),
         namespace: Namespace::new(namespace.unwrap_or_else(|| format!("{project}-{}", declared.name))),
         delivery: delivery.map(|sequence| sequence.name.clone()),
         prune: settings.is_none_or(|settings| settings.prune),
         folder: settings.and_then(|settings| settings.path.as_ref()).map(|(path, _)| path.clone()).unwrap_or_default(),
+        context: Arc::new(context),
     }
 }

@@ -20,6 +20,7 @@ use super::program::Program;
 use crate::error::Result;
 use crate::model::ids::RepositoryName;
 use crate::model::project::Project;
+use crate::model::seed::Seed;
 use assemble::{Assembled, assemble, replace};
 use file::{Parsed, Resolved};
 use layout::Layout;
@@ -29,6 +30,8 @@ use layout::Layout;
 pub struct Options {
     /// The project's name unless `launchway.yaml` says otherwise.
     pub repository: RepositoryName,
+    /// What the generated values of templates are derived from; [`Seed::NONE`] where nothing is deployed.
+    pub seed: Seed,
 }
 
 /// Everything parsed of one revision. Cloning costs nothing.
@@ -115,10 +118,11 @@ impl Snapshot {
         let layout = Layout::read(&entries, files, options)?;
         let mut next = Next::default();
         for entry in entries.iter().filter(|entry| layout.reads(&entry.path)) {
-            let reusable = known.get(entry.path.as_str()).filter(|file| file.parsed.id == entry.id);
-            let (parsed, contents) = match reusable {
+            let contexts = layout.contexts(&entry.path);
+            let is_same = |file: &&Arc<Resolved>| file.parsed.id == entry.id && file.parsed.is_for(&contexts);
+            let (parsed, contents) = match known.get(entry.path.as_str()).filter(is_same) {
                 Some(file) => (Arc::clone(&file.parsed), file.contents()),
-                None => Parsed::read(entry, files)?,
+                None => Parsed::read(entry, contexts, files)?,
             };
             next.put(&entry.path, parsed, contents, files)?;
         }
@@ -143,7 +147,7 @@ impl Next {
         self.forget(path);
         match entry.filter(|entry| layout.reads(&entry.path)) {
             Some(entry) => {
-                let (parsed, contents) = Parsed::read(entry, files)?;
+                let (parsed, contents) = Parsed::read(entry, layout.contexts(path), files)?;
                 self.put(path, parsed, contents, files)
             }
             None => Ok(()),

@@ -54,7 +54,7 @@ fn id(content: &impl Hash) -> String {
 }
 
 fn options() -> Options {
-    Options { repository: RepositoryName::new("shop") }
+    Options { repository: RepositoryName::new("shop"), seed: Seed::NONE }
 }
 
 impl Files for Tree {
@@ -214,8 +214,14 @@ fn all_problems_are_told_at_once_with_their_places() {
             &["a.yaml:2:1: warning: kind: StatefulSet (apps/v1) is not applied on the local runtime"],
         ),
         (
-            &[("a.yaml", "apiVersion: v1\nkind: Template\n")],
-            &["a.yaml:2:7: error: kind: templates are not supported yet"],
+            &[(
+                "a.yaml",
+                "apiVersion: v1\nkind: Template\nparameters:\n- {name: A, required: true}\n- {name: B, required: true}\n",
+            )],
+            &[
+                "a.yaml:4:3: error: parameters[0]: the parameter `A` is required, and has no value in the stage `default`",
+                "a.yaml:5:3: error: parameters[1]: the parameter `B` is required, and has no value in the stage `default`",
+            ],
         ),
         (
             &[("a.yaml", "version https://git-lfs.github.com/spec/v1\noid sha256:00\n")],
@@ -240,6 +246,45 @@ fn all_problems_are_told_at_once_with_their_places() {
             assert!(found.starts_with(expected), "{found}\n{expected}");
         }
     }
+}
+
+const TEMPLATE: &str = "apiVersion: template.openshift.io/v1\nkind: Template\nparameters:\n- {name: COLOR, value: white}\n- \
+                        {name: KEY, generate: expression, from: '[a-z]{12}'}\nobjects:\n- apiVersion: v1\n  kind: ConfigMap\n  \
+                        metadata: {name: app}\n  data: {color: '${COLOR}', key: '${KEY}'}\n";
+
+/// A shop of two stages that share all files; `settings` are those of production.
+fn two_stages(settings: &str) -> Tree {
+    let project = format!(
+        "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {{name: shop}}\nspec: {{stages: {{production: {{{settings}}}}}}}\n"
+    );
+    let mut tree = shop();
+    tree.set("shipyard.yaml", Some(SHIPYARD));
+    tree.set("launchway.yaml", Some(&project));
+    tree
+}
+
+/// What a stage's config map of the template says.
+fn map_of(snapshot: &Snapshot, stage: &str) -> Value {
+    let project = snapshot.project().project.clone().expect("nothing is wrong");
+    let stage = project.stage(&stage.into()).expect("declared");
+    stage.objects.get(&key(Kind::ConfigMap, "app")).expect("declared").content.at("/data").expect("data")
+}
+
+#[test]
+fn a_template_has_the_values_of_each_stage() {
+    let mut tree = two_stages("parameters: {COLOR: blue, UNUSED: 1}");
+    tree.set("deploy/app.yaml", Some(TEMPLATE));
+    let first = tree.read();
+    assert_eq!(messages(&first), [] as [&str; 0]);
+    let (dev, production) = (map_of(&first, "dev"), map_of(&first, "production"));
+    assert_eq!((&dev["color"], &production["color"]), (&"white".into(), &"blue".into()));
+    assert_ne!(dev["key"], production["key"]);
+    let before = tree.clone();
+    let red = two_stages("parameters: {COLOR: red}");
+    tree.set("launchway.yaml", Some(&red.0["launchway.yaml"].1));
+    let next = first.update(&tree.changed_since(&before), &tree, &options()).expect("readable");
+    assert_eq!(map_of(&next, "production")["color"], "red", "another value is read");
+    assert_eq!((map_of(&next, "dev"), &map_of(&next, "production")["key"]), (dev, &production["key"]));
 }
 
 #[test]

@@ -1,0 +1,73 @@
+//! Generated values are compared and not shown.
+
+use serde_json::Value;
+
+use crate::model::object::GENERATED;
+use crate::model::plan::Difference;
+
+/// Begins a text that is generated while it is compared; no text of a file begins so.
+const SEAL: char = '\0';
+
+/// Where in an object's content generated values are, one JSON pointer a line; empty where there are none.
+pub(super) fn marks(content: &Value) -> &str {
+    let annotations = content.get("metadata").and_then(|metadata| metadata.get("annotations"));
+    annotations.and_then(|annotations| annotations.get(GENERATED)).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Marks what the other object has marked too.
+pub(super) fn mark(content: &mut Value, more: &str) {
+    if more.is_empty() {
+        return;
+    }
+    let all = format!("{}\n{more}", marks(content));
+    let Some(metadata) = content.get_mut("metadata").and_then(Value::as_object_mut) else { return };
+    let annotations = metadata.entry("annotations").or_insert_with(|| Value::Object(Default::default()));
+    if let Some(annotations) = annotations.as_object_mut() {
+        annotations.insert(GENERATED.to_owned(), all.into());
+    }
+}
+
+/// The content with its generated values sealed, and without the note of where they are; nothing if there are none.
+pub(super) fn sealed(content: &Value) -> Option<Value> {
+    let marks = marks(content);
+    if marks.is_empty() {
+        return None;
+    }
+    let mut content = content.clone();
+    for pointer in marks.lines() {
+        if let Some(Value::String(text)) = content.pointer_mut(pointer).filter(|text| !is_sealed(text)) {
+            text.insert(0, SEAL);
+        }
+    }
+    if let Some(Value::Object(metadata)) = content.get_mut("metadata") {
+        let annotations = metadata.get_mut("annotations").and_then(Value::as_object_mut);
+        let is_empty = annotations.is_some_and(|annotations| {
+            annotations.remove(GENERATED);
+            annotations.is_empty()
+        });
+        if is_empty {
+            metadata.remove("annotations");
+        }
+    }
+    Some(content)
+}
+
+fn is_sealed(text: &Value) -> bool {
+    text.as_str().is_some_and(|text| text.starts_with(SEAL))
+}
+
+/// A difference without the values.
+pub(super) fn hidden(mut difference: Difference) -> Difference {
+    difference.old.iter_mut().for_each(|old| hide(old, "(generated)"));
+    difference.new.iter_mut().for_each(|new| hide(new, "(generated anew)"));
+    difference
+}
+
+fn hide(value: &mut Value, shown: &str) {
+    match value {
+        Value::String(_) if is_sealed(value) => *value = shown.into(),
+        Value::Array(items) => items.iter_mut().for_each(|item| hide(item, shown)),
+        Value::Object(map) => map.values_mut().for_each(|value| hide(value, shown)),
+        _ => {}
+    }
+}
