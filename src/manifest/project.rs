@@ -99,8 +99,8 @@ fn stage(name: &str, stage: &Value, findings: &mut Findings<'_>) -> StageSetting
         _ => Runtime::Local,
     };
     if runtime == Runtime::Kubernetes {
-        let message = "the Kubernetes runtime is not supported yet";
-        findings.error(&format!("{at}/runtime"), "not-supported", message);
+        let message = "nothing can be deployed to Kubernetes yet: what is declared there is checked and planned";
+        findings.warning(&format!("{at}/runtime"), "not-supported", message);
     }
     let namespace = text_with_place(stage, "namespace", &at, findings);
     if let Some((namespace, _)) = &namespace
@@ -216,7 +216,7 @@ mod tests {
             ("{shipyard: ../x.yaml}", &["error spec.shipyard: invalid"]),
             ("{rollback: {onFailure: automatic}}", &["warning spec.rollback.onFailure: not-supported"]),
             ("{stages: {dev: {path: /etc}}}", &["error spec.stages.dev.path: invalid"]),
-            ("{stages: {dev: {runtime: kubernetes}}}", &["error spec.stages.dev.runtime: not-supported"]),
+            ("{stages: {dev: {runtime: kubernetes}}}", &["warning spec.stages.dev.runtime: not-supported"]),
             ("{stages: {dev: {namespace: A}}}", &["error spec.stages.dev.namespace: invalid"]),
             ("{stages: {dev: {windows: [{}]}}}", &["error spec.stages.dev.windows: not-supported"]),
             ("{stages: {dev: {approval: manual}}}", &["error spec.stages.dev.approval: not-supported"]),

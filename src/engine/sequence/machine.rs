@@ -16,6 +16,9 @@ use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::model::time::Timestamp;
 use crate::plan::passed_procedure;
 
+/// Why a sequence ends before its first task in a stage whose runtime is planned for and cannot be deployed to yet.
+const NOTHING_THERE: &str = "deploying to Kubernetes is not supported yet: nothing was changed";
+
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {
     run: SequenceRun,
@@ -65,6 +68,9 @@ impl Step {
     fn admitted(&mut self) {
         self.run.started_at = Some(self.now);
         self.run.message = String::new();
+        if !self.run.destination.is_local() {
+            return self.end(Outcome::FAIL, NOTHING_THERE.to_owned());
+        }
         self.begin(0);
     }
 

@@ -288,6 +288,43 @@ fn a_template_has_the_values_of_each_stage() {
 }
 
 #[test]
+fn a_stage_on_kubernetes_takes_what_the_local_runtime_lacks() {
+    let route = "apiVersion: route.openshift.io/v1\nkind: Route\nmetadata: {name: web, namespace: x}\nspec: {to: {name: web}}\nstatus: {}\n";
+    let udp = "apiVersion: v1\nkind: Service\nmetadata: {name: dns}\nspec: {selector: {app: web}, ports: [{port: 53, protocol: UDP}]}\n";
+    let config = config("web", "nginx:1") + "      volumes: [{name: a, nfs: {server: a, path: /}}]\n";
+    let files = [("live/route.yaml", route), ("live/dns.yaml", udp), ("live/web.yaml", config.as_str())];
+    let mut tree = two_stages("path: live, runtime: kubernetes");
+    files.iter().for_each(|(path, text)| tree.set(path, Some(text)));
+    tree.set("deploy/dev.yaml", None);
+    let told = |tree: &Tree| {
+        let snapshot = tree.read();
+        let errors = snapshot.project().problems.iter().filter(|problem| problem.is_error()).count();
+        (snapshot, errors)
+    };
+    // The other stage is the whole repository's, and local.
+    assert_eq!(told(&tree).1, 3, "image, volume and protocol are refused there");
+    let dev = tree.0["launchway.yaml"].1.replace("{production:", "{dev: {path: deploy}, production:");
+    tree.set("launchway.yaml", Some(&dev));
+    let (snapshot, errors) = told(&tree);
+    assert_eq!(errors, 0, "{:#?}", messages(&snapshot));
+    let project = snapshot.project().project.clone().expect("nothing is wrong");
+    let production = project.stage(&"production".into()).expect("declared");
+    assert!(!production.destination.is_local());
+    let route = key(Kind::Other("route.openshift.io/v1/Route".into()), "web");
+    let content = production.objects.get(&route).expect("declared").content.value();
+    assert_eq!(content.to_string(), r#"{"spec":{"to":{"name":"web"}},"metadata":{"name":"web"}}"#);
+    assert_eq!(production.objects.len(), 3);
+    let told = messages(&snapshot);
+    assert!(told.iter().any(|told| told.contains("nothing can be deployed to Kubernetes yet")), "{told:#?}");
+    tree.set("live/bad.yaml", Some(&self::config("bad", "git:web")));
+    let told = messages(&tree.read());
+    assert!(
+        told.iter().any(|told| told.contains("`git:web` is a launchable, which only the local runtime runs")),
+        "{told:#?}"
+    );
+}
+
+#[test]
 fn a_symlink_is_refused() {
     let mut tree = shop();
     tree.0.insert("deploy/link.yaml".into(), (FileKind::Symlink, "web.yaml".into()));

@@ -3,10 +3,22 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::engine::fixtures::{NOW, change, delivery, object, web};
 use crate::manifest::digest;
+use crate::model::ids::Destination;
 use crate::model::object::Location;
 use crate::model::outcome::FailureReason;
 use crate::model::project::{Procedure, TaskDefinition};
 use crate::model::shipyard::Task;
+
+#[test]
+fn nothing_is_done_in_a_stage_that_cannot_be_deployed_to_yet() {
+    let local = run_of(&["deployment"]);
+    let run = SequenceRun { destination: Destination::kubernetes("shop-dev".into()), ..local };
+    let (run, asked) = after(run, &[Event::Admitted]);
+    assert_eq!((run.state, run.outcome), (SequenceState::Ended, Some(Outcome::FAIL)));
+    assert_eq!(run.message, "deploying to Kubernetes is not supported yet: nothing was changed");
+    let does = |effect: &Effect| matches!(effect, Effect::StartDeployment { .. } | Effect::Apply { .. });
+    assert!(!asked.effects.iter().any(does), "{:?}", asked.effects);
+}
 
 /// A delivery of one version of `web` by a sequence of tasks, each of which is tried once more.
 fn run_of(tasks: &[&str]) -> SequenceRun {
