@@ -158,6 +158,27 @@ async fn a_pod_whose_folder_is_deleted_ends_and_is_forgotten() {
 }
 
 #[tokio::test]
+async fn a_pod_whose_folder_is_replaced_ends_and_leaves_the_other_one_alone() {
+    let world = World::new();
+    let pid = world.file("pid");
+    let probe = json!({"readinessProbe": {"exec": {"command": ["true"]}, "periodSeconds": 1}});
+    let script = format!("echo $$ >> {}; exec sleep 1000", pid.display());
+    let pod = pod(json!({"containers": [with(shell(&script), probe)], "terminationGracePeriodSeconds": 1}));
+    world.start(&pod).await;
+    world.ready(&pod).await;
+    let (process, shim) = (number_in(&pid), world.shim_pid(&pod));
+    let (folder, next) = (world.dir(&pod), world.file("next"));
+    fs::create_dir(&next).unwrap();
+    for file in ["ready", "shim.lock"] {
+        fs::write(next.join(file), "theirs").unwrap();
+    }
+    fs::remove_dir_all(&folder).unwrap();
+    fs::rename(&next, &folder).unwrap();
+    eventually("both are gone", || !lives(process) && !lives(shim));
+    assert_eq!(fs::read_to_string(folder.join("ready")).unwrap(), "theirs");
+}
+
+#[tokio::test]
 async fn a_deleted_folder_of_changes_is_made_and_watched_again() {
     let world = World::new();
     let go = world.file("go");

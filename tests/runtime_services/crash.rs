@@ -220,6 +220,18 @@ fn a_state_folder_that_is_gone_ends_both() {
 }
 
 #[test]
+fn a_state_folder_that_is_replaced_ends_both_too() {
+    let (world, _, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim(), world.proxy());
+    let (services, next) = (world.root.path().join("services"), world.root.path().join("next"));
+    fs::create_dir(&next).unwrap();
+    fs::write(next.join("shim.lock"), "").unwrap();
+    fs::remove_dir_all(&services).unwrap();
+    fs::rename(&next, &services).unwrap();
+    eventually("both are gone", || !is_running(shim) && !is_running(proxy));
+}
+
+#[test]
 fn a_damaged_service_is_listed_and_can_be_removed() {
     let (world, _, _pod) = world_with_pod();
     let (shim, proxy) = (world.shim(), world.proxy());

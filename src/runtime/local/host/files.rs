@@ -2,7 +2,7 @@
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{self, Read, Write};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -136,6 +136,12 @@ pub(crate) fn take_lock(path: &Path) -> io::Result<Option<File>> {
             taken => return Ok(taken),
         }
     }
+}
+
+/// Whether somebody deleted an open file, whatever has its name now. On a disk that is away for a moment files keep their
+/// names.
+pub(crate) fn is_deleted(file: &File) -> bool {
+    file.metadata().is_ok_and(|file| file.nlink() == 0)
 }
 
 /// Whether a living process owns what a lock stands for.

@@ -58,7 +58,7 @@ pub(super) fn run(dir: ServicesDir, start: Start) -> ExitCode {
 
 struct Shim {
     dir: ServicesDir,
-    _lock: File,
+    lock: File,
     terminate: SignalStream,
     callers: Callers,
     kept: Kept,
@@ -106,7 +106,7 @@ impl Shim {
         files::write_whole(&dir.pid(), dir.path(), pid.as_bytes(), files::Durability::Plain)?;
         let callers = Callers::new(channel::listen(&dir)?);
         let now = Instant::now();
-        Ok(Self { dir, _lock: lock, terminate, callers, kept, begun: now, tried_again: now })
+        Ok(Self { dir, lock, terminate, callers, kept, begun: now, tried_again: now })
     }
 
     fn supervise(mut self) -> ExitCode {
@@ -134,10 +134,10 @@ impl Shim {
         }
     }
 
-    /// Whether there is nothing to do: no service is left, or the state folder is gone.
+    /// Whether there is nothing to do: no service is left, or the state folder is gone, whatever has its name now.
     fn is_idle(&self) -> bool {
         let is_spare = self.kept.listening.is_empty() && self.begun.elapsed() >= IDLE;
-        is_spare || !self.dir.lock().exists()
+        is_spare || files::is_deleted(&self.lock) || !self.dir.lock().exists()
     }
 
     /// Tries the ports again that were not free.

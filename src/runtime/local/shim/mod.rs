@@ -69,7 +69,8 @@ fn supervise(dir: &PodDir) -> Result<()> {
     let record = PodRecord::read(dir)?.ok_or_else(|| Failure::stalled("there is no pod in this folder"))?;
     stand_alone().or_transient(|| "cannot become the pod's owner".to_owned())?;
     let begun = PodStatus::beginning(boot_id(), ProcessId::of(getpid().as_raw_nonzero().get()));
-    let mut report = Report::new(&record, dir.clone(), begun);
+    let report = Report::new(&record, (dir.clone(), &lock), begun);
+    let mut report = report.or_transient(|| "cannot find the pod's folder".to_owned())?;
     if let Some(before) = before.filter(|status| status.intent) {
         return report.tell(after_a_death(&record, dir, before));
     }
@@ -79,7 +80,7 @@ fn supervise(dir: &PodDir) -> Result<()> {
     let limits: Vec<Limits> = record.containers().map(|container| Limits::of(&container.resources)).collect();
     let groups = PodGroups::make(&record.uid, &limits);
     report.intend(groups.clone())?;
-    let supervisor = Supervisor::new((dir, &lock), &record, &SystemClock, report);
+    let supervisor = Supervisor::new(dir, &record, &SystemClock, report);
     supervisor.or_transient(|| "cannot listen to the daemon".to_owned())?.run();
     groups.remove();
     Ok(())

@@ -1,10 +1,13 @@
 //! What the shim tells: the status, the marker that lets connections in, and the hint that something changed.
 
+use std::fs::File;
+use std::io;
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
 
 use crate::error::{Context, Result};
+use crate::folder_id::FolderId;
 use crate::runtime::local::host::cgroup::PodGroups;
 use crate::runtime::local::host::files::{self, Durability};
 use crate::runtime::local::host::format;
@@ -15,10 +18,12 @@ use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
 /// The version of the marker.
 const VERSION: u32 = format::FIRST;
 
-/// Writes what others read; only what changed.
+/// Writes what others read; only what changed, and nothing once the pod's folder is deleted: another may have its name.
 #[derive(Debug)]
 pub(super) struct Report {
     dir: PodDir,
+    folder: FolderId,
+    lock: File,
     change: PathBuf,
     marker: Vec<u8>,
     status: PodStatus,
@@ -27,10 +32,20 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Reports on a pod whose status so far is `status`.
-    pub(super) fn new(record: &PodRecord, dir: PodDir, status: PodStatus) -> Self {
-        let marker = admission(record).to_string().into_bytes();
-        Self { dir, change: record.change.clone(), marker, status, written: false, marked: false }
+    /// Reports on a pod whose status so far is `status`, in a folder of which `lock` is owned.
+    pub(super) fn new(record: &PodRecord, (dir, lock): (PodDir, &File), status: PodStatus) -> io::Result<Self> {
+        let (folder, lock) = (FolderId::of(dir.path())?, lock.try_clone()?);
+        let (change, marker) = (record.change.clone(), admission(record).to_string().into_bytes());
+        Ok(Self { dir, folder, lock, change, marker, status, written: false, marked: false })
+    }
+
+    /// Whether somebody deleted the pod's folder, whatever has its name now.
+    pub(super) fn is_deleted(&self) -> bool {
+        files::is_deleted(&self.lock)
+            && match FolderId::of(self.dir.path()) {
+                Ok(there) => there != self.folder,
+                Err(error) => error.kind() == io::ErrorKind::NotFound,
+            }
     }
 
     /// The last status.
@@ -51,6 +66,10 @@ impl Report {
         }
         self.written = false;
         self.status = status;
+        if self.is_deleted() {
+            self.written = true;
+            return Ok(());
+        }
         let durability = if self.status.ended() { Durability::Durable } else { Durability::Plain };
         self.status.write(&self.dir, durability)?;
         self.written = true;
@@ -69,7 +88,9 @@ impl Report {
             return Ok(());
         }
         let path = self.dir.ready();
-        let done = if admitted {
+        let done = if self.is_deleted() {
+            Ok(())
+        } else if admitted {
             files::write_whole(&path, self.dir.path(), &self.marker, Durability::Plain)
         } else {
             files::remove_if_there(&path)

@@ -1,9 +1,7 @@
 //! The shim's one loop: waits for something to happen, tells the machine, does what it asks for.
 
 use std::collections::VecDeque;
-use std::fs::File;
 use std::io;
-use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 use std::time::{Duration, Instant};
@@ -45,7 +43,6 @@ const CLEAN_PATIENCE: Duration = Duration::from_secs(1);
 /// A pod being supervised.
 pub(super) struct Supervisor<'a> {
     dir: &'a PodDir,
-    lock: &'a File,
     record: &'a PodRecord,
     clock: &'a dyn Clock,
     since: Instant,
@@ -73,7 +70,7 @@ struct Slot {
 impl<'a> Supervisor<'a> {
     /// Supervises a pod of which nothing was started yet.
     pub(super) fn new(
-        (dir, lock): (&'a PodDir, &'a File),
+        dir: &'a PodDir,
         record: &'a PodRecord,
         clock: &'a dyn Clock,
         report: Report,
@@ -86,7 +83,6 @@ impl<'a> Supervisor<'a> {
         };
         Ok(Self {
             dir,
-            lock,
             record,
             clock,
             since: Instant::now(),
@@ -111,7 +107,7 @@ impl<'a> Supervisor<'a> {
             let events = self.examine();
             self.dispatch(events);
             self.tell();
-            if matches!(self.machine.stage(), Stage::Ended(_)) && (!self.unreported || self.is_deleted()) {
+            if matches!(self.machine.stage(), Stage::Ended(_)) && (!self.unreported || self.report.is_deleted()) {
                 return;
             }
             self.pause();
@@ -166,14 +162,8 @@ impl<'a> Supervisor<'a> {
     }
 
     fn stop_requested(&mut self) -> Option<Event> {
-        self.stop_seen = self.stop_seen || self.dir.stop().exists() || self.is_deleted();
+        self.stop_seen = self.stop_seen || self.dir.stop().exists() || self.report.is_deleted();
         (self.stop_seen && *self.machine.stage() == Stage::Running).then_some(Event::StopRequested)
-    }
-
-    /// Whether somebody deleted the pod's folder. A disk that is away for a moment is no such thing: its files keep their
-    /// names.
-    fn is_deleted(&self) -> bool {
-        self.lock.metadata().is_ok_and(|lock| lock.nlink() == 0) && !self.dir.path().exists()
     }
 
     /// Whoever wakes this shim may do so because the pod's files are damaged or gone; it knows what they said.
@@ -191,7 +181,7 @@ impl<'a> Supervisor<'a> {
 
     /// Proxies share this lock while a request is in flight, and take it before they ask whether the pod is ready.
     fn drained(&self) -> bool {
-        !matches!(files::try_lock(&self.dir.connections()), Ok(None))
+        self.report.is_deleted() || !matches!(files::try_lock(&self.dir.connections()), Ok(None))
     }
 
     fn swept(&self) -> bool {
