@@ -162,6 +162,10 @@ pub struct ForgeSettings {
 pub enum ForgeKind {
     /// Gitea, Forgejo, Gogs.
     Gitea,
+    /// GitHub, GitHub Enterprise Server.
+    Github,
+    /// GitLab.
+    Gitlab,
     /// Plain Git: statuses are notes.
     None,
 }

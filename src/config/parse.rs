@@ -300,7 +300,7 @@ fn build_limits(field: &Field<'_>) -> BuildLimits {
 }
 
 /// Kinds that a later version writes statuses to.
-const LATER_FORGES: [&str; 4] = ["github", "gitlab", "bitbucket", "azure"];
+const LATER_FORGES: [&str; 2] = ["bitbucket", "azure"];
 
 fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
     field.known(&["kind", "url"]);
@@ -313,8 +313,14 @@ fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
         kind.error("unsupported", format!("writing statuses to `{name}` is not supported yet"), hint);
         return None;
     }
-    let words = [("gitea", ForgeKind::Gitea), ("forgejo", ForgeKind::Gitea), ("gogs", ForgeKind::Gitea)];
-    let kind = kind.word(&[&words[..], &[("none", ForgeKind::None)]].concat())?;
+    let kind = kind.word(&[
+        ("gitea", ForgeKind::Gitea),
+        ("forgejo", ForgeKind::Gitea),
+        ("gogs", ForgeKind::Gitea),
+        ("github", ForgeKind::Github),
+        ("gitlab", ForgeKind::Gitlab),
+        ("none", ForgeKind::None),
+    ])?;
     Some(ForgeSettings { kind, url: http_address(&field.field("url")) })
 }
 

@@ -13,8 +13,8 @@ use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
 use crate::forge::StatusWriter;
 use crate::forge::address::{self, RepositoryAddress};
-use crate::forge::gitea::{GiteaSettings, GiteaStatusWriter};
 use crate::forge::plain::NotesWriter;
+use crate::forge::{HostSettings, gitea, github, gitlab};
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
 use crate::model::seed::Seed;
@@ -108,10 +108,14 @@ async fn writers(
     repository: &RepositorySettings,
     watched: &Watched,
 ) -> Result<Vec<Arc<dyn StatusWriter>>> {
-    let mut writers: Vec<Arc<dyn StatusWriter>> = Vec::new();
-    if let Some(settings) = gitea(settings, repository)? {
-        writers.push(Arc::new(GiteaStatusWriter::new(settings, parts.driver.clock.clone()).await?));
-    }
+    let clock = parts.driver.clock.clone();
+    let forge = match hosted(settings, repository)? {
+        Some((ForgeKind::Gitea, settings)) => Some(gitea::writer(settings, clock).await?),
+        Some((ForgeKind::Github, settings)) => Some(github::writer(settings, clock).await?),
+        Some((ForgeKind::Gitlab, settings)) => Some(gitlab::writer(settings, clock).await?),
+        Some((ForgeKind::None, _)) | None => None,
+    };
+    let mut writers: Vec<Arc<dyn StatusWriter>> = forge.into_iter().collect();
     if writers.is_empty() || repository.notes {
         let (mirror, remote) = (watched.mirror.clone(), watched.remote.clone());
         let notes = MirrorNotes { mirror, remote, clock: parts.driver.clock.clone() };
@@ -120,28 +124,38 @@ async fn writers(
     Ok(writers)
 }
 
-fn gitea(settings: &Settings, repository: &RepositorySettings) -> Result<Option<GiteaSettings>> {
+/// The host that takes a repository's statuses, if there is one, and what opens it.
+fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option<(ForgeKind, HostSettings)>> {
     let forge = repository.forge.as_ref();
-    let is_gitea = match forge.map(|forge| forge.kind) {
-        Some(ForgeKind::Gitea) => true,
-        Some(ForgeKind::None) => false,
-        None => address::ForgeKind::guess(&repository.url) == address::ForgeKind::Gitea,
-    };
-    let said = forge.is_some();
-    let Some(token) = repository.credentials.token.clone().filter(|_| is_gitea) else {
-        if is_gitea && said {
-            let message = format!("repository `{}`: statuses on Gitea need a token", repository.name);
+    let kind = forge.map_or_else(|| guess(&repository.url), |forge| forge.kind);
+    if kind == ForgeKind::None {
+        return Ok(None);
+    }
+    let Some(token) = repository.credentials.token.clone() else {
+        if forge.is_some() {
+            let message = format!("repository `{}`: statuses on a host need a token", repository.name);
             return Err(Failure::stalled(message)
                 .hint("give `credentials: {tokenFile: …}`, or `forge: {kind: none}` for Git notes"));
         }
         return Ok(None);
     };
-    let forge_url = forge.and_then(|forge| forge.url.as_deref());
-    Ok(Some(GiteaSettings {
-        repository: RepositoryAddress::new(&repository.url, forge_url)?,
+    let address = if kind == ForgeKind::Gitlab { RepositoryAddress::in_groups } else { RepositoryAddress::new };
+    let settings = HostSettings {
+        repository: address(&repository.url, forge.and_then(|forge| forge.url.as_deref()))?,
         token: SecretSource::File(token),
         ca_file: repository.credentials.ca.clone(),
         insecure: repository.insecure,
         public_url: settings.public_url.clone(),
-    }))
+        branch: repository.branch.clone(),
+    };
+    Ok(Some((kind, settings)))
+}
+
+fn guess(url: &str) -> ForgeKind {
+    match address::ForgeKind::guess(url) {
+        address::ForgeKind::Gitea => ForgeKind::Gitea,
+        address::ForgeKind::Github => ForgeKind::Github,
+        address::ForgeKind::Gitlab => ForgeKind::Gitlab,
+        address::ForgeKind::None => ForgeKind::None,
+    }
 }

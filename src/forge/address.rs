@@ -6,8 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Failure, Result};
 
 /// Hosts that anybody can tell by their name.
-const KNOWN: [(&str, ForgeKind); 3] =
-    [("github.com", ForgeKind::Github), ("gitea.com", ForgeKind::Gitea), ("codeberg.org", ForgeKind::Gitea)];
+const KNOWN: [(&str, ForgeKind); 4] = [
+    ("github.com", ForgeKind::Github),
+    ("gitlab.com", ForgeKind::Gitlab),
+    ("gitea.com", ForgeKind::Gitea),
+    ("codeberg.org", ForgeKind::Gitea),
+];
 
 /// What a repository is hosted on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -15,8 +19,10 @@ const KNOWN: [(&str, ForgeKind); 3] =
 pub enum ForgeKind {
     /// Gitea or Forgejo: webhooks and commit statuses.
     Gitea,
-    /// GitHub: webhooks. Statuses are written as Git notes.
+    /// GitHub: webhooks and commit statuses.
     Github,
+    /// GitLab: webhooks and commit statuses.
+    Gitlab,
     /// Plain Git: signed calls of one's own, and Git notes.
     #[default]
     None,
@@ -59,6 +65,25 @@ impl RepositoryAddress {
             None => guess_base(repository_url, &path)?,
         };
         Ok(Self { base: without_credentials(base)?, owner, name })
+    }
+
+    /// The same of a host whose projects stand in groups of groups: what is before the name is the owner, as far as it is
+    /// not a part of the forge's own address. `Stalled` as with [`RepositoryAddress::new`].
+    pub fn in_groups(repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
+        let plain = Self::new(repository_url, forge_url)?;
+        let path = path_segments(repository_url)?;
+        let base = match forge_url {
+            Some(_) => plain.base,
+            None => {
+                let mut base = plain.base;
+                base.set_path("");
+                base
+            }
+        };
+        let own: Vec<String> = base.path().split('/').filter(|part| !part.is_empty()).map(str::to_owned).collect();
+        let groups = path.strip_prefix(own.as_slice()).unwrap_or(&path);
+        let owner = groups[..groups.len().saturating_sub(1)].join("/");
+        Ok(Self { base, owner, ..plain })
     }
 
     /// The address of a part of the API: `segments` below the forge's own address, each encoded.
@@ -173,6 +198,30 @@ mod tests {
             let address = RepositoryAddress::new(repository, forge).unwrap();
             assert_eq!(format!("{} {} {}", address.base, address.owner, address.name), expected);
         }
+    }
+
+    #[test]
+    fn groups_belong_to_the_project() {
+        let cases = [
+            ("https://gitlab.com/acme/shop.git", None, "https://gitlab.com/ acme shop"),
+            ("https://gitlab.com/acme/web/front/shop.git", None, "https://gitlab.com/ acme/web/front shop"),
+            ("git@gitlab.com:acme/web/shop.git", None, "https://gitlab.com/ acme/web shop"),
+            (
+                "https://git.example/gitlab/acme/web/shop",
+                Some("https://git.example/gitlab/"),
+                "https://git.example/gitlab acme/web shop",
+            ),
+        ];
+        for (repository, forge, expected) in cases {
+            let address = RepositoryAddress::in_groups(repository, forge).unwrap();
+            assert_eq!(format!("{} {} {}", address.base, address.owner, address.name), expected);
+        }
+        let address = RepositoryAddress::in_groups("https://gitlab.com/acme/web/shop.git", None).unwrap();
+        let project = format!("{}/{}", address.owner, address.name);
+        assert_eq!(
+            address.api(["api", "v4", "projects", &project]).as_str(),
+            "https://gitlab.com/api/v4/projects/acme%2Fweb%2Fshop"
+        );
     }
 
     #[test]

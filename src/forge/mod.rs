@@ -1,19 +1,26 @@
 //! Git hosting: where results are written back to, and how hosts tell us of pushes.
 //!
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
-//! them: [`address`] (which host, and where its API is), [`text`] (what fits on one line),
-//! [`retry_after`], and [`webhook`] (whose call it is, whether it is authentic, what it says).
+//! them: [`address`] (which host, and where its API is), `api` (requests to it), `hosted` (how statuses are written to any),
+//! `budget` (how much may be), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on one line), and
+//! [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
+mod api;
 pub mod azure;
 pub mod bitbucket;
+mod budget;
 pub mod gitea;
 pub mod github;
 pub mod gitlab;
+mod hosted;
 pub mod plain;
+mod redirect;
 pub mod retry_after;
 pub mod text;
 pub mod webhook;
+
+pub use hosted::HostSettings;
 
 use async_trait::async_trait;
 

@@ -33,6 +33,8 @@ pub(crate) struct Elsewhere {
     pub(crate) read: String,
     /// Where it stands.
     pub(crate) written: String,
+    /// Whether that is the name of the field too: it is not, where another word for the field is written.
+    pub(crate) is_field: bool,
     /// If the text there is a document of its own: that, and the pointer of the value in it.
     pub(crate) within: Option<(Arc<Document>, &'static str)>,
 }
@@ -41,6 +43,8 @@ pub(crate) struct Elsewhere {
 struct Spot<'a> {
     /// In the file's document, relative to the object.
     pointer: String,
+    /// The field, as a pointer.
+    field: String,
     /// In the document that the text there is, if it is one.
     within: Option<(&'a Document, String)>,
 }
@@ -58,7 +62,8 @@ impl<'a> Findings<'a> {
 
     /// Notes that a part of the object is written in another place than where it belongs.
     pub(crate) fn moved(&mut self, from: &str, to: &str) {
-        self.said_elsewhere(Elsewhere { read: to.to_owned(), written: from.to_owned(), within: None });
+        let (read, written) = (to.to_owned(), from.to_owned());
+        self.said_elsewhere(Elsewhere { read, written, is_field: false, within: None });
     }
 
     /// Adds an error about a value; the result takes a hint.
@@ -123,16 +128,20 @@ impl<'a> Findings<'a> {
 
     /// What was put there last was put over what was there before.
     fn spot(&self, pointer: &str) -> Spot<'_> {
-        let mut spot = Spot { pointer: pointer.to_owned(), within: None };
-        for Elsewhere { read, written, within } in self.elsewhere.iter().rev() {
+        let mut spot = Spot { pointer: pointer.to_owned(), field: pointer.to_owned(), within: None };
+        for Elsewhere { read, written, is_field, within } in self.elsewhere.iter().rev() {
             let rest = spot.pointer.strip_prefix(read).filter(|rest| rest.is_empty() || rest.starts_with('/'));
-            let Some(rest) = rest else { continue };
+            let Some(rest) = rest.map(str::to_owned) else { continue };
             match within {
                 Some((document, inner)) => {
+                    spot.field = format!("{written}{inner}{rest}");
                     spot.within = Some((document, format!("{inner}{rest}")));
                     spot.pointer.clone_from(written);
                 }
                 None => spot.pointer = format!("{written}{rest}"),
+            }
+            if *is_field && within.is_none() {
+                spot.field.clone_from(&spot.pointer);
             }
         }
         spot
@@ -160,8 +169,7 @@ impl<'a> Findings<'a> {
         let spot = self.spot(pointer);
         let mut problem = Problem::error(&self.place(self.position(&spot, find)), code, message);
         problem.pointer = self.absolute(&spot.pointer);
-        let inner = spot.within.as_ref().map(|(_, inner)| inner.as_str()).unwrap_or_default();
-        problem.field = field_path(&format!("{}{inner}", spot.pointer));
+        problem.field = field_path(&spot.field);
         self.problems.push_mut(problem)
     }
 }

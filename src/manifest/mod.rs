@@ -54,7 +54,8 @@ pub fn as_written(kind: &Kind, pointer: &str) -> String {
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
     use shape::{
-        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD, template::TEMPLATE,
+        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD,
+        template::TEMPLATE,
     };
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {

@@ -22,8 +22,10 @@ pub enum StatusState {
     Error,
     /// Ended by a person or a newer revision.
     Cancelled,
-    /// Nothing to do, or never reached.
+    /// Never reached, or a newer revision took its place.
     Skipped,
+    /// There was nothing to do.
+    Unchanged,
 }
 
 impl StatusState {
@@ -36,7 +38,7 @@ impl StatusState {
             StatusState::Failure => "failure",
             StatusState::Error => "error",
             StatusState::Cancelled => "cancelled",
-            StatusState::Skipped => "skipped",
+            StatusState::Skipped | StatusState::Unchanged => "skipped",
         }
     }
 

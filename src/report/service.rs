@@ -96,25 +96,25 @@ fn succeeded(run: &SequenceRun) -> String {
 
 /// A service that the plan changes and for which nothing has started.
 fn not_started(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Line {
-    let (next, description) = waiting(delivery, stage, service);
+    let Some((next, description)) = waiting(delivery, stage, service) else { return unchanged(0, &BTreeSet::new()) };
     let state = if next == Next::Nothing { StatusState::Skipped } else { StatusState::Pending };
     Line { state, description, run: None, attempt: 0, next }
 }
 
-/// What a service that has not started waits for, or why it never will start.
-fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> (Next, String) {
+/// What a service that has not started waits for, or why it never will start; nothing, if there is nothing to do.
+fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) -> Option<(Next, String)> {
     let goes_on = |change: &Change| change.is_held() || !matches!(change.decision, Decision::None | Decision::Wait);
     if service.runs_again.is_none() && !service.changes.iter().any(goes_on) {
         let waits = service.changes.iter().find(|change| change.decision == Decision::Wait);
         let told = waits.or_else(|| service.changes.iter().find(|change| !change.cause.is_empty()));
-        let Some(told) = told.map(|it| format!("{} {}", it.key, it.cause)) else { return nothing_changed() };
-        return (waits.map_or(Next::Nothing, waits_in_file), told);
+        let told = told.map(|it| format!("{} {}", it.title(), it.cause))?;
+        return Some((waits.map_or(Next::Nothing, waits_in_file), told));
     }
-    match (&stage.start, &service.previous_stage) {
+    Some(match (&stage.start, &service.previous_stage) {
         _ if stage.sequence.is_none() => (Next::Nothing, "no sequence of this stage delivers".into()),
         (StageStart::ByHand, _) => (Next::ByHand, "started by hand: `launchway trigger delivery`".into()),
-        (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => nothing_changed(),
-        (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => nothing_changed(),
+        (_, Some(_)) if delivery.had_its_turn(&stage.stage, &service.service) => return None,
+        (_, Some(_)) if was_let_pass(delivery, &stage.stage, &service.service) => return None,
         (start, Some(previous)) => match stopper(delivery, start, &stage.stage, &service.service) {
             Some(stopper) => (Next::Nothing, format!("never reached: {stopper} stopped it")),
             None => {
@@ -126,16 +126,12 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
         },
         (StageStart::After(triggers), None) => untriggered(triggers, &service.service, delivery),
         (StageStart::Push, None) => (Next::Start, "about to start".into()),
-    }
+    })
 }
 
 /// Who moves what the plan itself lets wait.
 fn waits_in_file(change: &Change) -> Next {
     if change.is_paused() { Next::Paused(change.key.name.clone()) } else { Next::Push }
-}
-
-fn nothing_changed() -> (Next, String) {
-    (Next::Nothing, "nothing changed".into())
 }
 
 /// Whether what a stage waits for passed with an earlier revision: what had been left to be done would have been started.
@@ -192,7 +188,7 @@ fn stopped_by(delivery: &Delivery<'_>, stage: &StageName, service: &ServiceName)
 /// A stage in which nothing is done on this revision, beside what others are bringing.
 pub(super) fn unchanged(attempt: u32, carriers: &BTreeSet<&CommitId>) -> Line {
     let description = nothing("changed", carriers);
-    Line { state: StatusState::Skipped, description, run: None, attempt, next: Next::Nothing }
+    Line { state: StatusState::Unchanged, description, run: None, attempt, next: Next::Nothing }
 }
 
 /// A stage, from its services; nothing, if there are none. Any attempt at any of them may reopen it.
@@ -207,6 +203,7 @@ pub(super) fn stage_line(attempt: u32, services: &[(&ServiceName, Line)]) -> Opt
         StatusState::Cancelled,
         StatusState::Success,
         StatusState::Skipped,
+        StatusState::Unchanged,
     ];
     let state = order.into_iter().find(|state| only(*state).next().is_some())?;
     let description = match only(state).take(2).collect::<Vec<_>>().as_slice() {

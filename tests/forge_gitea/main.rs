@@ -12,7 +12,7 @@ use fake::{FakeGitea, Fault};
 use launchway::clock::ManualClock;
 use launchway::error::Class;
 use launchway::forge::address::RepositoryAddress;
-use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use launchway::forge::{HostSettings, gitea};
 use launchway::forge::{Refusal, StatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
@@ -28,7 +28,7 @@ struct Fixture {
     gitea: FakeGitea,
     clock: Arc<ManualClock>,
     folder: TempDir,
-    writer: GiteaStatusWriter,
+    writer: Arc<dyn StatusWriter>,
 }
 
 impl Fixture {
@@ -38,7 +38,7 @@ impl Fixture {
         let clock = Arc::new(ManualClock::new(Timestamp(1_700_000_000_000)));
         let settings = settings(&format!("http://{}/acme/shop.git", gitea.address), folder.path());
         std::fs::write(folder.path().join("token"), TOKEN).unwrap();
-        let writer = GiteaStatusWriter::new(settings, Arc::clone(&clock) as _).await.unwrap();
+        let writer = gitea::writer(settings, Arc::clone(&clock) as _).await.unwrap();
         Self { gitea, clock, folder, writer }
     }
 
@@ -55,13 +55,14 @@ impl Fixture {
     }
 }
 
-fn settings(repository: &str, folder: &Path) -> GiteaSettings {
-    GiteaSettings {
+fn settings(repository: &str, folder: &Path) -> HostSettings {
+    HostSettings {
         repository: RepositoryAddress::new(repository, None).unwrap(),
         token: SecretSource::File(folder.join("token")),
         ca_file: None,
         insecure: false,
         public_url: Some("https://deploy.example".to_owned()),
+        branch: None,
     }
 }
 
@@ -173,7 +174,7 @@ async fn a_redirect_does_not_take_the_token_elsewhere() {
 async fn a_renamed_repository_keeps_its_statuses() {
     let mut fixture = Fixture::start().await;
     let before = settings(&format!("http://{}/acme/renamed.git", fixture.gitea.address), fixture.folder.path());
-    fixture.writer = GiteaStatusWriter::new(before, Arc::clone(&fixture.clock) as _).await.unwrap();
+    fixture.writer = gitea::writer(before, Arc::clone(&fixture.clock) as _).await.unwrap();
     for _ in 0..2 {
         fixture.writer.write(&[status(COMMIT, "dev", StatusState::Success)]).await.unwrap();
     }
@@ -230,8 +231,8 @@ async fn a_token_does_not_cross_the_network_in_the_clear() {
         ("https://git.example/acme/shop", false, true),
     ];
     for (url, insecure, allowed) in cases {
-        let settings = GiteaSettings { insecure, ..settings(url, folder.path()) };
-        assert_eq!(GiteaStatusWriter::new(settings, clock()).await.is_ok(), allowed, "{url} {insecure}");
+        let settings = HostSettings { insecure, ..settings(url, folder.path()) };
+        assert_eq!(gitea::writer(settings, clock()).await.is_ok(), allowed, "{url} {insecure}");
     }
 }
 
@@ -240,13 +241,13 @@ async fn certificates_that_cannot_be_read_are_named() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ca.pem");
     let with_ca =
-        || GiteaSettings { ca_file: Some(path.clone()), ..settings("https://git.example/acme/shop", folder.path()) };
+        || HostSettings { ca_file: Some(path.clone()), ..settings("https://git.example/acme/shop", folder.path()) };
     let clock = || Arc::new(ManualClock::default()) as _;
-    let missing = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    let missing = gitea::writer(with_ca(), clock()).await.err().unwrap();
     std::fs::write(&path, "-----BEGIN CERTIFICATE-----\nnonsense\n-----END CERTIFICATE-----\n").unwrap();
-    let broken = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    let broken = gitea::writer(with_ca(), clock()).await.err().unwrap();
     std::fs::write(&path, "").unwrap();
-    let empty = GiteaStatusWriter::new(with_ca(), clock()).await.unwrap_err();
+    let empty = gitea::writer(with_ca(), clock()).await.err().unwrap();
     for failure in [missing, broken, empty] {
         assert!(failure.one_line().contains("ca.pem"), "{failure}");
     }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use launchway::clock::SystemClock;
 use launchway::forge::address::RepositoryAddress;
-use launchway::forge::gitea::{GiteaSettings, GiteaStatusWriter};
+use launchway::forge::{HostSettings, gitea};
 use launchway::forge::{Refusal, StatusWriter};
 use launchway::model::commit_status::{CommitStatus, StatusState};
 use launchway::model::ids::CommitId;
@@ -16,21 +16,22 @@ use crate::repository::{Repository, ShownStatus};
 
 /// A writer and the file with its token.
 struct Writer {
-    writer: GiteaStatusWriter,
+    writer: Arc<dyn StatusWriter>,
     folder: TempDir,
 }
 
 impl Writer {
     async fn new(repository: &Repository, token: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        let settings = GiteaSettings {
+        let settings = HostSettings {
             repository: RepositoryAddress::new(&repository.http_url(), None).unwrap(),
             token: SecretSource::File(folder.path().join("token")),
             ca_file: None,
             insecure: false,
             public_url: Some("https://deploy.example".to_owned()),
+            branch: None,
         };
-        let writer = GiteaStatusWriter::new(settings, Arc::new(SystemClock)).await.unwrap();
+        let writer = gitea::writer(settings, Arc::new(SystemClock)).await.unwrap();
         let writer = Self { writer, folder };
         writer.set_token(token);
         writer

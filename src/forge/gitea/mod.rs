@@ -1,10 +1,9 @@
 //! Gitea, and Forgejo, which speaks the same API: commit statuses, and calls about pushes.
 
 mod answer;
-mod redirect;
 mod status;
 mod webhook;
 mod writer;
 
 pub(super) use webhook::{FORGEJO, GITEA, GOGS};
-pub use writer::{GiteaSettings, GiteaStatusWriter};
+pub use writer::writer;

@@ -1,12 +1,10 @@
 //! Statuses in Gitea's words.
 
-use std::collections::HashMap;
-
 use serde::{Deserialize, Serialize};
 
+use crate::forge::hosted::{description, link};
 use crate::forge::text::one_line;
 use crate::model::commit_status::{CommitStatus, StatusState};
-use crate::model::ids::CommitId;
 
 /// Gitea stores descriptions of any length and shows them in one table cell; other hosts cut at this length too.
 const DESCRIPTION_LIMIT: usize = 255;
@@ -40,41 +38,12 @@ pub(super) struct Rendering<'a> {
 }
 
 impl Rendering<'_> {
-    /// What is to be visible on each commit, in the order of writing. Of several statuses of one context only the last
-    /// is: it is what a reader would see, and writing an earlier one again after a failure would take it back.
-    pub(super) fn by_commit(self, statuses: &[CommitStatus]) -> Vec<(&CommitId, Vec<GiteaStatus>)> {
-        let last: HashMap<_, _> =
-            statuses.iter().enumerate().map(|(index, status)| ((&status.commit, &status.context), index)).collect();
-        let mut commits: Vec<(&CommitId, Vec<GiteaStatus>)> = Vec::new();
-        for (index, status) in statuses.iter().enumerate() {
-            if last.get(&(&status.commit, &status.context)) != Some(&index) {
-                continue;
-            }
-            let rendered = self.render(status);
-            match commits.iter_mut().find(|(commit, _)| *commit == &status.commit) {
-                Some((_, wanted)) => wanted.push(rendered),
-                None => commits.push((&status.commit, vec![rendered])),
-            }
-        }
-        commits
-    }
-
-    fn render(self, status: &CommitStatus) -> GiteaStatus {
-        let description = match status.state {
-            StatusState::Cancelled if !status.description.starts_with("cancelled") => {
-                format!("cancelled: {}", status.description)
-            }
-            _ => status.description.clone(),
-        };
-        let target_url = match (self.public_url, &status.path) {
-            (Some(base), Some(path)) => format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')),
-            _ => String::new(),
-        };
+    pub(super) fn render(self, status: &CommitStatus) -> GiteaStatus {
         GiteaStatus {
             state: self.state(status.state).to_owned(),
             context: one_line(&status.context, CONTEXT_LIMIT),
-            description: one_line(description.trim_end_matches([':', ' ']), DESCRIPTION_LIMIT),
-            target_url,
+            description: description(status, DESCRIPTION_LIMIT),
+            target_url: link(status, self.public_url),
         }
     }
 
@@ -85,8 +54,9 @@ impl Rendering<'_> {
             StatusState::Success => "success",
             StatusState::Failure | StatusState::Cancelled => "failure",
             StatusState::Error => "error",
-            StatusState::Skipped if self.knows_skipped => "skipped",
-            StatusState::Skipped => "success",
+            StatusState::Skipped | StatusState::Unchanged if self.knows_skipped => "skipped",
+            StatusState::Skipped => "failure",
+            StatusState::Unchanged => "success",
         }
     }
 }
@@ -106,20 +76,6 @@ pub(super) fn knows_skipped(version: &str) -> bool {
 mod tests {
     use super::*;
 
-    const COMMIT: &str = "1111111111111111111111111111111111111111";
-    const OTHER: &str = "2222222222222222222222222222222222222222";
-
-    fn status(commit: &str, context: &str, state: StatusState, description: &str) -> CommitStatus {
-        CommitStatus {
-            commit: CommitId::from(commit),
-            context: context.to_owned(),
-            state,
-            description: description.to_owned(),
-            path: Some("/runs/01ABC".to_owned()),
-            attempt: 1,
-        }
-    }
-
     #[test]
     fn states_are_gitea_s() {
         let new = Rendering { public_url: None, knows_skipped: true };
@@ -131,7 +87,8 @@ mod tests {
             (StatusState::Failure, "failure", "failure"),
             (StatusState::Error, "error", "error"),
             (StatusState::Cancelled, "failure", "failure"),
-            (StatusState::Skipped, "skipped", "success"),
+            (StatusState::Skipped, "skipped", "failure"),
+            (StatusState::Unchanged, "skipped", "success"),
         ];
         for (state, on_new, on_old) in cases {
             assert_eq!((new.state(state), old.state(state)), (on_new, on_old), "{state}");
@@ -139,47 +96,20 @@ mod tests {
     }
 
     #[test]
-    fn descriptions_are_one_line_and_say_that_something_was_cancelled() {
+    fn a_description_is_one_line_that_fits() {
         let rendering = Rendering { public_url: None, knows_skipped: true };
-        let long = format!("{}🚢🚢", "x".repeat(254));
-        let cut = format!("{}…", "x".repeat(254));
-        let cases = [
-            (StatusState::Failure, "exit code 1\nno such table", "exit code 1 no such table"),
-            (StatusState::Cancelled, "by a newer revision", "cancelled: by a newer revision"),
-            (StatusState::Cancelled, "cancelled by ann", "cancelled by ann"),
-            (StatusState::Cancelled, "", "cancelled"),
-            (StatusState::Success, &long, &cut),
-        ];
-        for (state, description, expected) in cases {
-            assert_eq!(rendering.render(&status(COMMIT, "launchway/dev", state, description)).description, expected);
+        let (long, cut) = (format!("{}🚢🚢", "x".repeat(254)), format!("{}…", "x".repeat(254)));
+        for (text, expected) in [("exit code 1\nno such table", "exit code 1 no such table"), (&long, &cut)] {
+            let status = CommitStatus {
+                commit: "1111".into(),
+                context: "launchway/dev".to_owned(),
+                state: StatusState::Failure,
+                description: text.to_owned(),
+                path: None,
+                attempt: 1,
+            };
+            assert_eq!(rendering.render(&status).description, expected);
         }
-    }
-
-    #[test]
-    fn a_status_links_to_its_page_only_if_there_is_a_public_address() {
-        let success = status(COMMIT, "launchway/dev", StatusState::Success, "");
-        let link = |public_url| Rendering { public_url, knows_skipped: true }.render(&success).target_url;
-        assert_eq!(link(Some("https://deploy.example/")), "https://deploy.example/runs/01ABC");
-        assert_eq!(link(Some("https://example/deploy")), "https://example/deploy/runs/01ABC");
-        assert_eq!(link(None), "");
-    }
-
-    #[test]
-    fn the_last_status_of_a_context_counts_and_commits_keep_their_order() {
-        let rendering = Rendering { public_url: None, knows_skipped: true };
-        let statuses = [
-            status(COMMIT, "launchway/plan", StatusState::Pending, "1"),
-            status(OTHER, "launchway/plan", StatusState::Success, "2"),
-            status(COMMIT, "launchway/dev", StatusState::Success, "3"),
-            status(COMMIT, "launchway/plan", StatusState::Success, "4"),
-        ];
-        let visible: Vec<(&str, Vec<String>)> = rendering
-            .by_commit(&statuses)
-            .into_iter()
-            .map(|(commit, statuses)| (commit.as_str(), statuses.into_iter().map(|s| s.description).collect()))
-            .collect();
-        let expected = [(OTHER, vec!["2".to_owned()]), (COMMIT, vec!["3".to_owned(), "4".to_owned()])];
-        assert_eq!(visible, expected);
     }
 
     #[test]

@@ -1,5 +1,9 @@
-//! GitHub: calls about pushes. Statuses of repositories there are written as Git notes, see [`super::plain`].
+//! GitHub, as a service and as GitHub Enterprise Server: commit statuses, and calls about pushes.
 
+mod answer;
+mod status;
 mod webhook;
+mod writer;
 
 pub(super) use webhook::DIALECT;
+pub use writer::writer;

@@ -1,5 +1,9 @@
-//! GitLab.
+//! GitLab: commit statuses, and calls about pushes.
 
+mod answer;
+mod status;
 mod webhook;
+mod writer;
 
-pub(in crate::forge) use webhook::DIALECT;
+pub(super) use webhook::DIALECT;
+pub use writer::writer;

@@ -1,6 +1,4 @@
 //! Plain Git: statuses as Git notes, and signed calls of one's own.
-//!
-//! Repositories on GitHub write their statuses here too; its status API is not spoken yet.
 
 mod notes;
 mod webhook;

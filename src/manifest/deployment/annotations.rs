@@ -49,7 +49,7 @@ impl Annotation {
     /// That a value which is read at one pointer is what it says at `inner`.
     pub(super) fn says(&self, read: &str, inner: &'static str) -> Elsewhere {
         let within = Some((Arc::clone(&self.document), inner));
-        Elsewhere { read: read.to_owned(), written: self.pointer.clone(), within }
+        Elsewhere { read: read.to_owned(), written: self.pointer.clone(), is_field: true, within }
     }
 }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value, json};
 
 use super::annotations::{Annotation, Annotations};
-use crate::manifest::findings::Findings;
+use crate::manifest::findings::{Elsewhere, Findings};
 use crate::manifest::pod_template::defaults::set_absent;
 use crate::manifest::pod_template::text_at;
 use crate::manifest::shape::deployment::HOOKS;
@@ -131,8 +131,11 @@ impl Own {
 
     /// Where a `Deployment` says what was put into `block`.
     fn say_where(&self, block: &str, findings: &mut Findings<'_>) {
-        findings.moved("/spec/strategy/rollingUpdate", &format!("/spec/strategy/{block}"));
-        findings.moved("/spec/progressDeadlineSeconds", &format!("/spec/strategy/{block}/timeoutSeconds"));
+        let mut elsewhere = |read: String, written: &str| {
+            findings.said_elsewhere(Elsewhere { read, written: written.to_owned(), is_field: true, within: None });
+        };
+        elsewhere(format!("/spec/strategy/{block}"), "/spec/strategy/rollingUpdate");
+        elsewhere(format!("/spec/strategy/{block}/timeoutSeconds"), "/spec/progressDeadlineSeconds");
     }
 }
 

@@ -1,0 +1,196 @@
+//! Requests to a host's API: over an encrypted connection, with a token that is read again for each, and no further than
+//! the host itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, LOCATION, RETRY_AFTER};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use reqwest::{Certificate, Client, Response, Url};
+
+use super::{Refusal, redirect, retry_after};
+use crate::clock::{Clock, rfc3339};
+use crate::error::{Context, Failure, Result};
+use crate::model::time::Timestamp;
+use crate::secret::{Secret, SecretSource};
+
+/// A server that does not accept a connection within this time is down.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A healthy server answers within milliseconds, also under load within this.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(15);
+
+/// The most that is read of an answer: a page of statuses with their authors has about 100 KiB.
+const ANSWER_LIMIT: usize = 4 * 1024 * 1024;
+
+/// A host, and what opens it.
+#[derive(Clone, Debug)]
+pub(super) struct ApiSettings {
+    /// Its own address, as people know it.
+    pub(super) base: Url,
+    /// A token, read again for every call.
+    pub(super) token: SecretSource,
+    /// A file with certificates (PEM) to trust beside the system's.
+    pub(super) ca_file: Option<PathBuf>,
+    /// Whether the token may be sent over `http://` to another machine.
+    pub(super) insecure: bool,
+}
+
+/// The manners of a host.
+#[derive(Clone, Debug)]
+pub(super) struct Manners {
+    /// Its name, for people.
+    pub(super) name: &'static str,
+    /// The header that carries the token.
+    pub(super) header: HeaderName,
+    /// What stands before the token.
+    pub(super) scheme: &'static str,
+    /// What it wants in the header `Accept`.
+    pub(super) accept: &'static str,
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(super) struct Answer {
+    pub(super) status: StatusCode,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+/// Sends requests to one host.
+pub(super) struct ApiClient {
+    settings: ApiSettings,
+    manners: Manners,
+    client: Client,
+    clock: Arc<dyn Clock>,
+    /// The host asked to be left alone until then.
+    quiet_until: Mutex<Timestamp>,
+}
+
+impl std::fmt::Debug for ApiClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("ApiClient").field("settings", &self.settings).finish_non_exhaustive()
+    }
+}
+
+impl ApiClient {
+    /// A client with these settings. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+    pub(super) async fn new(settings: ApiSettings, manners: Manners, clock: Arc<dyn Clock>) -> Result<Self> {
+        require_encryption(&settings)?;
+        let client = client(settings.ca_file.as_deref(), manners.name).await?;
+        Ok(Self { settings, manners, client, clock, quiet_until: Mutex::default() })
+    }
+
+    /// The token as it is now, unless the host wants to be left alone.
+    pub(super) async fn token(&self) -> Result<Secret> {
+        let until = *self.quiet_until();
+        if self.clock.now() < until {
+            let name = self.manners.name;
+            return Err(Failure::transient(format!("{name} wants no requests until {}", rfc3339(until))));
+        }
+        let source = self.settings.token.clone();
+        let read = tokio::task::spawn_blocking(move || source.read());
+        read.await.or_transient(|| "reading the token broke off".to_owned())?
+    }
+
+    /// Sends a request, and again to where it leads on the same host: there is what was renamed.
+    pub(super) async fn send(
+        &self,
+        method: Method,
+        url: Url,
+        token: &Secret,
+        body: Option<Vec<u8>>,
+    ) -> Result<Answer, Refusal> {
+        let authorization = self.authorization(token).map_err(Refusal::All)?;
+        let mut url = url;
+        for _redirect in 0..=redirect::LIMIT {
+            let request = self.client.request(method.clone(), url.clone());
+            let mut request = request.header(&self.manners.header, authorization.clone());
+            request = request.header(http::header::ACCEPT, self.manners.accept);
+            if let Some(body) = &body {
+                request = request.header(CONTENT_TYPE, "application/json").body(body.clone());
+            }
+            let answer = request.send().await.map_err(reqwest::Error::without_url);
+            let answer = answer.or_transient(|| format!("cannot reach `{}`", self.settings.base));
+            let answer = answer.map_err(Refusal::Busy)?;
+            match redirect::on_the_same_host(&url, answer.status(), answer.headers().get(LOCATION)) {
+                Some(target) => url = target,
+                None => return self.read(answer).await.map_err(Refusal::Busy),
+            }
+        }
+        let endless = format!("`{}` redirects more than {} times", self.settings.base, redirect::LIMIT);
+        Err(Refusal::All(Failure::stalled(endless).hint("set the repository's address to where it is now")))
+    }
+
+    /// From now on the host is left alone as long as an answer asks for it, or until `otherwise`, if it does not say.
+    pub(super) fn keep_quiet(&self, answer: &Answer, otherwise: Option<Timestamp>) {
+        let asked = answer.headers.get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let until = asked.and_then(|value| retry_after::parse(value, self.clock.now())).or(otherwise);
+        if let Some(until) = until {
+            *self.quiet_until() = until;
+        }
+    }
+
+    pub(super) fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn quiet_until(&self) -> std::sync::MutexGuard<'_, Timestamp> {
+        self.quiet_until.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn authorization(&self, token: &Secret) -> Result<HeaderValue> {
+        let value = HeaderValue::from_str(&format!("{}{}", self.manners.scheme, token.reveal()));
+        let mut value = value.or_stalled(|| "the token has characters that no token has".to_owned())?;
+        value.set_sensitive(true);
+        Ok(value)
+    }
+
+    async fn read(&self, mut answer: Response) -> Result<Answer> {
+        let name = self.manners.name;
+        let (status, headers) = (answer.status(), std::mem::take(answer.headers_mut()));
+        let mut body = Vec::new();
+        let interrupted = || format!("the answer of {name} was interrupted");
+        while let Some(chunk) = answer.chunk().await.map_err(reqwest::Error::without_url).or_transient(interrupted)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_LIMIT {
+                let message = format!("the answer is too long to be that of {name}");
+                return Err(Failure::stalled(message).hint("check `forge.url`"));
+            }
+        }
+        Ok(Answer { status, headers, body })
+    }
+}
+
+async fn client(ca_file: Option<&Path>, name: &str) -> Result<Client> {
+    // Followed blindly, a redirect would carry the token to wherever it leads, and turn a POST into a GET.
+    let client = Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(CONNECT_TIMEOUT)
+        .timeout(REQUEST_TIMEOUT)
+        .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
+    let Some(path) = ca_file else {
+        return client.build().or_stalled(|| format!("cannot prepare requests to {name}"));
+    };
+    let unusable = || format!("cannot use the certificates in `{}`", path.display());
+    let pem = tokio::fs::read(path).await.or_stalled(unusable)?;
+    let certificates = Certificate::from_pem_bundle(&pem).or_stalled(unusable)?;
+    if certificates.is_empty() {
+        return Err(Failure::stalled(unusable()).hint("there are none in PEM form"));
+    }
+    client.tls_certs_merge(certificates).build().or_stalled(unusable)
+}
+
+fn require_encryption(settings: &ApiSettings) -> Result<()> {
+    let base = &settings.base;
+    let is_loopback = base.host_str().is_some_and(|host| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
+    });
+    if base.scheme() == "https" || is_loopback || settings.insecure {
+        return Ok(());
+    }
+    Err(Failure::stalled(format!("a token for `{base}` would cross the network in the clear"))
+        .hint("use https://, or set `insecure: true` for this repository"))
+}

@@ -1,0 +1,217 @@
+//! Writing commit statuses through the API of a host: what all of them share.
+//!
+//! A host says in [`StatusApi`] how its statuses look, are read and are written. Reading first makes a repeated call show
+//! nothing twice, also when the answer to an earlier one was lost or the daemon died before it came.
+
+use std::collections::HashMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::address::RepositoryAddress;
+use super::api::{ApiClient, ApiSettings, Manners};
+use super::text::one_line;
+use super::{Refusal, StatusWriter};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::model::commit_status::{CommitStatus, StatusState};
+use crate::model::ids::{CommitId, WriterName};
+use crate::secret::{Secret, SecretSource};
+
+/// Where and how statuses are written.
+#[derive(Clone, Debug)]
+pub struct HostSettings {
+    /// The repository.
+    pub repository: RepositoryAddress,
+    /// A token that may write statuses, read again for every call.
+    pub token: SecretSource,
+    /// A file with certificates (PEM) to trust beside the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Whether the token may be sent over `http://` to another machine.
+    pub insecure: bool,
+    /// The daemon's public address, for links.
+    pub public_url: Option<String>,
+    /// The branch that is watched, if it is configured.
+    pub branch: Option<String>,
+}
+
+impl HostSettings {
+    /// What opens the host.
+    pub(super) fn api(&self) -> ApiSettings {
+        ApiSettings {
+            base: self.repository.base.clone(),
+            token: self.token.clone(),
+            ca_file: self.ca_file.clone(),
+            insecure: self.insecure,
+        }
+    }
+}
+
+/// Each status is a request of its own; a call should end within seconds.
+const BATCH: usize = 50;
+
+/// A host's API of commit statuses.
+#[async_trait]
+pub(super) trait StatusApi: Send + Sync + std::fmt::Debug {
+    /// A context of a commit, as it is sent and as it is read back.
+    type Status: PartialEq + Send + Sync;
+
+    /// What the writer is called.
+    fn writer(&self) -> &'static str;
+
+    /// What becomes of a status here.
+    fn rendered(&self, status: &CommitStatus) -> Self::Status;
+
+    /// Learns what has to be known before anything is rendered.
+    async fn prepare(&self, _call: Call<'_>, _statuses: &[CommitStatus]) {}
+
+    /// The latest status of each context that is on a commit; what cannot be told is left out, and written again.
+    async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<Self::Status>, Refusal>;
+
+    /// Writes one.
+    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &Self::Status) -> Result<(), Refusal>;
+}
+
+/// What a call to a host needs.
+#[derive(Clone, Copy)]
+pub(super) struct Call<'a> {
+    pub(super) client: &'a ApiClient,
+    pub(super) token: &'a Secret,
+}
+
+/// Writes commit statuses to a host.
+#[derive(Debug)]
+pub(super) struct HostedWriter<A> {
+    client: ApiClient,
+    api: A,
+}
+
+impl<A: StatusApi> HostedWriter<A> {
+    /// A writer. `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+    pub(super) async fn new(settings: ApiSettings, manners: Manners, api: A, clock: Arc<dyn Clock>) -> Result<Self> {
+        Ok(Self { client: ApiClient::new(settings, manners, clock).await?, api })
+    }
+
+    /// Writes what is not there yet on one commit.
+    async fn write_commit(&self, call: Call<'_>, commit: &CommitId, wanted: &[A::Status]) -> Result<(), Refusal> {
+        let present = self.api.present(call, commit).await?;
+        for status in wanted.iter().filter(|status| !present.contains(status)) {
+            self.api.post(call, commit, status).await?;
+        }
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl<A: StatusApi> StatusWriter for HostedWriter<A> {
+    fn name(&self) -> WriterName {
+        self.api.writer().into()
+    }
+
+    /// A commit that the host does not have does not keep the others from being written; its failure comes back.
+    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), Refusal> {
+        let token = self.client.token().await?;
+        let call = Call { client: &self.client, token: &token };
+        self.api.prepare(call, statuses).await;
+        let mut outcome = Ok(());
+        for (commit, wanted) in by_commit(statuses) {
+            let wanted: Vec<A::Status> = wanted.into_iter().map(|status| self.api.rendered(status)).collect();
+            match self.write_commit(call, commit, &wanted).await {
+                Ok(()) => {}
+                Err(refusal @ Refusal::Commit(_)) => outcome = outcome.and(Err(refusal)),
+                Err(refusal) => return Err(refusal),
+            }
+        }
+        outcome
+    }
+
+    fn batch(&self) -> usize {
+        BATCH
+    }
+}
+
+/// What is to be visible on each commit: failures first, since a host may want no more after a while, else in the order
+/// of writing. Of several statuses of one context only the last is: it is what a reader would see, and writing an earlier
+/// one again after a failure would take it back.
+fn by_commit(statuses: &[CommitStatus]) -> Vec<(&CommitId, Vec<&CommitStatus>)> {
+    let last: HashMap<_, _> =
+        statuses.iter().enumerate().map(|(index, status)| ((&status.commit, &status.context), index)).collect();
+    let mut commits: Vec<(&CommitId, Vec<&CommitStatus>)> = Vec::new();
+    for (index, status) in statuses.iter().enumerate() {
+        if last.get(&(&status.commit, &status.context)) != Some(&index) {
+            continue;
+        }
+        match commits.iter_mut().find(|(commit, _)| *commit == &status.commit) {
+            Some((_, wanted)) => wanted.push(status),
+            None => commits.push((&status.commit, vec![status])),
+        }
+    }
+    let has_failed = |status: &CommitStatus| matches!(status.state, StatusState::Failure | StatusState::Error);
+    commits.iter_mut().for_each(|(_, wanted)| wanted.sort_by_key(|status| !has_failed(status)));
+    commits
+}
+
+/// What happened, in at most `limit` characters. Hosts that have no word of their own for it are told that it was cancelled.
+pub(super) fn description(status: &CommitStatus, limit: usize) -> String {
+    let description = match status.state {
+        StatusState::Cancelled if !status.description.starts_with("cancelled") => {
+            format!("cancelled: {}", status.description)
+        }
+        _ => status.description.clone(),
+    };
+    one_line(description.trim_end_matches([':', ' ']), limit)
+}
+
+/// The page that tells more, if the daemon has a public address.
+pub(super) fn link(status: &CommitStatus, public_url: Option<&str>) -> String {
+    match (public_url, &status.path) {
+        (Some(base), Some(path)) => format!("{}/{}", base.trim_end_matches('/'), path.trim_start_matches('/')),
+        _ => String::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn status(commit: &str, context: &str, state: StatusState, description: &str) -> CommitStatus {
+        CommitStatus {
+            commit: CommitId::from(commit),
+            context: context.to_owned(),
+            state,
+            description: description.to_owned(),
+            path: Some("/runs/01ABC".to_owned()),
+            attempt: 1,
+        }
+    }
+
+    #[test]
+    fn the_last_of_each_context_is_written_and_failures_come_first() {
+        let statuses = [
+            status("a", "one", StatusState::Pending, "first"),
+            status("b", "one", StatusState::Success, "other"),
+            status("a", "one", StatusState::Success, "last"),
+            status("a", "two", StatusState::Error, "broken"),
+        ];
+        let told: Vec<(&str, Vec<&str>)> = by_commit(&statuses)
+            .into_iter()
+            .map(|(commit, statuses)| {
+                (commit.as_str(), statuses.iter().map(|status| status.description.as_str()).collect())
+            })
+            .collect();
+        assert_eq!(told, [("b", vec!["other"]), ("a", vec!["broken", "last"])]);
+    }
+
+    #[test]
+    fn what_was_cancelled_says_so_and_links_lead_to_the_daemon() {
+        let told = |state, text| description(&status("a", "one", state, text), 40);
+        assert_eq!(told(StatusState::Cancelled, "superseded by 1a2b3c4"), "cancelled: superseded by 1a2b3c4");
+        assert_eq!(told(StatusState::Cancelled, "cancelled by ann"), "cancelled by ann");
+        assert_eq!(told(StatusState::Cancelled, ""), "cancelled");
+        assert_eq!(told(StatusState::Success, "version 3"), "version 3");
+        let linked = |base| link(&status("a", "one", StatusState::Success, ""), base);
+        assert_eq!(linked(Some("https://deploy.example/")), "https://deploy.example/runs/01ABC");
+        assert_eq!(linked(None), "");
+    }
+}

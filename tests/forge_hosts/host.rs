@@ -1,0 +1,110 @@
+//! What the doubles share: a server, what it was sent, and what it does wrong when it is told to.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use launchway::clock::{Clock, ManualClock};
+use launchway::server::listener::{Bounds, serve};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// What goes wrong with the next request that writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fault {
+    /// It is answered so, and nothing happens.
+    Status(u16),
+    /// It is done, and answered as if it had failed.
+    Lost,
+}
+
+/// What a host knows.
+#[derive(Default)]
+pub(crate) struct World {
+    /// Every status that was taken: the commit and the body, oldest first.
+    pub(crate) rows: Vec<(String, Value)>,
+    /// When it was taken, in milliseconds.
+    pub(crate) at: Vec<i64>,
+    pub(crate) faults: VecDeque<Fault>,
+    /// The commits that are there.
+    pub(crate) commits: Vec<String>,
+    /// How often a limit of the host was broken.
+    pub(crate) limits_broken: usize,
+    /// How many requests came without the token.
+    pub(crate) strangers: usize,
+}
+
+/// A running double.
+pub(crate) struct Host {
+    pub(crate) address: SocketAddr,
+    pub(crate) shared: Shared,
+    _running: DropGuard,
+}
+
+/// What its handlers see.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) world: Arc<Mutex<World>>,
+    pub(crate) clock: Arc<ManualClock>,
+}
+
+impl Shared {
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().unwrap()
+    }
+
+    pub(crate) fn now(&self) -> i64 {
+        self.clock.now().0
+    }
+}
+
+impl Host {
+    pub(crate) async fn start(
+        clock: Arc<ManualClock>,
+        token: &'static str,
+        header: &'static str,
+        routes: impl FnOnce(Shared) -> Router,
+    ) -> Self {
+        let world = World { commits: vec![crate::COMMIT.to_owned(), crate::OTHER.to_owned()], ..World::default() };
+        let shared = Shared { world: Arc::new(Mutex::new(world)), clock };
+        let seen = shared.clone();
+        let guard = from_fn(move |request: Request, next: Next| {
+            let seen = seen.clone();
+            async move { authorized(&seen, token, header, request, next).await }
+        });
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let shutdown = CancellationToken::new();
+        tokio::spawn(serve(listener, routes(shared.clone()).layer(guard), Bounds::default(), shutdown.clone()));
+        Self { address, shared, _running: shutdown.drop_guard() }
+    }
+
+    pub(crate) fn fail_next(&self, faults: impl IntoIterator<Item = Fault>) {
+        self.shared.world().faults.extend(faults);
+    }
+
+    /// One field of each status of a commit with its state, oldest first.
+    pub(crate) fn rows(&self, commit: &str, name: &str) -> Vec<String> {
+        let text = |row: &Value, field: &str| row[field].as_str().unwrap_or_default().to_owned();
+        let world = self.shared.world();
+        let of_commit = world.rows.iter().filter(|(sha, _)| sha == commit);
+        of_commit
+            .map(|(_, row)| format!("{} {} {}", text(row, "state"), text(row, name), text(row, "description")))
+            .collect()
+    }
+}
+
+async fn authorized(shared: &Shared, token: &str, header: &str, request: Request, next: Next) -> Response {
+    let given = request.headers().get(header).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    if given != token {
+        shared.world().strangers += 1;
+        return StatusCode::UNAUTHORIZED.into_response();
+    }
+    next.run(request).await
+}
