@@ -13,6 +13,7 @@ use std::time::Duration;
 
 use self::fields::Field;
 use self::files::NamedFile;
+use crate::forge::address::ForgeKind;
 use crate::manifest::Problem;
 use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
@@ -155,19 +156,6 @@ pub struct ForgeSettings {
     pub kind: ForgeKind,
     /// Its base address, without a slash at the end; `None`: guessed from the repository's.
     pub url: Option<String>,
-}
-
-/// The kinds of Git hosting.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ForgeKind {
-    /// Gitea, Forgejo, Gogs.
-    Gitea,
-    /// GitHub, GitHub Enterprise Server.
-    Github,
-    /// GitLab.
-    Gitlab,
-    /// Plain Git: statuses are notes.
-    None,
 }
 
 /// How long tasks of sequences may take.

@@ -299,18 +299,10 @@ fn build_limits(field: &Field<'_>) -> BuildLimits {
     }
 }
 
-/// Kinds that a later version writes statuses to.
-const LATER_FORGES: [&str; 2] = ["bitbucket", "azure"];
-
 fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
     field.known(&["kind", "url"]);
     let kind = field.field("kind");
     if !field.is_given() || !kind.required() {
-        return None;
-    }
-    if let Some(name) = kind.text().filter(|name| LATER_FORGES.contains(name)) {
-        let hint = "with `kind: none`, results are written to Git notes; webhooks work all the same";
-        kind.error("unsupported", format!("writing statuses to `{name}` is not supported yet"), hint);
         return None;
     }
     let kind = kind.word(&[
@@ -319,6 +311,9 @@ fn forge(field: &Field<'_>) -> Option<ForgeSettings> {
         ("gogs", ForgeKind::Gitea),
         ("github", ForgeKind::Github),
         ("gitlab", ForgeKind::Gitlab),
+        ("bitbucket", ForgeKind::Bitbucket),
+        ("bitbucket-data-center", ForgeKind::BitbucketDataCenter),
+        ("azure", ForgeKind::Azure),
         ("none", ForgeKind::None),
     ])?;
     Some(ForgeSettings { kind, url: http_address(&field.field("url")) })

@@ -117,7 +117,7 @@ repositories:
   - name: shop
     url: shop.git
     limits: {manifest: huge, entries: 0}
-    forge: {kind: github}
+    forge: {kind: sourcehut}
 access: {tokens: [{name: ../x, role: admin}]}
 "#;
     let expected = [
@@ -133,8 +133,8 @@ access: {tokens: [{name: ../x, role: admin}]}
          (an absolute path, `https://…`, `ssh://…`, `file://…` or `user@host:path`)",
         "launchway.yaml:10:24: error: \"huge\" is not a size (such as `512KiB`, `4MiB` or `2GiB`)",
         "launchway.yaml:10:39: error: this is a number, and should be a whole number above 0",
-        "launchway.yaml:11:19: error: writing statuses to `github` is not supported yet \
-         (with `kind: none`, results are written to Git notes; webhooks work all the same)",
+        "launchway.yaml:11:19: error: `sourcehut` is not known (one of gitea, forgejo, gogs, github, gitlab, bitbucket, \
+         bitbucket-data-center, azure, none)",
         "launchway.yaml:12:19: error: `tokenFile` is missing",
         "launchway.yaml:12:26: error: `../x` is no name \
          (up to 63 letters, digits, `-`, `_` and `.`, beginning with a letter or digit)",

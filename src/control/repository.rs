@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use crate::config::{ForgeKind, History, RepositorySettings, Settings};
+use crate::config::{History, RepositorySettings, Settings};
 use crate::control::app::Parts;
 use crate::control::aside::{Aside, Hosts};
 use crate::control::watched::Watched;
@@ -12,9 +12,9 @@ use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
 use crate::forge::StatusWriter;
-use crate::forge::address::{self, RepositoryAddress};
+use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::plain::NotesWriter;
-use crate::forge::{HostSettings, gitea, github, gitlab};
+use crate::forge::{HostSettings, azure, bitbucket, gitea, github, gitlab};
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
 use crate::model::seed::Seed;
@@ -113,6 +113,9 @@ async fn writers(
         Some((ForgeKind::Gitea, settings)) => Some(gitea::writer(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::writer(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::writer(settings, clock).await?),
+        Some((ForgeKind::Bitbucket, settings)) => Some(bitbucket::cloud(settings, clock).await?),
+        Some((ForgeKind::BitbucketDataCenter, settings)) => Some(bitbucket::data_center(settings, clock).await?),
+        Some((ForgeKind::Azure, settings)) => Some(azure::writer(settings, clock).await?),
         Some((ForgeKind::None, _)) | None => None,
     };
     let mut writers: Vec<Arc<dyn StatusWriter>> = forge.into_iter().collect();
@@ -127,7 +130,7 @@ async fn writers(
 /// The host that takes a repository's statuses, if there is one, and what opens it.
 fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option<(ForgeKind, HostSettings)>> {
     let forge = repository.forge.as_ref();
-    let kind = forge.map_or_else(|| guess(&repository.url), |forge| forge.kind);
+    let kind = forge.map_or_else(|| ForgeKind::guess(&repository.url), |forge| forge.kind);
     if kind == ForgeKind::None {
         return Ok(None);
     }
@@ -139,9 +142,8 @@ fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option
         }
         return Ok(None);
     };
-    let address = if kind == ForgeKind::Gitlab { RepositoryAddress::in_groups } else { RepositoryAddress::new };
     let settings = HostSettings {
-        repository: address(&repository.url, forge.and_then(|forge| forge.url.as_deref()))?,
+        repository: RepositoryAddress::on(kind, &repository.url, forge.and_then(|forge| forge.url.as_deref()))?,
         token: SecretSource::File(token),
         ca_file: repository.credentials.ca.clone(),
         insecure: repository.insecure,
@@ -149,13 +151,4 @@ fn hosted(settings: &Settings, repository: &RepositorySettings) -> Result<Option
         branch: repository.branch.clone(),
     };
     Ok(Some((kind, settings)))
-}
-
-fn guess(url: &str) -> ForgeKind {
-    match address::ForgeKind::guess(url) {
-        address::ForgeKind::Gitea => ForgeKind::Gitea,
-        address::ForgeKind::Github => ForgeKind::Github,
-        address::ForgeKind::Gitlab => ForgeKind::Gitlab,
-        address::ForgeKind::None => ForgeKind::None,
-    }
 }

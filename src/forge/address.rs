@@ -6,9 +6,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Failure, Result};
 
 /// Hosts that anybody can tell by their name.
-const KNOWN: [(&str, ForgeKind); 4] = [
+const KNOWN: [(&str, ForgeKind); 7] = [
     ("github.com", ForgeKind::Github),
     ("gitlab.com", ForgeKind::Gitlab),
+    ("bitbucket.org", ForgeKind::Bitbucket),
+    ("dev.azure.com", ForgeKind::Azure),
+    ("ssh.dev.azure.com", ForgeKind::Azure),
     ("gitea.com", ForgeKind::Gitea),
     ("codeberg.org", ForgeKind::Gitea),
 ];
@@ -23,6 +26,13 @@ pub enum ForgeKind {
     Github,
     /// GitLab: webhooks and commit statuses.
     Gitlab,
+    /// Bitbucket Cloud: webhooks and commit statuses.
+    Bitbucket,
+    /// Bitbucket Data Center: webhooks and commit statuses.
+    #[serde(rename = "bitbucket-data-center")]
+    BitbucketDataCenter,
+    /// Azure DevOps: webhooks and commit statuses.
+    Azure,
     /// Plain Git: signed calls of one's own, and Git notes.
     #[default]
     None,
@@ -69,7 +79,7 @@ impl RepositoryAddress {
 
     /// The same of a host whose projects stand in groups of groups: what is before the name is the owner, as far as it is
     /// not a part of the forge's own address. `Stalled` as with [`RepositoryAddress::new`].
-    pub fn in_groups(repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
+    fn in_groups(repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
         let plain = Self::new(repository_url, forge_url)?;
         let path = path_segments(repository_url)?;
         let base = match forge_url {
@@ -84,6 +94,64 @@ impl RepositoryAddress {
         let groups = path.strip_prefix(own.as_slice()).unwrap_or(&path);
         let owner = groups[..groups.len().saturating_sub(1)].join("/");
         Ok(Self { base, owner, ..plain })
+    }
+
+    /// The same on a host of this kind, whose addresses may be of another form.
+    ///
+    /// # Errors
+    /// `Stalled` as with [`RepositoryAddress::new`].
+    pub fn on(kind: ForgeKind, repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
+        match kind {
+            ForgeKind::Gitlab => Self::in_groups(repository_url, forge_url),
+            ForgeKind::BitbucketDataCenter => Self::below_scm(repository_url, forge_url),
+            ForgeKind::Azure => Self::on_azure(repository_url),
+            ForgeKind::Gitea | ForgeKind::Github | ForgeKind::Bitbucket | ForgeKind::None => {
+                Self::new(repository_url, forge_url)
+            }
+        }
+    }
+
+    /// Bitbucket Data Center has its repositories below `/scm` where Git reaches them over HTTP, and its API elsewhere.
+    fn below_scm(repository_url: &str, forge_url: Option<&str>) -> Result<Self> {
+        let mut address = Self::new(repository_url, forge_url)?;
+        if let Some(path) = address.base.path().strip_suffix("/scm").map(str::to_owned) {
+            address.base.set_path(&path);
+        }
+        Ok(address)
+    }
+
+    /// Azure DevOps names organization, project and repository: `https://dev.azure.com/ORG/PROJECT/_git/REPO`,
+    /// `git@ssh.dev.azure.com:v3/ORG/PROJECT/REPO`, or with the organization in the host's name.
+    fn on_azure(repository_url: &str) -> Result<Self> {
+        let unusual = || {
+            Failure::stalled("the repository's address is not one of Azure DevOps")
+                .hint("such as https://dev.azure.com/ORG/PROJECT/_git/REPOSITORY")
+        };
+        let mut path = path_segments(repository_url)?;
+        path.retain(|part| part != "_git" && part != "v3");
+        let host = host(repository_url).ok_or_else(unusual)?.to_ascii_lowercase();
+        let by_name = host.strip_suffix(".visualstudio.com").filter(|organization| *organization != "vs-ssh");
+        if let Some(organization) = by_name {
+            path.insert(0, organization.to_owned());
+            path.retain(|part| part != "DefaultCollection");
+        }
+        // Where the project is left out, it has the repository's name.
+        let [organization, rest @ ..] = path.as_slice() else { return Err(unusual()) };
+        let (owner, name) = match rest {
+            [name] => (name, name),
+            [project, name] => (project, name),
+            _ => return Err(unusual()),
+        };
+        if ![organization, owner, name].iter().all(|part| is_name(part)) {
+            return Err(unusual());
+        }
+        let mut base = Url::parse("https://dev.azure.com").or_stalled(|| "no address".to_owned())?;
+        let url = Url::parse(repository_url).ok().filter(|url| url.scheme().starts_with("http"));
+        if let Some(url) = url.filter(|_| by_name.is_none() && host != "dev.azure.com") {
+            base = without_credentials(url)?;
+        }
+        base.set_path(organization);
+        Ok(Self { base, owner: owner.clone(), name: name.clone() })
     }
 
     /// The address of a part of the API: `segments` below the forge's own address, each encoded.
@@ -213,15 +281,48 @@ mod tests {
             ),
         ];
         for (repository, forge, expected) in cases {
-            let address = RepositoryAddress::in_groups(repository, forge).unwrap();
+            let address = RepositoryAddress::on(ForgeKind::Gitlab, repository, forge).unwrap();
             assert_eq!(format!("{} {} {}", address.base, address.owner, address.name), expected);
         }
-        let address = RepositoryAddress::in_groups("https://gitlab.com/acme/web/shop.git", None).unwrap();
+        let address = RepositoryAddress::on(ForgeKind::Gitlab, "https://gitlab.com/acme/web/shop.git", None).unwrap();
         let project = format!("{}/{}", address.owner, address.name);
         assert_eq!(
             address.api(["api", "v4", "projects", &project]).as_str(),
             "https://gitlab.com/api/v4/projects/acme%2Fweb%2Fshop"
         );
+    }
+
+    #[test]
+    fn hosts_with_addresses_of_their_own_are_taken_apart() {
+        use ForgeKind::{Azure, BitbucketDataCenter};
+        let cases = [
+            (BitbucketDataCenter, "https://git.example/scm/ACME/shop.git", None, "https://git.example/ ACME shop"),
+            (BitbucketDataCenter, "https://git.example/bb/scm/~ann/shop.git", None, "https://git.example/bb ~ann shop"),
+            (
+                BitbucketDataCenter,
+                "ssh://git@git.example:7999/ACME/shop.git",
+                Some("https://git.example/bb"),
+                "https://git.example/bb ACME shop",
+            ),
+            (Azure, "https://dev.azure.com/acme/web/_git/shop", None, "https://dev.azure.com/acme web shop"),
+            (Azure, "https://ann@dev.azure.com/acme/web/_git/shop", None, "https://dev.azure.com/acme web shop"),
+            (Azure, "https://dev.azure.com/acme/_git/shop", None, "https://dev.azure.com/acme shop shop"),
+            (Azure, "git@ssh.dev.azure.com:v3/acme/web/shop", None, "https://dev.azure.com/acme web shop"),
+            (
+                Azure,
+                "https://acme.visualstudio.com/DefaultCollection/web/_git/shop",
+                None,
+                "https://dev.azure.com/acme web shop",
+            ),
+            (Azure, "http://127.0.0.1:7/acme/web/_git/shop", None, "http://127.0.0.1:7/acme web shop"),
+        ];
+        for (kind, repository, forge, expected) in cases {
+            let address = RepositoryAddress::on(kind, repository, forge).unwrap();
+            assert_eq!(format!("{} {} {}", address.base, address.owner, address.name), expected);
+        }
+        for url in ["https://dev.azure.com/acme", "https://dev.azure.com/a/b/c/_git/d", "file:///srv/a/b/c"] {
+            assert!(RepositoryAddress::on(Azure, url, None).is_err(), "{url}");
+        }
     }
 
     #[test]

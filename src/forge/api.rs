@@ -44,8 +44,8 @@ pub(super) struct Manners {
     pub(super) name: &'static str,
     /// The header that carries the token.
     pub(super) header: HeaderName,
-    /// What stands before the token.
-    pub(super) scheme: &'static str,
+    /// What it carries, given the token.
+    pub(super) authorization: fn(&str) -> String,
     /// What it wants in the header `Accept`.
     pub(super) accept: &'static str,
 }
@@ -56,6 +56,13 @@ pub(super) struct Answer {
     pub(super) status: StatusCode,
     pub(super) headers: HeaderMap,
     pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    /// Whether the host says something, in whatever letters.
+    pub(super) fn says(&self, words: &str) -> bool {
+        String::from_utf8_lossy(&self.body).to_ascii_lowercase().contains(&words.to_ascii_lowercase())
+    }
 }
 
 /// Sends requests to one host.
@@ -141,7 +148,7 @@ impl ApiClient {
     }
 
     fn authorization(&self, token: &Secret) -> Result<HeaderValue> {
-        let value = HeaderValue::from_str(&format!("{}{}", self.manners.scheme, token.reveal()));
+        let value = HeaderValue::from_str(&(self.manners.authorization)(token.reveal()));
         let mut value = value.or_stalled(|| "the token has characters that no token has".to_owned())?;
         value.set_sensitive(true);
         Ok(value)

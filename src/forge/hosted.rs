@@ -6,17 +6,24 @@
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 use super::address::RepositoryAddress;
-use super::api::{ApiClient, ApiSettings, Manners};
+use super::answer::{Meaning, Words, meant, refusal};
+use super::api::{Answer, ApiClient, ApiSettings, Manners};
 use super::text::one_line;
 use super::{Refusal, StatusWriter};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Context, Result};
 use crate::model::commit_status::{CommitStatus, StatusState};
 use crate::model::ids::{CommitId, WriterName};
+use crate::model::time::Timestamp;
 use crate::secret::{Secret, SecretSource};
 
 /// Where and how statuses are written.
@@ -48,6 +55,12 @@ impl HostSettings {
     }
 }
 
+/// How long a host is left alone that wants fewer requests and does not say for how long.
+const PAUSE: Duration = Duration::from_secs(60);
+
+/// Pages that are read to see what is there already. What is beyond is written again, which shows nothing new.
+const PAGES: usize = 20;
+
 /// Each status is a request of its own; a call should end within seconds.
 const BATCH: usize = 50;
 
@@ -59,6 +72,12 @@ pub(super) trait StatusApi: Send + Sync + std::fmt::Debug {
 
     /// What the writer is called.
     fn writer(&self) -> &'static str;
+
+    /// What is said of the host.
+    fn words(&self) -> Words;
+
+    /// What an answer that is not 2xx means, if that is particular to the host. `now` is the time.
+    fn meaning(&self, answer: &Answer, now: Timestamp) -> Option<Meaning>;
 
     /// What becomes of a status here.
     fn rendered(&self, status: &CommitStatus) -> Self::Status;
@@ -76,8 +95,83 @@ pub(super) trait StatusApi: Send + Sync + std::fmt::Debug {
 /// What a call to a host needs.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
-    pub(super) client: &'a ApiClient,
-    pub(super) token: &'a Secret,
+    client: &'a ApiClient,
+    token: &'a Secret,
+}
+
+impl Call<'_> {
+    /// The time.
+    pub(super) fn now(&self) -> Timestamp {
+        self.client.now()
+    }
+
+    /// Reads something of a commit; nothing, if the host does not have it: the answer to writing tells why.
+    pub(super) async fn get<A: StatusApi, T: DeserializeOwned>(
+        self,
+        api: &A,
+        url: Url,
+        commit: &CommitId,
+    ) -> Result<Option<T>, Refusal> {
+        let answer = self.client.send(Method::GET, url, self.token, None).await?;
+        if matches!(answer.status.as_u16(), 404 | 422) {
+            return Ok(None);
+        }
+        let Some(answer) = self.success(api, answer, commit)? else { return Ok(None) };
+        let foreign = || format!("the answer is not that of {}; is `forge.url` right?", api.words().name);
+        serde_json::from_slice(&answer.body).or_stalled(foreign).map(Some).map_err(Refusal::All)
+    }
+
+    /// Writes something of a commit; the answer, if it is one to what was written.
+    pub(super) async fn post<A: StatusApi>(
+        self,
+        api: &A,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        commit: &CommitId,
+    ) -> Result<Option<Answer>, Refusal> {
+        let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a status".to_owned());
+        let body = body.map_err(Refusal::Commit)?;
+        let answer = self.client.send(Method::POST, url, self.token, Some(body)).await?;
+        self.success(api, answer, commit)
+    }
+
+    /// An answer that is 2xx; nothing, if what was asked for is so already. A busy host is left alone for as long as it wants.
+    fn success<A: StatusApi>(self, api: &A, answer: Answer, commit: &CommitId) -> Result<Option<Answer>, Refusal> {
+        if answer.status.is_success() {
+            return Ok(Some(answer));
+        }
+        let meaning = api.meaning(&answer, self.now());
+        let refusal = match meaning {
+            Some(meaning) => meant(api.words(), meaning, commit),
+            None => Some(refusal(api.words(), answer.status.as_u16(), commit)),
+        };
+        let Some(refusal) = refusal else { return Ok(None) };
+        if let Refusal::Busy(_) = &refusal {
+            let until = match meaning {
+                Some(Meaning::Limited(until)) => Some(until.unwrap_or(self.now() + PAUSE)),
+                _ => None,
+            };
+            self.client.keep_quiet(&answer, until);
+        }
+        Err(refusal)
+    }
+}
+
+/// Reads page after page, each of which says how much of what it has, as long as one is full.
+pub(super) async fn pages<T, F: Future<Output = Result<Option<Vec<T>>, Refusal>>>(
+    full: usize,
+    mut page: impl FnMut(usize) -> F,
+) -> Result<Vec<T>, Refusal> {
+    let mut all = Vec::new();
+    for number in 1..=PAGES {
+        let Some(found) = page(number).await? else { break };
+        let is_last = found.len() < full;
+        all.extend(found);
+        if is_last {
+            break;
+        }
+    }
+    Ok(all)
 }
 
 /// Writes commit statuses to a host.

@@ -6,6 +6,7 @@
 //! [`webhook`] (whose call it is, whether it is authentic, what it says).
 
 pub mod address;
+mod answer;
 mod api;
 pub mod azure;
 pub mod bitbucket;

@@ -32,7 +32,7 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 32] = [
+const ROOMS: [(&str, Layer); 35] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("folder_id", Ports),
@@ -48,8 +48,11 @@ const ROOMS: [(&str, Layer); 32] = [
     ("forge", Ports),
     ("store::sqlite", Adapters),
     ("runtime::local", Adapters),
+    ("forge::azure", Adapters),
+    ("forge::bitbucket", Adapters),
     ("forge::gitea", Adapters),
     ("forge::github", Adapters),
+    ("forge::gitlab", Adapters),
     ("forge::plain", Adapters),
     ("source", Adapters),
     ("trigger", Adapters),
@@ -68,8 +71,11 @@ const ROOMS: [(&str, Layer); 32] = [
 ];
 
 /// What is allowed beyond that, with the reason.
-const EXCEPTIONS: [(&str, &str, &str); 3] = [
+const EXCEPTIONS: [(&str, &str, &str); 6] = [
     ("forge::webhook", "forge::gitea", "headers tell whose call it is, so the receiver lists all dialects"),
+    ("forge::webhook", "forge::azure", "the same"),
+    ("forge::webhook", "forge::bitbucket", "the same"),
+    ("forge::webhook", "forge::gitlab", "the same"),
     ("forge::webhook", "forge::github", "the same"),
     ("forge::webhook", "forge::plain", "the same"),
 ];

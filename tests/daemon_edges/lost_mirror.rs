@@ -33,7 +33,8 @@ fn a_damaged_mirror_is_made_anew_and_pushes_are_deployed() {
     world.start();
     world.status(&commit, "launchway/default", "success");
     // Nothing is pushed: what needs the mirror finds it whole after the next sync.
-    fs::remove_dir_all(mirror(&world)).unwrap();
+    // The daemon may be writing into it, so that it is taken away whole.
+    fs::rename(mirror(&world), mirror(&world).with_extension("lost")).unwrap();
     let folder = format!("--git-dir={}", mirror(&world).display());
     let tree = format!("{commit}^{{tree}}");
     eventually("the mirror has the head", || {

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use launchway::forge::address::RepositoryAddress;
+use launchway::forge::address::{ForgeKind, RepositoryAddress};
 use launchway::forge::{Refusal, gitlab};
 use launchway::model::commit_status::StatusState;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ pub(crate) async fn start() -> (Host, Writer) {
     let (clock, folder) = (clock(), tempfile::tempdir().unwrap());
     let host = Host::start(Arc::clone(&clock), TOKEN, "private-token", routes).await;
     let url = format!("http://{}/acme/web/shop.git", host.address);
-    let address = RepositoryAddress::in_groups(&url, None).unwrap();
+    let address = RepositoryAddress::on(ForgeKind::Gitlab, &url, None).unwrap();
     let writer = gitlab::writer(settings(address, &folder), Arc::clone(&clock) as _).await.unwrap();
     (host, Writer { writer, clock, folder })
 }
@@ -127,7 +127,7 @@ async fn the_pipeline_is_found_again_after_a_restart() {
     let (host, Writer { writer, clock, folder }) = start().await;
     writer.write(&[status(COMMIT, "dev", StatusState::Running, "it runs")]).await.unwrap();
     let url = format!("http://{}/acme/web/shop.git", host.address);
-    let address = RepositoryAddress::in_groups(&url, None).unwrap();
+    let address = RepositoryAddress::on(ForgeKind::Gitlab, &url, None).unwrap();
     let again = gitlab::writer(settings(address, &folder), Arc::clone(&clock) as _).await.unwrap();
     again.write(&[status(COMMIT, "plan", StatusState::Success, "done")]).await.unwrap();
     assert!(host.shared.world().rows.iter().all(|(_, row)| row["pipeline_id"] == 1));
@@ -154,8 +154,9 @@ async fn what_gitlab_does_not_have_is_told_apart() {
     let wanted = [status(COMMIT, "dev", StatusState::Success, "a"), status(OTHER, "dev", StatusState::Success, "b")];
     assert!(matches!(writer.write(&wanted).await, Err(Refusal::Commit(_))));
     assert_eq!(host.rows(OTHER, "name"), ["success launchway/dev b"]);
-    let address = RepositoryAddress::in_groups(&format!("http://{}/acme/other.git", host.address), None).unwrap();
+    let other = format!("http://{}/acme/other.git", host.address);
+    let address = RepositoryAddress::on(ForgeKind::Gitlab, &other, None).unwrap();
     let other = gitlab::writer(settings(address, &folder), Arc::clone(&clock) as _).await.unwrap();
     let Err(Refusal::All(failure)) = other.write(&wanted).await else { panic!("there is no such project") };
-    assert!(failure.one_line().contains("does not know the project"), "{failure}");
+    assert!(failure.one_line().contains("does not know the repository"), "{failure}");
 }

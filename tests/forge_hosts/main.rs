@@ -6,6 +6,7 @@
 mod github;
 mod gitlab;
 mod host;
+mod others;
 mod soak;
 
 use std::sync::Arc;

@@ -1,5 +1,8 @@
-//! Azure DevOps.
+//! Azure DevOps: commit statuses, and calls about pushes.
 
+mod status;
 mod webhook;
+mod writer;
 
-pub(in crate::forge) use webhook::DIALECT;
+pub(super) use webhook::DIALECT;
+pub use writer::writer;

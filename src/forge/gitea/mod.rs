@@ -1,6 +1,5 @@
 //! Gitea, and Forgejo, which speaks the same API: commit statuses, and calls about pushes.
 
-mod answer;
 mod status;
 mod webhook;
 mod writer;

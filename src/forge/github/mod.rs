@@ -1,6 +1,5 @@
 //! GitHub, as a service and as GitHub Enterprise Server: commit statuses, and calls about pushes.
 
-mod answer;
 mod status;
 mod webhook;
 mod writer;

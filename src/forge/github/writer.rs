@@ -4,17 +4,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use http::Method;
-use http::header::AUTHORIZATION;
+use http::header::{AUTHORIZATION, RETRY_AFTER};
 use reqwest::Url;
 
-use super::answer::refusal;
 use super::status::{GithubStatus, rendered};
 use crate::clock::{Clock, rfc3339};
-use crate::error::{Context, Failure, Result};
+use crate::error::{Failure, Result};
+use crate::forge::answer::{Meaning, Words};
 use crate::forge::api::{Answer, Manners};
 use crate::forge::budget::Budget;
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
@@ -23,27 +22,27 @@ use crate::model::time::Timestamp;
 /// Statuses of a page; GitHub's own limit.
 const PAGE_SIZE: usize = 100;
 
-/// Pages that are read to see what is there already: all that GitHub keeps of one context.
-const PAGE_LIMIT: usize = 10;
-
 /// How much may be written. Source: GitHub's secondary limits on requests that create content, with some room for others
 /// who use the same token.
 const WRITES: &[(usize, Duration)] = &[(60, Duration::from_secs(60)), (400, Duration::from_secs(60 * 60))];
 
-/// How long GitHub is left alone where it asks for less without saying for how long. Source: its documentation.
-const PAUSE: Duration = Duration::from_secs(60);
-
-const MANNERS: Manners =
-    Manners { name: "GitHub", header: AUTHORIZATION, scheme: "Bearer ", accept: "application/vnd.github+json" };
+const WORDS: Words =
+    Words { name: "GitHub", rights: "a fine-grained one needs `Commit statuses: read and write` for the repository" };
 
 /// A writer to GitHub, whose token may write commit statuses.
 ///
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    let manners = Manners {
+        name: WORDS.name,
+        header: AUTHORIZATION,
+        authorization: |token| format!("Bearer {token}"),
+        accept: "application/vnd.github+json",
+    };
     let api = settings.api();
     let github = GithubApi { settings, writes: Budget::new(WRITES) };
-    Ok(Arc::new(HostedWriter::new(api, MANNERS, github, clock).await?))
+    Ok(Arc::new(HostedWriter::new(api, manners, github, clock).await?))
 }
 
 #[derive(Debug)]
@@ -76,67 +75,117 @@ impl StatusApi for GithubApi {
         "github"
     }
 
+    fn words(&self) -> Words {
+        WORDS
+    }
+
+    /// GitHub answers 403 both to whom it forbids something and to whom it asks to slow down, and 422 for all sorts of
+    /// reasons.
+    fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
+        let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+        let is_spent = number("x-ratelimit-remaining") == Some(0);
+        let asks_for_less = || {
+            let words = ["rate limit", "abuse", "blocked from content creation"];
+            is_spent || answer.headers.contains_key(RETRY_AFTER) || words.iter().any(|words| answer.says(words))
+        };
+        match answer.status.as_u16() {
+            403 | 429 if asks_for_less() => {
+                let reset = number("x-ratelimit-reset").filter(|_| is_spent);
+                Some(Meaning::Limited(reset.map(|seconds| Timestamp(seconds * 1000))))
+            }
+            422 if answer.says("no commit found") => Some(Meaning::Gone),
+            422 if answer.says("maximum number of statuses") => Some(Meaning::Full),
+            _ => None,
+        }
+    }
+
     fn rendered(&self, status: &CommitStatus) -> GithubStatus {
         rendered(status, self.settings.public_url.as_deref())
     }
 
     /// GitHub lists all that was ever written, the newest first.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<GithubStatus>, Refusal> {
-        let mut present: Vec<GithubStatus> = Vec::new();
-        for page in 1..=PAGE_LIMIT {
+        let all: Vec<GithubStatus> = pages(PAGE_SIZE, |page| {
             let mut url = self.url(["commits", commit.as_str(), "statuses"]);
-            url.query_pairs_mut()
-                .append_pair("per_page", &PAGE_SIZE.to_string())
-                .append_pair("page", &page.to_string());
-            let answer = call.client.send(Method::GET, url, call.token, None).await?;
-            if matches!(answer.status.as_u16(), 404 | 422) {
-                // The commit or the repository is unknown; the answer to writing tells which.
-                break;
-            }
-            let answer = require_success(call, answer, commit)?;
-            let page: Vec<GithubStatus> = serde_json::from_slice(&answer.body)
-                .or_stalled(|| "the answer is not GitHub's; is `forge.url` right?".to_owned())
-                .map_err(Refusal::All)?;
-            let is_last = page.len() < PAGE_SIZE;
-            for status in page {
-                if !present.iter().any(|newer| newer.context.eq_ignore_ascii_case(&status.context)) {
-                    present.push(status);
-                }
-            }
-            if is_last {
-                break;
+            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            url.query_pairs_mut().append_pair("per_page", &size).append_pair("page", &page);
+            call.get(self, url, commit)
+        })
+        .await?;
+        let mut present: Vec<GithubStatus> = Vec::new();
+        for status in all {
+            if !present.iter().any(|newer| newer.context.eq_ignore_ascii_case(&status.context)) {
+                present.push(status);
             }
         }
         Ok(present)
     }
 
     async fn post(&self, call: Call<'_>, commit: &CommitId, status: &GithubStatus) -> Result<(), Refusal> {
-        self.writes.spend(call.client.now()).map_err(|until| {
+        self.writes.spend(call.now()).map_err(|until| {
             let message = format!("GitHub takes so many statuses in an hour; more follow from {} on", rfc3339(until));
             Refusal::Busy(Failure::transient(message))
         })?;
         let url = self.url(["statuses", commit.as_str()]);
-        let body = serde_json::to_vec(status).or_stalled(|| "cannot encode a status".to_owned());
-        let body = body.map_err(Refusal::Commit)?;
-        let answer = call.client.send(Method::POST, url, call.token, Some(body)).await?;
-        require_success(call, answer, commit).map(drop)
+        call.post(self, url, status, commit).await.map(drop)
     }
 }
 
-/// An answer that is 2xx; GitHub is left alone as long as it wants, or as its limit is spent.
-fn require_success(call: Call<'_>, answer: Answer, commit: &CommitId) -> Result<Answer, Refusal> {
-    if answer.status.is_success() {
-        return Ok(answer);
+#[cfg(test)]
+mod tests {
+    use http::{HeaderMap, HeaderValue, StatusCode};
+
+    use super::*;
+    use crate::forge::address::RepositoryAddress;
+    use crate::secret::{Secret, SecretSource};
+
+    fn github(url: &str) -> GithubApi {
+        let settings = HostSettings {
+            repository: RepositoryAddress::new(url, None).unwrap(),
+            token: SecretSource::Value(Secret::new("token")),
+            ca_file: None,
+            insecure: false,
+            public_url: None,
+            branch: None,
+        };
+        GithubApi { settings, writes: Budget::new(WRITES) }
     }
-    let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
-    let is_spent = number("x-ratelimit-remaining") == Some(0);
-    let is_limited = is_spent || answer.headers.contains_key("retry-after");
-    let refusal = refusal(answer.status.as_u16(), &answer.body, is_limited, commit);
-    if let Refusal::Busy(_) = &refusal {
-        let reset = number("x-ratelimit-reset").filter(|_| is_spent).map(|seconds| Timestamp(seconds * 1000));
-        let asks_for_less = matches!(answer.status.as_u16(), 403 | 429);
-        let otherwise = reset.or(asks_for_less.then(|| call.client.now() + PAUSE));
-        call.client.keep_quiet(&answer, otherwise);
+
+    #[test]
+    fn the_service_and_the_server_have_their_apis_in_other_places() {
+        let at = |url: &str| github(url).url(["statuses", "1a2b"]).to_string();
+        assert_eq!(at("https://github.com/acme/shop.git"), "https://api.github.com/repos/acme/shop/statuses/1a2b");
+        assert_eq!(at("git@github.com:acme/shop.git"), "https://api.github.com/repos/acme/shop/statuses/1a2b");
+        assert_eq!(at("https://git.example/acme/shop"), "https://git.example/api/v3/repos/acme/shop/statuses/1a2b");
     }
-    Err(refusal)
+
+    #[test]
+    fn what_is_forbidden_is_told_from_what_is_too_much() {
+        let most = r#"{"message":"Validation Failed","errors":[{"message":"This SHA and context has reached the maximum number of statuses."}]}"#;
+        let limited = Some(Meaning::Limited(None));
+        for (status, body, headers, expected) in [
+            (403, r#"{"message":"Resource not accessible by personal access token"}"#, &[][..], None),
+            (403, r#"{"message":"You have exceeded a secondary rate limit."}"#, &[], limited),
+            (403, r#"{"message":"Your request has been blocked from content creation"}"#, &[], limited),
+            (403, "{}", &[("retry-after", "30")], limited),
+            (
+                403,
+                "{}",
+                &[("x-ratelimit-remaining", "0"), ("x-ratelimit-reset", "1700000000")],
+                Some(Meaning::Limited(Some(Timestamp(1_700_000_000_000)))),
+            ),
+            (429, "", &[], None),
+            (422, r#"{"message":"No commit found for SHA: 1111"}"#, &[], Some(Meaning::Gone)),
+            (422, most, &[], Some(Meaning::Full)),
+            (422, "nonsense", &[], None),
+        ] {
+            let pairs = headers
+                .iter()
+                .map(|(name, value)| (http::HeaderName::from_static(name), HeaderValue::from_static(value)));
+            let status = StatusCode::from_u16(status).unwrap();
+            let answer = Answer { status, headers: pairs.collect::<HeaderMap>(), body: body.into() };
+            let meaning = github("https://github.com/acme/shop").meaning(&answer, Timestamp(0));
+            assert_eq!(meaning, expected, "{status} {body}");
+        }
+    }
 }

@@ -1,6 +1,5 @@
 //! GitLab: commit statuses, and calls about pushes.
 
-mod answer;
 mod status;
 mod webhook;
 mod writer;

@@ -4,43 +4,46 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use async_trait::async_trait;
-use http::{HeaderName, Method, StatusCode};
+use http::HeaderName;
 use reqwest::Url;
 
-use super::answer::refusal;
 use super::status::{GitlabStatus, rendered};
 use crate::clock::Clock;
-use crate::error::{Context, Result};
-use crate::forge::api::Manners;
-use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::error::Result;
+use crate::forge::answer::{Meaning, Words};
+use crate::forge::api::{Answer, Manners};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
 use crate::forge::{Refusal, StatusWriter};
 use crate::model::commit_status::CommitStatus;
 use crate::model::ids::CommitId;
+use crate::model::time::Timestamp;
 
 /// Statuses of a page; GitLab's own limit.
 const PAGE_SIZE: usize = 100;
 
-/// Pages that are read to see what is there already.
-const PAGE_LIMIT: usize = 10;
-
 /// So many commits' pipelines are known by heart; those of others are read again.
 const PIPELINES: usize = 1_000;
 
-const MANNERS: Manners = Manners {
-    name: "GitLab",
-    header: HeaderName::from_static("private-token"),
-    scheme: "",
-    accept: "application/json",
-};
+/// What launchway's contexts begin with: others write statuses in other pipelines.
+const CONTEXTS: &str = "launchway/";
+
+const WORDS: Words =
+    Words { name: "GitLab", rights: "a project access token needs the scope `api` and the role Developer" };
 
 /// A writer to GitLab, whose token has the scope `api`.
 ///
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    let manners = Manners {
+        name: WORDS.name,
+        header: HeaderName::from_static("private-token"),
+        authorization: str::to_owned,
+        accept: "application/json",
+    };
     let api = settings.api();
     let gitlab = GitlabApi { settings, pipelines: Mutex::default() };
-    Ok(Arc::new(HostedWriter::new(api, MANNERS, gitlab, clock).await?))
+    Ok(Arc::new(HostedWriter::new(api, manners, gitlab, clock).await?))
 }
 
 #[derive(Debug)]
@@ -81,6 +84,19 @@ impl StatusApi for GitlabApi {
         "gitlab"
     }
 
+    fn words(&self) -> Words {
+        WORDS
+    }
+
+    fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
+        match answer.status.as_u16() {
+            // Somebody else has written the same state meanwhile.
+            400 if answer.says("cannot transition status") => Some(Meaning::Done),
+            404 if answer.says("commit not found") => Some(Meaning::Gone),
+            _ => None,
+        }
+    }
+
     fn rendered(&self, status: &CommitStatus) -> GitlabStatus {
         let HostSettings { public_url, branch, .. } = &self.settings;
         rendered(status, public_url.as_deref(), branch.as_deref())
@@ -88,36 +104,15 @@ impl StatusApi for GitlabApi {
 
     /// The latest one of each name.
     async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<GitlabStatus>, Refusal> {
-        let mut present: Vec<GitlabStatus> = Vec::new();
-        for page in 1..=PAGE_LIMIT {
+        let present: Vec<GitlabStatus> = pages(PAGE_SIZE, |page| {
             let mut url = self.url(&["repository", "commits", commit.as_str(), "statuses"]);
-            url.query_pairs_mut()
-                .append_pair("per_page", &PAGE_SIZE.to_string())
-                .append_pair("page", &page.to_string());
-            let answer = call.client.send(Method::GET, url, call.token, None).await?;
-            if answer.status == StatusCode::NOT_FOUND {
-                // The commit or the project is unknown; the answer to writing tells which.
-                break;
-            }
-            if !answer.status.is_success() {
-                let text = String::from_utf8_lossy(&answer.body);
-                let Some(refusal) = refusal(answer.status.as_u16(), &text, commit) else { break };
-                if let Refusal::Busy(_) = &refusal {
-                    call.client.keep_quiet(&answer, None);
-                }
-                return Err(refusal);
-            }
-            let page: Vec<GitlabStatus> = serde_json::from_slice(&answer.body)
-                .or_stalled(|| "the answer is not GitLab's; is `forge.url` right?".to_owned())
-                .map_err(Refusal::All)?;
-            let is_last = page.len() < PAGE_SIZE;
-            let own = page.into_iter().filter(|status| status.name.starts_with("launchway/"));
-            present.extend(own);
-            if is_last {
-                break;
-            }
-        }
-        self.remember(commit, present.iter().find_map(|status| status.pipeline_id));
+            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            url.query_pairs_mut().append_pair("per_page", &size).append_pair("page", &page);
+            call.get(self, url, commit)
+        })
+        .await?;
+        let own = present.iter().find(|status| status.name.starts_with(CONTEXTS));
+        self.remember(commit, own.and_then(|status| status.pipeline_id));
         Ok(present)
     }
 
@@ -125,22 +120,9 @@ impl StatusApi for GitlabApi {
         let pipeline_id = self.pipelines().get(commit).copied();
         let status = GitlabStatus { pipeline_id, ..status.clone() };
         let url = self.url(&["statuses", commit.as_str()]);
-        let body = serde_json::to_vec(&status).or_stalled(|| "cannot encode a status".to_owned());
-        let body = body.map_err(Refusal::Commit)?;
-        let answer = call.client.send(Method::POST, url, call.token, Some(body)).await?;
-        if answer.status.is_success() {
-            let written = serde_json::from_slice::<GitlabStatus>(&answer.body).ok();
-            self.remember(commit, written.and_then(|written| written.pipeline_id));
-            return Ok(());
-        }
-        match refusal(answer.status.as_u16(), &String::from_utf8_lossy(&answer.body), commit) {
-            None => Ok(()),
-            Some(refusal) => {
-                if let Refusal::Busy(_) = &refusal {
-                    call.client.keep_quiet(&answer, None);
-                }
-                Err(refusal)
-            }
-        }
+        let written = call.post(self, url, &status, commit).await?;
+        let written = written.and_then(|answer| serde_json::from_slice::<GitlabStatus>(&answer.body).ok());
+        self.remember(commit, written.and_then(|written| written.pipeline_id));
+        Ok(())
     }
 }

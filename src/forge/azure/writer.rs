@@ -1,0 +1,98 @@
+//! Writes commit statuses through the API of Azure DevOps.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use http::header::AUTHORIZATION;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::status::{AzureStatus, rendered};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::{Meaning, Words};
+use crate::forge::api::{Answer, Manners};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi};
+use crate::forge::{Refusal, StatusWriter};
+use crate::model::commit_status::CommitStatus;
+use crate::model::ids::CommitId;
+use crate::model::time::Timestamp;
+
+/// The version of the API that is spoken.
+const VERSION: &str = "7.1";
+
+/// The most statuses that are asked for: Azure DevOps' own limit.
+const MOST: &str = "1000";
+
+const WORDS: Words = Words { name: "Azure DevOps", rights: "a personal access token needs the scope `Code (status)`" };
+
+/// A writer to Azure DevOps, with a personal access token.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    let manners = Manners {
+        name: WORDS.name,
+        header: AUTHORIZATION,
+        authorization: |token| format!("Basic {}", STANDARD.encode(format!(":{token}"))),
+        accept: "application/json",
+    };
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners, AzureApi { settings }, clock).await?))
+}
+
+#[derive(Debug)]
+struct AzureApi {
+    settings: HostSettings,
+}
+
+impl AzureApi {
+    /// The repository's owner is its project, below an organization that is a part of the host's address.
+    fn url(&self, commit: &CommitId) -> Url {
+        let repository = &self.settings.repository;
+        let head = [&repository.owner, "_apis", "git", "repositories", &repository.name];
+        let mut url = repository.api(head.into_iter().chain(["commits", commit.as_str(), "statuses"]));
+        url.query_pairs_mut().append_pair("api-version", VERSION);
+        url
+    }
+}
+
+#[async_trait]
+impl StatusApi for AzureApi {
+    type Status = AzureStatus;
+
+    fn writer(&self) -> &'static str {
+        "azure"
+    }
+
+    fn words(&self) -> Words {
+        WORDS
+    }
+
+    fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
+        let is_gone = answer.status.as_u16() == 404 && answer.says("TF401175");
+        is_gone.then_some(Meaning::Gone)
+    }
+
+    fn rendered(&self, status: &CommitStatus) -> AzureStatus {
+        rendered(status, self.settings.public_url.as_deref())
+    }
+
+    async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<AzureStatus>, Refusal> {
+        let mut url = self.url(commit);
+        url.query_pairs_mut().append_pair("latestOnly", "true").append_pair("top", MOST);
+        Ok(call.get::<_, List>(self, url, commit).await?.map(|list| list.value).unwrap_or_default())
+    }
+
+    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &AzureStatus) -> Result<(), Refusal> {
+        call.post(self, self.url(commit), status, commit).await.map(drop)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct List {
+    #[serde(default)]
+    value: Vec<AzureStatus>,
+}

@@ -1,0 +1,105 @@
+//! Writes commit statuses through the API of Bitbucket Cloud.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::AUTHORIZATION;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::status::{BitbucketStatus, rendered};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::{Meaning, Words};
+use crate::forge::api::{Answer, Manners};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::{Refusal, StatusWriter};
+use crate::model::commit_status::CommitStatus;
+use crate::model::ids::CommitId;
+use crate::model::time::Timestamp;
+
+/// Statuses of a page; Bitbucket's own limit.
+const PAGE_SIZE: usize = 100;
+
+const WORDS: Words = Words {
+    name: "Bitbucket",
+    rights: "a repository access token needs `Repositories: Read` and `Pull requests: Write`",
+};
+
+/// A writer to Bitbucket Cloud, with an access token of the repository.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    let manners = Manners {
+        name: WORDS.name,
+        header: AUTHORIZATION,
+        authorization: |token| format!("Bearer {token}"),
+        accept: "application/json",
+    };
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners, CloudApi { settings }, clock).await?))
+}
+
+#[derive(Debug)]
+struct CloudApi {
+    settings: HostSettings,
+}
+
+impl CloudApi {
+    /// The service has a host of its own for its API.
+    fn url(&self, commit: &CommitId, rest: &[&str]) -> Url {
+        let repository = &self.settings.repository;
+        let head = ["2.0", "repositories", &repository.owner, &repository.name, "commit", commit.as_str(), "statuses"];
+        let mut url = repository.api(head.into_iter().chain(rest.iter().copied()));
+        if repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("bitbucket.org")) {
+            // The host is a valid one, and the scheme takes hosts.
+            url.set_host(Some("api.bitbucket.org")).unwrap_or_default();
+        }
+        url
+    }
+}
+
+#[async_trait]
+impl StatusApi for CloudApi {
+    type Status = BitbucketStatus;
+
+    fn writer(&self) -> &'static str {
+        "bitbucket"
+    }
+
+    fn words(&self) -> Words {
+        WORDS
+    }
+
+    fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
+        let is_gone = answer.status.as_u16() == 404 && answer.says("commit not found");
+        is_gone.then_some(Meaning::Gone)
+    }
+
+    fn rendered(&self, status: &CommitStatus) -> BitbucketStatus {
+        let repository = &self.settings.repository;
+        let page = repository.api([&repository.owner, &repository.name, "commits", status.commit.as_str()]);
+        rendered(status, self.settings.public_url.as_deref(), page.as_str(), "STOPPED")
+    }
+
+    async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<BitbucketStatus>, Refusal> {
+        pages(PAGE_SIZE, |page| {
+            let mut url = self.url(commit, &[]);
+            let (size, page) = (PAGE_SIZE.to_string(), page.to_string());
+            url.query_pairs_mut().append_pair("pagelen", &size).append_pair("page", &page);
+            async move { Ok(call.get::<_, Page>(self, url, commit).await?.map(|page| page.values)) }
+        })
+        .await
+    }
+
+    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &BitbucketStatus) -> Result<(), Refusal> {
+        call.post(self, self.url(commit, &["build"]), status, commit).await.map(drop)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    #[serde(default)]
+    values: Vec<BitbucketStatus>,
+}

@@ -1,0 +1,95 @@
+//! Writes commit statuses through the API of Bitbucket Data Center.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::header::AUTHORIZATION;
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::status::{BitbucketStatus, rendered};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::{Meaning, Words};
+use crate::forge::api::{Answer, Manners};
+use crate::forge::hosted::{Call, HostSettings, HostedWriter, StatusApi, pages};
+use crate::forge::{Refusal, StatusWriter};
+use crate::model::commit_status::CommitStatus;
+use crate::model::ids::CommitId;
+use crate::model::time::Timestamp;
+
+/// Statuses of a page; Bitbucket's own limit is higher.
+const PAGE_SIZE: usize = 100;
+
+const WORDS: Words = Words {
+    name: "Bitbucket Data Center",
+    rights: "an HTTP access token of the repository or project needs the permission `Repository write`",
+};
+
+/// A writer to Bitbucket Data Center, with an HTTP access token.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
+    let manners = Manners {
+        name: WORDS.name,
+        header: AUTHORIZATION,
+        authorization: |token| format!("Bearer {token}"),
+        accept: "application/json",
+    };
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners, DataCenterApi { settings }, clock).await?))
+}
+
+#[derive(Debug)]
+struct DataCenterApi {
+    settings: HostSettings,
+}
+
+#[async_trait]
+impl StatusApi for DataCenterApi {
+    type Status = BitbucketStatus;
+
+    fn writer(&self) -> &'static str {
+        "bitbucket-data-center"
+    }
+
+    fn words(&self) -> Words {
+        WORDS
+    }
+
+    fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
+        let is_gone = answer.status.as_u16() == 404 && answer.says("nosuchcommit");
+        is_gone.then_some(Meaning::Gone)
+    }
+
+    fn rendered(&self, status: &CommitStatus) -> BitbucketStatus {
+        let repository = &self.settings.repository;
+        let path = ["projects", &repository.owner, "repos", &repository.name, "commits", status.commit.as_str()];
+        rendered(status, self.settings.public_url.as_deref(), repository.api(path).as_str(), "CANCELLED")
+    }
+
+    /// The newer API tells of one key alone; the older one of all.
+    async fn present(&self, call: Call<'_>, commit: &CommitId) -> Result<Vec<BitbucketStatus>, Refusal> {
+        pages(PAGE_SIZE, |page| {
+            let mut url = self.settings.repository.api(["rest", "build-status", "1.0", "commits", commit.as_str()]);
+            let (size, start) = (PAGE_SIZE.to_string(), ((page - 1) * PAGE_SIZE).to_string());
+            url.query_pairs_mut().append_pair("limit", &size).append_pair("start", &start);
+            async move { Ok(call.get::<_, Page>(self, url, commit).await?.map(|page| page.values)) }
+        })
+        .await
+    }
+
+    async fn post(&self, call: Call<'_>, commit: &CommitId, status: &BitbucketStatus) -> Result<(), Refusal> {
+        let repository = &self.settings.repository;
+        let place = ["projects", &repository.owner, "repos", &repository.name, "commits", commit.as_str(), "builds"];
+        let url: Url = repository.api(["rest", "api", "latest"].into_iter().chain(place));
+        call.post(self, url, status, commit).await.map(drop)
+    }
+}
+
+#[derive(Debug, Deserialize)]
+struct Page {
+    #[serde(default)]
+    values: Vec<BitbucketStatus>,
+}
