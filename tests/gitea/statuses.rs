@@ -122,8 +122,8 @@ async fn a_token_without_rights_is_named_as_such_until_it_is_replaced() {
     let nobody = "0123456789012345678901234567890123456789".to_owned();
     let cases = [
         (&repository, &nobody, "does not accept the token"),
-        (&repository, &reader, "lacks write:repository"),
-        (&repository, &stranger, "may not write to the repository"),
+        (&repository, &reader, "needs the scope write:repository"),
+        (&repository, &stranger, "allowed to write to the repository"),
         (&private, &stranger, "does not know the repository"),
     ];
     let statuses = [status(&commit, "launchway/dev", StatusState::Success, "")];
