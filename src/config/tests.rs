@@ -1,4 +1,5 @@
 use super::*;
+use crate::forge::address::RepositoryAddress;
 use crate::secret::Secret;
 
 const WHOLE: &str = r#"
@@ -141,6 +142,28 @@ access: {tokens: [{name: ../x, role: admin}]}
         "launchway.yaml:12:38: error: `admin` is not known (one of read, operate)",
     ];
     assert_eq!(problems(text), expected);
+}
+
+/// What people copy from the page of their host works, and leads to that host.
+#[test]
+fn the_pages_of_the_hosts_show_what_works() {
+    for (page, kind) in [
+        ("github", ForgeKind::Github),
+        ("gitlab", ForgeKind::Gitlab),
+        ("gitea", ForgeKind::Gitea),
+        ("bitbucket", ForgeKind::Bitbucket),
+        ("azure-devops", ForgeKind::Azure),
+    ] {
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("docs/hosts/{page}.md"));
+        let text = std::fs::read_to_string(path).unwrap();
+        let shown = text.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+        let settings = parse(shown).unwrap();
+        let repository = &settings.repositories[0];
+        assert_eq!(repository.forge.as_ref().map(|forge| forge.kind), Some(kind), "{page}");
+        RepositoryAddress::on(kind, &repository.url, None).unwrap();
+        let guessed = ForgeKind::guess(&repository.url);
+        assert!(guessed == kind || page == "gitea", "{page} is not known by its name");
+    }
 }
 
 #[test]
