@@ -10,14 +10,14 @@ use crate::manifest;
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  launchway schema project > launchway.schema.json")]
 pub(super) struct Arguments {
-    /// project, shipyard, task, deployment or deploymentconfig
+    /// project, shipyard, task, deployment, deploymentconfig or template
     kind: String,
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     let schema = manifest::schema(&arguments.kind).ok_or_else(|| {
         let failure = Failure::stalled(format!("there is no schema of `{}`", arguments.kind));
-        Complaint::usage(failure.hint("kinds with a schema: project, shipyard, task, deployment, deploymentconfig"))
+        Complaint::usage(failure.hint("kinds with a schema: project, shipyard, task, deployment, deploymentconfig, template"))
     })?;
     match output.format() {
         Format::Human | Format::Json => output.line(format!("{schema:#}"))?,

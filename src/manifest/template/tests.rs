@@ -182,3 +182,38 @@ fn what_values_add_is_bounded() {
     let found = told(&declared(&template("[{name: NAME}]", &map), &[("NAME", &long)]));
     assert!(found.len() == 1 && found[0].contains("more than 32 MiB"), "{found:?}");
 }
+
+/// Written after the kinds of files that people have published for OpenShift; each is accepted there.
+#[test]
+fn files_as_people_have_them_are_accepted() {
+    let old_json = "{\n\t\"kind\": \"Template\",\n\t\"apiVersion\": \"v1\",\n\t\"metadata\": {\"name\": \"db\", \"annotations\": {\"tags\": \"db,x\"}, \"creationTimestamp\": null},\n\
+        \t\"labels\": {\"template\": \"db\"},\n\t\"objects\": [\n\
+        \t\t{\"kind\": \"Secret\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"${NAME}\"}, \"stringData\": {\"user\": \"${USER}\", \"password\": \"${PASSWORD}\"}},\n\
+        \t\t{\"kind\": \"Service\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"${NAME}\", \"creationTimestamp\": null}, \"spec\": {\"ports\": [{\"name\": \"db\", \"port\": 5432, \"nodePort\": 0}], \"selector\": {\"name\": \"${NAME}\"}, \"portalIP\": \"\", \"sessionAffinity\": \"None\"}, \"status\": {\"loadBalancer\": {}}},\n\
+        \t\t{\"kind\": \"DeploymentConfig\", \"apiVersion\": \"v1\", \"metadata\": {\"name\": \"${NAME}\"}, \"spec\": {\"strategy\": {\"type\": \"Recreate\", \"resources\": {}}, \"replicas\": 1, \"selector\": {\"name\": \"${NAME}\"},\n\
+        \t\t\t\"triggers\": [{\"type\": \"ImageChange\", \"imageChangeParams\": {\"automatic\": true, \"containerNames\": [\"db\"], \"from\": {\"kind\": \"ImageStreamTag\", \"name\": \"db:${VERSION}\", \"namespace\": \"${NAMESPACE}\"}, \"lastTriggeredImage\": \"\"}}, {\"type\": \"ConfigChange\"}],\n\
+        \t\t\t\"template\": {\"metadata\": {\"labels\": {\"name\": \"${NAME}\"}}, \"spec\": {\"containers\": [{\"name\": \"db\", \"image\": \" \", \"capabilities\": {}, \"securityContext\": {\"capabilities\": {}, \"privileged\": false},\n\
+        \t\t\t\t\"resources\": {\"limits\": {\"memory\": \"${MEMORY}\"}}, \"env\": [{\"name\": \"P\", \"valueFrom\": {\"secretKeyRef\": {\"name\": \"${NAME}\", \"key\": \"password\"}}}], \"terminationMessagePath\": \"/dev/termination-log\"}],\n\
+        \t\t\t\t\"volumes\": [{\"name\": \"d\", \"downwardAPI\": {\"items\": []}}], \"restartPolicy\": \"Always\", \"dnsPolicy\": \"ClusterFirst\"}}}, \"status\": {}}],\n\
+        \t\"parameters\": [{\"name\": \"NAME\", \"displayName\": \"Name\", \"value\": \"db\", \"required\": true}, {\"name\": \"NAMESPACE\"}, {\"name\": \"MEMORY\", \"value\": \"512Mi\"}, {\"name\": \"VERSION\", \"value\": \"9.5\"},\n\
+        \t\t{\"name\": \"USER\", \"generate\": \"expression\", \"from\": \"user[A-Z0-9]{3}\", \"required\": true}, {\"name\": \"PASSWORD\", \"generate\": \"expression\", \"from\": \"[a-zA-Z0-9]{16}\"}]\n}\n";
+    let application = "apiVersion: template.openshift.io/v1\nkind: Template\nmetadata: {name: shop}\nparameters:\n\
+        - {name: APP, value: shop}\n- {name: REPLICAS, value: '2'}\n- {name: HOST}\n- {name: PORT, value: '8080'}\nobjects:\n\
+        - apiVersion: image.openshift.io/v1\n  kind: ImageStream\n  metadata: {name: '${APP}'}\n\
+        - apiVersion: route.openshift.io/v1\n  kind: Route\n  metadata: {name: '${APP}'}\n  spec: {host: '${HOST}', to: {kind: Service, name: '${APP}'}}\n\
+        - apiVersion: v1\n  kind: Service\n  metadata: {name: '${APP}', annotations: {description: x}}\n  spec: {ports: [{name: web, port: '${{PORT}}', targetPort: '${{PORT}}'}], selector: {name: '${APP}'}}\n\
+        - apiVersion: apps.openshift.io/v1\n  kind: DeploymentConfig\n  metadata: {name: '${APP}'}\n  spec:\n    replicas: '${{REPLICAS}}'\n    triggers:\n    strategy:\n      type: Recreate\n      recreateParams:\n\
+        \x20       mid: {failurePolicy: Abort, execNewPod: {containerName: '${APP}', command: [./migrate], env: []}}\n        post: {failurePolicy: Ignore, tagImages: [{containerName: '${APP}', to: {kind: ImageStreamTag, name: 'shop:live'}}]}\n\
+        \x20   template:\n      metadata: {labels: {name: '${APP}'}}\n      spec:\n        containers:\n        - {name: '${APP}', image: 'registry.example/shop:1', ports: [{containerPort: '${{PORT}}'}], livenessProbe: {tcpSocket: {port: '${{PORT}}'}, timeoutSeconds: 3}}\n";
+    for (text, kinds) in [
+        (old_json.to_owned(), "Secret Service DeploymentConfig"),
+        (application.to_owned(), "ImageStream Route Service DeploymentConfig"),
+        (format!("---\n{application}---\n"), "ImageStream Route Service DeploymentConfig"),
+    ] {
+        let declared = declared(&text, &[]);
+        let errors: Vec<_> = declared.problems.iter().filter(|problem| problem.is_error()).collect();
+        assert!(errors.is_empty(), "{errors:#?}");
+        let found: Vec<_> = declared.objects.iter().map(|object| object.key.kind.name()).collect();
+        assert_eq!(found.join(" "), kinds);
+    }
+}
