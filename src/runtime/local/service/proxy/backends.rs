@@ -11,6 +11,7 @@ use tokio::time::{Instant, sleep};
 use super::super::record::{Endpoint, ServiceDir, ServiceRecord};
 use super::cached_file::CachedFile;
 use super::destination::Destination;
+use super::folders::Folders;
 use super::pod::{Lease, Pod};
 
 /// How long a request waits for a pod that takes it. Bridges the moment between the end of an only pod and the
@@ -24,6 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(20);
 /// What is behind a service, as its files say at this moment.
 #[derive(Debug)]
 pub(super) struct Backends {
+    folders: Arc<Folders>,
     record: Mutex<CachedFile<ServiceRecord>>,
     pods: Mutex<Pods>,
     turn: AtomicUsize,
@@ -38,9 +40,11 @@ struct Pods {
 }
 
 impl Backends {
-    pub(super) fn new(dir: &ServiceDir) -> Self {
-        let pods = Pods { file: CachedFile::new(dir.endpoints()), endpoints: Arc::default(), known: Vec::new() };
-        Self { record: Mutex::new(CachedFile::new(dir.record())), pods: Mutex::new(pods), turn: AtomicUsize::new(0) }
+    pub(super) fn new(dir: &ServiceDir, folders: Arc<Folders>) -> Self {
+        let file = CachedFile::new(dir.endpoints(), folders.clone());
+        let pods = Mutex::new(Pods { file, endpoints: Arc::default(), known: Vec::new() });
+        let record = Mutex::new(CachedFile::new(dir.record(), folders.clone()));
+        Self { folders, record, pods, turn: AtomicUsize::new(0) }
     }
 
     /// A place for a request to a port of the service, at the latest at `deadline`; `None` if there is none until
@@ -64,6 +68,7 @@ impl Backends {
     }
 
     fn try_lease(&self, port: u16, tried: &[Destination]) -> Option<Lease> {
+        self.folders.catch_up();
         let record = self.record()?;
         let target = record.target_port(port)?;
         let turn = self.turn.fetch_add(1, Ordering::Relaxed);
@@ -86,7 +91,7 @@ impl Backends {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoints = pods.file.read().unwrap_or_default();
         if endpoints != pods.endpoints {
-            pods.follow(endpoints);
+            pods.follow(endpoints, &self.folders);
         }
         (pods.endpoints.clone(), pods.known.clone())
     }
@@ -94,10 +99,10 @@ impl Backends {
 
 impl Pods {
     /// Takes another list. Pods that stay keep their counts.
-    fn follow(&mut self, endpoints: Arc<Vec<Endpoint>>) {
-        let known = |folder: &Path| self.known.iter().find(|pod| pod.dir() == folder).cloned();
-        let folders = endpoints.iter().map(Endpoint::dir);
-        self.known = folders.map(|folder| known(folder).unwrap_or_else(|| Pod::new(folder))).collect();
+    fn follow(&mut self, endpoints: Arc<Vec<Endpoint>>, folders: &Arc<Folders>) {
+        let known = |dir: &Path| self.known.iter().find(|pod| pod.dir() == dir).cloned();
+        let dirs = endpoints.iter().map(Endpoint::dir);
+        self.known = dirs.map(|dir| known(dir).unwrap_or_else(|| Pod::new(dir, folders.clone()))).collect();
         self.endpoints = endpoints;
     }
 }

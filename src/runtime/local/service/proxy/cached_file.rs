@@ -8,6 +8,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 
 use super::super::record;
+use super::folders::{Folders, Look};
 
 /// What tells one version of a file that is replaced by renames from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -21,17 +22,25 @@ struct Version {
 #[derive(Debug)]
 pub(super) struct CachedFile<T> {
     path: PathBuf,
+    folders: Arc<Folders>,
+    look: Option<Look>,
     version: Option<Version>,
     value: Option<Arc<T>>,
 }
 
 impl<T: DeserializeOwned> CachedFile<T> {
-    pub(super) fn new(path: PathBuf) -> Self {
-        Self { path, version: None, value: None }
+    pub(super) fn new(path: PathBuf, folders: Arc<Folders>) -> Self {
+        Self { path, folders, look: None, version: None, value: None }
     }
 
-    /// The value now; `None` if the file is not there. One that cannot be understood leaves the last value.
+    /// The value at the time to which its folder was caught up; `None` if the file is not there. One that cannot be
+    /// understood leaves the last value.
     pub(super) fn read(&mut self) -> Option<Arc<T>> {
+        if self.look.as_ref().is_some_and(Look::holds) {
+            return self.value.clone();
+        }
+        // Before looking, so that what changes meanwhile is seen the next time.
+        self.look = self.path.parent().and_then(|folder| self.folders.look(folder));
         let Some(version) = version(&self.path) else {
             (self.version, self.value) = (None, None);
             return None;
@@ -59,20 +68,24 @@ mod tests {
     #[test]
     fn a_replaced_file_is_read_again_and_a_removed_one_is_none() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("list");
-        let mut cached = CachedFile::<Vec<u32>>::new(path.clone());
-        assert!(cached.read().is_none());
+        let (path, folders) = (folder.path().join("list"), Folders::new());
+        let mut cached = CachedFile::<Vec<u32>>::new(path.clone(), folders.clone());
+        let mut read = || {
+            folders.catch_up();
+            cached.read()
+        };
+        assert!(read().is_none());
         for content in ["[1]", "[1,2]"] {
             let draft = folder.path().join("draft");
             fs::write(&draft, content).unwrap();
             fs::rename(&draft, &path).unwrap();
-            let value = cached.read().unwrap();
+            let value = read().unwrap();
             assert_eq!(serde_json::to_string(&*value).unwrap(), content);
-            assert!(Arc::ptr_eq(&value, &cached.read().unwrap()));
+            assert!(Arc::ptr_eq(&value, &read().unwrap()));
         }
         fs::write(&path, "no list").unwrap();
-        assert_eq!(*cached.read().unwrap(), [1, 2]);
+        assert_eq!(*read().unwrap(), [1, 2]);
         fs::remove_file(&path).unwrap();
-        assert!(cached.read().is_none());
+        assert!(read().is_none());
     }
 }

@@ -11,6 +11,7 @@ mod cached_file;
 mod client;
 mod connection;
 mod destination;
+mod folders;
 mod headers;
 mod http;
 mod keep_alive;
@@ -40,6 +41,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use self::backends::Backends;
+use self::folders::Folders;
 use self::orphan::find_shim;
 use self::upstream::Upstreams;
 use super::channel::{self, Message, Port};
@@ -114,6 +116,7 @@ async fn serve(dir: ServicesDir) -> io::Result<()> {
     let room = Room::find();
     let mut listeners = Listeners {
         dir,
+        folders: Folders::new(),
         upstreams: Arc::default(),
         connections: TaskTracker::new(),
         places: Shares::new(room.connections, PARTS),
@@ -134,6 +137,7 @@ async fn serve(dir: ServicesDir) -> io::Result<()> {
 /// The sockets on which connections are accepted, and whose they are.
 struct Listeners {
     dir: ServicesDir,
+    folders: Arc<Folders>,
     upstreams: Arc<Upstreams>,
     connections: TaskTracker,
     places: Arc<Shares<ServiceId>>,
@@ -205,7 +209,7 @@ impl Listeners {
     fn shared(&mut self, service: &ServiceId) -> Arc<Shared> {
         let new = || Shared {
             service: service.clone(),
-            backends: Backends::new(&self.dir.of(service)),
+            backends: Backends::new(&self.dir.of(service), self.folders.clone()),
             upstreams: self.upstreams.clone(),
             connections: self.connections.clone(),
             places: self.places.clone(),

@@ -7,12 +7,14 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::super::record::ReadyMarker;
 use super::cached_file::CachedFile;
 use super::destination::Destination;
+use super::folders::Folders;
 use crate::model::pod::Scalar;
 
 /// A pod behind the service.
 #[derive(Debug)]
 pub(super) struct Pod {
     dir: PathBuf,
+    folders: Arc<Folders>,
     state: Mutex<State>,
 }
 
@@ -25,9 +27,9 @@ struct State {
 }
 
 impl Pod {
-    pub(super) fn new(dir: &Path) -> Arc<Self> {
-        let marker = CachedFile::new(dir.join("ready"));
-        Arc::new(Self { dir: dir.to_owned(), state: Mutex::new(State { in_flight: 0, lock: None, marker }) })
+    pub(super) fn new(dir: &Path, folders: Arc<Folders>) -> Arc<Self> {
+        let marker = CachedFile::new(dir.join("ready"), folders.clone());
+        Arc::new(Self { dir: dir.to_owned(), folders, state: Mutex::new(State { in_flight: 0, lock: None, marker }) })
     }
 
     pub(super) fn dir(&self) -> &Path {
@@ -44,7 +46,8 @@ impl Pod {
         self.dir.join("ready").exists()
     }
 
-    /// Reserves a place for one request, unless the pod is not ready or does not have that port.
+    /// Reserves a place for one request, unless the pod is not ready or does not have that port. Folders were caught up
+    /// when the request came.
     ///
     /// The lock is taken before the marker is read: whoever removes the marker and then gets the lock for itself
     /// knows that no request is or will be on its way.
@@ -52,6 +55,7 @@ impl Pod {
         let mut state = self.state();
         if state.lock.is_none() {
             state.lock = shared_lock(&self.dir.join("connections"));
+            self.folders.catch_up();
         }
         let destination = match &state.lock {
             Some(_) => state.marker.read().and_then(|marker| self.destination(&marker, target)),
@@ -143,7 +147,7 @@ mod tests {
     #[test]
     fn a_lease_holds_the_shared_lock_until_the_last_one_is_dropped() {
         let folder = pod_folder();
-        let pod = Pod::new(folder.path());
+        let pod = Pod::new(folder.path(), Folders::new());
         let exclusively = || files::try_lock(&folder.path().join("connections")).unwrap();
         let (first, second) = (pod.lease(&Scalar::Number(8080)).unwrap(), pod.lease(&Scalar::Number(8080)).unwrap());
         assert_eq!((first.destination.port, pod.in_flight()), (4000, 2));
@@ -156,7 +160,7 @@ mod tests {
     #[test]
     fn a_pod_that_is_not_ready_gets_nothing_and_is_not_held_up() {
         let folder = pod_folder();
-        let pod = Pod::new(folder.path());
+        let pod = Pod::new(folder.path(), Folders::new());
         fs::remove_file(folder.path().join("ready")).unwrap();
         assert!(pod.lease(&Scalar::Number(8080)).is_none());
         assert!(files::try_lock(&folder.path().join("connections")).unwrap().is_some());
@@ -166,11 +170,11 @@ mod tests {
     fn a_pod_that_drains_gets_nothing_although_its_marker_is_there() {
         let folder = pod_folder();
         let _draining = files::try_lock(&folder.path().join("connections")).unwrap().unwrap();
-        assert!(Pod::new(folder.path()).lease(&Scalar::Number(8080)).is_none());
+        assert!(Pod::new(folder.path(), Folders::new()).lease(&Scalar::Number(8080)).is_none());
     }
 
     #[test]
     fn a_pod_that_is_gone_gets_nothing() {
-        assert!(Pod::new(Path::new("/nowhere/pod")).lease(&Scalar::Number(8080)).is_none());
+        assert!(Pod::new(Path::new("/nowhere/pod"), Folders::new()).lease(&Scalar::Number(8080)).is_none());
     }
 }
