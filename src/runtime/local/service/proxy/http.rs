@@ -24,7 +24,7 @@ use super::keep_alive;
 use super::pod::Lease;
 use super::relay::relay;
 use super::upstream::{RequestBody, Sender, Upstreams};
-use super::{Shared, Stay};
+use super::{Session, Stay};
 
 /// The most that the head of a message may hold, in bytes.
 pub(super) const MAX_HEAD: usize = 128 << 10;
@@ -34,10 +34,10 @@ const MAX_SENT: usize = 3;
 pub(super) type ResponseBody = Either<Relayed, Full<Bytes>>;
 
 /// Serves a client until it or the service ends.
-pub(super) async fn serve(shared: Arc<Shared>, port: u16, client: TcpStream, stay: Stay) {
+pub(super) async fn serve(session: Session, client: TcpStream) {
     let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
-    let ending = stay.ending.clone();
-    let requests = Requests(Arc::new(ClientSide { shared, port, authority, stay }));
+    let ending = session.stay.ending.clone();
+    let requests = Requests(Arc::new(ClientSide { session, authority }));
     keep_alive::serve(client, requests, ending).await;
 }
 
@@ -58,10 +58,8 @@ impl Service<Request<Incoming>> for Requests {
 
 /// What is known of the client's connection.
 struct ClientSide {
-    shared: Arc<Shared>,
-    port: u16,
+    session: Session,
     authority: String,
-    stay: Stay,
 }
 
 /// Why an attempt failed.
@@ -88,7 +86,7 @@ impl ClientSide {
         let deadline = Instant::now() + PATIENCE;
         let (mut tried, mut sent, mut last) = (Vec::new(), 0, None);
         loop {
-            let Some(lease) = self.shared.backends.lease(self.port, &mut tried, deadline).await else {
+            let Some(lease) = self.session.shared.backends.lease(self.session.port, &mut tried, deadline).await else {
                 return Err(self.nobody_answers(last));
             };
             match self.attempt(&mut message, &lease).await {
@@ -108,7 +106,7 @@ impl ClientSide {
     /// Sends the message once. A request that cannot be repeated gets a new connection: an idle one may be closed by
     /// the pod at this very moment.
     async fn attempt(&self, message: &mut Message, lease: &Lease) -> Result<(Response<Incoming>, Sender), Failed> {
-        let idle = message.is_repeatable().then(|| self.shared.upstreams.take(&lease.destination)).flatten();
+        let idle = message.is_repeatable().then(|| self.session.worker.upstreams.take(&lease.destination)).flatten();
         let mut sender = match idle {
             Some(sender) => sender,
             None => Upstreams::connect(&lease.destination).await.map_err(Failed::Unsent)?,
@@ -136,17 +134,17 @@ impl ClientSide {
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
-            let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.stay.clone());
-            let cut_off = self.shared.cut_off.clone();
-            self.shared.connections.spawn(async move { cut_off.run_until_cancelled(tunnel).await });
+            let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.session.stay.clone());
+            let cut_off = self.session.shared.cut_off.clone();
+            self.session.worker.carry(async move { cut_off.run_until_cancelled(tunnel).await.unwrap_or_default() });
             return response.map(|_| Either::Right(Full::default()));
         }
-        let upstreams = self.shared.upstreams.clone();
+        let upstreams = self.session.worker.upstreams.clone();
         response.map(|body| Either::Left(Relayed::new(body, Exchange { sender, lease, upstreams })))
     }
 
     fn nobody_answers(&self, last: Option<io::Error>) -> Response<ResponseBody> {
-        let service = self.shared.backends.service();
+        let service = self.session.shared.backends.service();
         let mut response = match last {
             Some(error) => {
                 text(StatusCode::BAD_GATEWAY, &format!("no pod of service `{service}` could be reached: {error}"))

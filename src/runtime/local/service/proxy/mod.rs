@@ -1,9 +1,11 @@
 //! `launchway proxy`: carries the connections of all services to their pods.
 //!
 //! ```text
-//!                      ┌ HTTP/1 ─▶ http: each request ─▶ backends ─▶ upstream (kept connections)
-//!  client ─▶ connection┤                                    │ lease: a place in a pod that is ready
-//!            (sniff)   └ other ──▶ splice ──────────────────┘
+//!                      ┌ a worker's thread ──────────────────────────────────────────────────────────┐
+//!  client ─▶ entrance ─┤             ┌ HTTP/1 ─▶ http: each request ─▶ backends ─▶ upstream          ├─▶ pods
+//!                      │ connection ─┤            (keep_alive)           │ lease: a place   (kept     │
+//!                      │ (sniff)     └ other ──▶ relay ──────────────────┘ in a ready pod   by worker)│
+//!                      └─────────────────────────────────────────────────────────────────────────────┘
 //! ```
 
 mod backends;
@@ -11,6 +13,7 @@ mod cached_file;
 mod client;
 mod connection;
 mod destination;
+mod entrance;
 mod folders;
 mod headers;
 mod http;
@@ -20,30 +23,28 @@ mod pod;
 mod relay;
 mod sniff;
 mod upstream;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
-use std::net::TcpListener as Socket;
+use std::net::TcpListener;
 use std::os::fd::OwnedFd;
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::thread;
 use std::time::Duration;
 
 use tokio::io::Interest;
-use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::oneshot;
-use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::backends::Backends;
+use self::entrance::Entrance;
 use self::folders::Folders;
 use self::orphan::find_shim;
-use self::upstream::Upstreams;
+use self::worker::{Worker, Workers};
 use super::channel::{self, Message, Port};
 use super::record::{ServiceId, ServicesDir};
 use super::shim::complain;
@@ -58,19 +59,14 @@ const OTHER_FILES: usize = 64;
 const PARTS: usize = 2;
 /// What to do about services for which there is no room.
 const NO_ROOM: &str = "the limit of open files is too low; raise it (LimitNOFILE of the unit), and kill the proxy";
-/// The most processors that are used.
-const MAX_WORKERS: usize = 4;
 /// How long requests under way may take after their service was ended.
 const LAST_REQUESTS: Duration = Duration::from_secs(10);
 /// How long connections may live on after another proxy has taken over.
 const LAST_CONNECTIONS: Duration = Duration::from_secs(3600);
-/// The pause after an accept that failed for want of resources.
-const RETRY: Duration = Duration::from_millis(100);
 
 /// Runs until its shim ends, or another proxy has taken over.
 pub(super) fn run(dir: ServicesDir) -> ExitCode {
-    let workers = thread::available_parallelism().map_or(1, usize::from).min(MAX_WORKERS);
-    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(workers).enable_all().build();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(serve(dir))) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
@@ -85,8 +81,6 @@ pub(super) fn run(dir: ServicesDir) -> ExitCode {
 struct Shared {
     service: ServiceId,
     backends: Backends,
-    upstreams: Arc<Upstreams>,
-    connections: TaskTracker,
     places: Arc<Shares<ServiceId>>,
     /// Tells that the service ends.
     ending: CancellationToken,
@@ -99,6 +93,15 @@ struct Shared {
 struct Stay {
     _place: Arc<Share<ServiceId>>,
     ending: CancellationToken,
+}
+
+/// A client's connection.
+#[derive(Clone, Debug)]
+struct Session {
+    shared: Arc<Shared>,
+    port: u16,
+    worker: Arc<Worker>,
+    stay: Stay,
 }
 
 /// How a proxy comes to its end.
@@ -117,15 +120,12 @@ async fn serve(dir: ServicesDir) -> io::Result<()> {
     let mut listeners = Listeners {
         dir,
         folders: Folders::new(),
-        upstreams: Arc::default(),
-        connections: TaskTracker::new(),
+        workers: Workers::start()?,
         places: Shares::new(room.connections, PARTS),
         most: room.sockets,
         services: BTreeMap::new(),
-        accepting: BTreeMap::new(),
+        entrances: BTreeMap::new(),
     };
-    let upstreams = listeners.upstreams.clone();
-    tokio::spawn(async move { upstreams.sweep_forever().await });
     let mut terminate = signal(SignalKind::terminate())?;
     match listeners.follow(&control, &mut terminate).await? {
         End::Stopped => listeners.stop(control).await,
@@ -138,28 +138,12 @@ async fn serve(dir: ServicesDir) -> io::Result<()> {
 struct Listeners {
     dir: ServicesDir,
     folders: Arc<Folders>,
-    upstreams: Arc<Upstreams>,
-    connections: TaskTracker,
+    workers: Workers,
     places: Arc<Shares<ServiceId>>,
     /// How many sockets there may be.
     most: usize,
     services: BTreeMap<ServiceId, Arc<Shared>>,
-    accepting: BTreeMap<Port, Accepting>,
-}
-
-/// One of them. The socket stays here as well, so that it can be given away.
-struct Accepting {
-    socket: Arc<TcpListener>,
-    task: JoinHandle<()>,
-}
-
-impl Accepting {
-    /// Returns when the socket is closed, and all that was accepted there is among the connections.
-    async fn end(self) {
-        self.task.abort();
-        // That it was aborted is no news.
-        self.task.await.ok();
-    }
+    entrances: BTreeMap<Port, Entrance>,
 }
 
 impl Listeners {
@@ -182,26 +166,24 @@ impl Listeners {
                     return Err(io::Error::new(io::ErrorKind::InvalidData, "a shim does not say this to a proxy"));
                 }
                 // Without sockets there is nothing to give away; another proxy may still have them.
-                None if self.accepting.is_empty() => return Ok(End::Stopped),
+                None if self.entrances.is_empty() => return Ok(End::Stopped),
                 None => return Ok(End::Orphaned),
             }
         }
     }
 
     /// Accepts on these too. Ports that it has go on with the socket that they have.
-    fn open(&mut self, ports: Vec<Port>, sockets: Vec<Socket>) -> io::Result<()> {
+    fn open(&mut self, ports: Vec<Port>, sockets: Vec<TcpListener>) -> io::Result<()> {
         for (port, socket) in ports.into_iter().zip(sockets) {
-            if self.accepting.contains_key(&port) {
+            if self.entrances.contains_key(&port) {
                 continue;
             }
-            if self.accepting.len() >= self.most {
+            if self.entrances.len() >= self.most {
                 complain(&format!("no connections to port {} of {}: {NO_ROOM}", port.number, port.service));
                 continue;
             }
-            let shared = self.shared(&port.service);
-            let socket = Arc::new(TcpListener::from_std(socket)?);
-            let task = tokio::spawn(accept(shared, port.number, socket.clone()));
-            self.accepting.insert(port, Accepting { socket, task });
+            let entrance = Entrance::open(self.shared(&port.service), port.number, socket, self.workers.clone())?;
+            self.entrances.insert(port, entrance);
         }
         Ok(())
     }
@@ -210,8 +192,6 @@ impl Listeners {
         let new = || Shared {
             service: service.clone(),
             backends: Backends::new(&self.dir.of(service), self.folders.clone()),
-            upstreams: self.upstreams.clone(),
-            connections: self.connections.clone(),
             places: self.places.clone(),
             ending: CancellationToken::new(),
             cut_off: CancellationToken::new(),
@@ -222,10 +202,10 @@ impl Listeners {
     /// Lets go of sockets at once. The connections of a service that has none any more end when their requests are answered.
     async fn close(&mut self, ports: Vec<Port>) {
         for port in ports {
-            if let Some(accepting) = self.accepting.remove(&port) {
-                accepting.end().await;
+            if let Some(entrance) = self.entrances.remove(&port) {
+                entrance.close().await;
             }
-            if !self.accepting.keys().any(|other| other.service == port.service)
+            if !self.entrances.keys().any(|other| other.service == port.service)
                 && let Some(shared) = self.services.remove(&port.service)
             {
                 tokio::spawn(async move { shared.end().await });
@@ -234,7 +214,7 @@ impl Listeners {
     }
 
     async fn close_all(&mut self) {
-        self.close(self.accepting.keys().cloned().collect()).await;
+        self.close(self.entrances.keys().cloned().collect()).await;
     }
 
     /// Lets go of the sockets at once, and of connections when their requests are answered.
@@ -250,7 +230,7 @@ impl Listeners {
     async fn give_away(self, control: Control) -> io::Result<()> {
         control.close()?;
         complain("the shim died; the proxy looks for another one, or starts it");
-        let sockets = || self.accepting.iter().map(|(port, accepting)| (port.clone(), &accepting.socket));
+        let sockets = || self.entrances.iter().map(|(port, entrance)| (port.clone(), entrance.socket()));
         find_shim(&self.dir, sockets).await;
         self.leave().await;
         Ok(())
@@ -264,16 +244,15 @@ impl Listeners {
     }
 
     async fn leave(mut self) {
-        for (_, accepting) in std::mem::take(&mut self.accepting) {
-            accepting.end().await;
+        for (_, entrance) in std::mem::take(&mut self.entrances) {
+            entrance.close().await;
         }
         self.finish(LAST_CONNECTIONS).await;
     }
 
     async fn finish(self, patience: Duration) {
-        self.connections.close();
         // Whoever needs longer is cut off.
-        timeout(patience, self.connections.wait()).await.ok();
+        timeout(patience, self.workers.finish()).await.ok();
     }
 }
 
@@ -297,7 +276,7 @@ impl Control {
     }
 
     /// What comes next; `None` if the other end is closed.
-    async fn receive(&self) -> io::Result<Option<(Message, Vec<Socket>)>> {
+    async fn receive(&self) -> io::Result<Option<(Message, Vec<TcpListener>)>> {
         self.0.async_io(Interest::READABLE, || channel::receive(&self.0)).await
     }
 
@@ -311,34 +290,6 @@ impl Control {
         drop(self);
         Ok(rustix::stdio::dup2_stdin(File::open("/dev/null")?)?)
     }
-}
-
-async fn accept(shared: Arc<Shared>, port: u16, listener: Arc<TcpListener>) {
-    loop {
-        match listener.accept().await {
-            Ok((client, _)) => {
-                let (placed, has_place) = oneshot::channel();
-                let connection = carry(shared.clone(), port, client, placed);
-                shared.connections.spawn(connection);
-                // As long as this one gets no place, the next ones stay in the queue.
-                has_place.await.ok();
-            }
-            // The client went away before it was accepted, or descriptors ran out.
-            Err(_) => sleep(RETRY).await,
-        }
-    }
-}
-
-/// Carries a connection once it has its place, and tells when that is.
-async fn carry(shared: Arc<Shared>, port: u16, client: TcpStream, placed: oneshot::Sender<()>) {
-    let cut_off = shared.cut_off.clone();
-    let carried = async {
-        let place = Arc::new(shared.places.take(&shared.service, 1).await);
-        placed.send(()).ok();
-        let stay = Stay { _place: place, ending: shared.ending.clone() };
-        connection::serve(shared, port, client, stay).await;
-    };
-    cut_off.run_until_cancelled(carried).await;
 }
 
 /// How much of what it may have open the proxy takes for what.
