@@ -17,7 +17,9 @@ pub(super) struct Arguments {
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
     let schema = manifest::schema(&arguments.kind).ok_or_else(|| {
         let failure = Failure::stalled(format!("there is no schema of `{}`", arguments.kind));
-        Complaint::usage(failure.hint("kinds with a schema: project, shipyard, task, deployment, deploymentconfig, template"))
+        Complaint::usage(
+            failure.hint("kinds with a schema: project, shipyard, task, deployment, deploymentconfig, template"),
+        )
     })?;
     match output.format() {
         Format::Human | Format::Json => output.line(format!("{schema:#}"))?,

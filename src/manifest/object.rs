@@ -312,6 +312,12 @@ fn image_uses(content: &Value, kind: &Kind, runtime: Runtime, findings: &mut Fin
             }
         }
     }
+    for (pointer, hook) in deployment_config::hooks(content.get("spec").unwrap_or(&Value::Null)) {
+        let name = text_at(hook, "/image");
+        if !name.is_empty() {
+            uses.extend(image_use(name, &format!("/spec{pointer}/image"), runtime, findings));
+        }
+    }
     uses
 }
 
@@ -320,13 +326,19 @@ fn program_uses(content: &Value, images: &[ImageUse], findings: &Findings<'_>) -
     let mut uses = Vec::new();
     for image in images {
         let holder = image.pointer.trim_end_matches("/image");
+        if holder.starts_with("/spec/strategy/") {
+            uses.extend(of_hook(content, holder, &image.folder, findings));
+            continue;
+        }
         let container = content.pointer(holder).unwrap_or(&Value::Null);
         let place = Place { folder: &image.folder, holder, container };
         let own = container.get("command").unwrap_or(&Value::Null);
         uses.extend(program::of_command(own, place, findings));
         let hooks = deployment_config::hooks(content.get("spec").unwrap_or(&Value::Null));
-        let in_here =
-            |(_, hook): &(String, &Value)| text_at(hook, "/execNewPod/containerName") == text_at(container, "/name");
+        let in_here = |(_, hook): &(String, &Value)| {
+            let is_its = text_at(hook, "/execNewPod/containerName") == text_at(container, "/name");
+            is_its && text_at(hook, "/image").is_empty()
+        };
         for (pointer, hook) in hooks.filter(in_here) {
             let place = Place { holder: &format!("/spec{pointer}/execNewPod"), ..place };
             let command = hook.pointer("/execNewPod/command").unwrap_or(&Value::Null);
@@ -334,6 +346,13 @@ fn program_uses(content: &Value, images: &[ImageUse], findings: &Findings<'_>) -
         }
     }
     uses
+}
+
+/// The program of a hook that has an image of its own.
+fn of_hook(content: &Value, hook: &str, folder: &str, findings: &Findings<'_>) -> Option<ProgramUse> {
+    let holder = format!("{hook}/execNewPod");
+    let command = content.pointer(&format!("{holder}/command"))?;
+    program::of_command(command, Place { folder, holder: &holder, container: &Value::Null }, findings)
 }
 
 fn image_use(name: &str, pointer: &str, runtime: Runtime, findings: &mut Findings<'_>) -> Option<ImageUse> {
@@ -364,8 +383,9 @@ fn links(content: &Value, kind: &Kind, name: &str) -> Links {
         Kind::DeploymentConfig => {
             let mut found = content.pointer("/spec/template").map(references::of).unwrap_or_default();
             let spec = content.get("spec").unwrap_or(&Value::Null);
-            for hook in deployment_config::hooks(spec).filter_map(|(_, hook)| hook.get("execNewPod")) {
+            for (_, hook) in deployment_config::hooks(spec) {
                 references::add_variables(&mut found, hook);
+                references::add_variables(&mut found, hook.get("execNewPod").unwrap_or(&Value::Null));
             }
             Links {
                 service: label.or_else(|| Some(ServiceName::new(name))),

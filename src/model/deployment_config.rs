@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::pod::{EnvVar, PodTemplate, Resources, Scalar};
+use super::pod::{EnvFrom, EnvVar, PodTemplate, Resources, Scalar};
 
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
@@ -175,6 +175,18 @@ pub struct LifecycleHook {
     pub tag_images: Vec<TagImage>,
     /// Seconds one attempt may take (an extension).
     pub timeout_seconds: Option<u64>,
+    /// How often it is run again under `Retry`; without it until the deadline (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub retries: Option<u32>,
+    /// What it runs, instead of the container's image (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// Its limits and requests, instead of the container's (an extension).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resources: Option<Resources>,
+    /// Sets of variables beside those of the container (an extension).
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub env_from: Vec<EnvFrom>,
 }
 
 /// `LifecycleHookFailurePolicy`; the proposal's `Continue` is read as `Ignore`.

@@ -118,3 +118,27 @@ fn the_selector_of_a_deployment_stays() {
     let undo = world.run(&["rollout", "undo", "deploy/web"]);
     assert!(complaint(&undo).contains("cannot rollback a paused deployment"), "{}", complaint(&undo));
 }
+
+#[test]
+fn a_hook_has_an_image_variables_and_retries_of_its_own() {
+    let world = World::new(&[]);
+    world.start();
+    let tries = world.git.path("tries");
+    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {URL: 'postgres://somewhere'}\n";
+    let hook = format!(
+        "  annotations:\n    launchway.dev/hooks: |\n      pre:\n        failurePolicy: Retry\n        retries: 1\n        image: git:migrations\n        \
+         envFrom: [{{secretRef: {{name: database}}}}]\n        execNewPod: {{command: [bin/migrate, '{}']}}\n",
+        tries.display()
+    );
+    let script = "#!/bin/sh\necho \"$URL\" >> \"$1\"\nexit 7\n";
+    world.git.write_program(&world.git.work().join("migrations/bin/migrate"), script);
+    let files = [("web.yaml", deployment(&hook, "", "1")), ("secret.yaml", secret.to_owned())];
+    let files = files.each_ref().map(|(name, text)| (*name, text.as_str()));
+    let failed = world.deploy(&files, "failure");
+    let why = world.status(&failed, "launchway/default/web/pre", "failure");
+    assert!(why.contains("exit code 7"), "{why}");
+    assert_eq!(std::fs::read_to_string(&tries).unwrap(), "postgres://somewhere\n".repeat(2), "once, and once again");
+
+    world.git.write_program(&world.git.work().join("migrations/bin/migrate"), "#!/bin/sh\nexit 0\n");
+    world.deploy(&[], "success");
+}

@@ -189,7 +189,7 @@ impl Step {
         let attempt = 1 + self.run.hooks.iter().filter(|record| record.point == point).count();
         let remaining = self.until_deadline().as_secs().max(1);
         let seconds = hook.timeout_seconds.map_or(remaining, |timeout| timeout.min(remaining));
-        let pod = hook_pod(&self.run, point, command, attempt, seconds);
+        let pod = hook_pod(&self.run, point, (&hook, command), attempt, seconds);
         let name = pod.id.name.clone();
         let by = self.run.parent.clone();
         self.run.hooks.push(HookRecord { point, by, pod: name, started_at: self.now, ended_at: None, outcome: None });
@@ -209,8 +209,9 @@ impl Step {
             return self.back_out();
         }
         let tries = self.run.hooks.iter().filter(|hook| hook.point == point).count();
-        let failure_policy = self.hook().map_or(FailurePolicy::Abort, |(_, hook)| hook.failure_policy);
-        match policy::consequence(failure_policy, outcome, u32::try_from(tries).unwrap_or(u32::MAX)) {
+        let (failure_policy, retries) =
+            self.hook().map_or((FailurePolicy::Abort, None), |(_, hook)| (hook.failure_policy, hook.retries));
+        match policy::consequence(failure_policy, outcome, u32::try_from(tries).unwrap_or(u32::MAX), retries) {
             Consequence::GoOn => self.go_on(),
             Consequence::TryAgain { after } => self.set_timer(Timer::Retry, after),
             Consequence::Fail => self.fail(Outcome::FAIL, format!("{} hook {told}", point.as_str())),

@@ -2,9 +2,9 @@
 //!
 //! Inherited as OpenShift's `execNewPod` does: image, working directory, resources, security context and variables of
 //! the container, the volumes that the hook lists, and the pod's security context. Beyond it, `envFrom` is inherited
-//! too, which users asked OpenShift for.
+//! too, and a hook may have an image, resources and sets of variables of its own, which users asked OpenShift for.
 
-use crate::model::deployment_config::{ExecNewPod, HookPoint};
+use crate::model::deployment_config::{ExecNewPod, HookPoint, LifecycleHook};
 use crate::model::ids::PodName;
 use crate::model::pod::{Container, EnvVar, Pod, PodId, PodOwner, PodSpec, PodTemplate, RestartPolicy};
 use crate::model::run::DeploymentRun;
@@ -13,17 +13,26 @@ use crate::model::run::DeploymentRun;
 const GRACE_SECONDS: u64 = 10;
 
 /// The pod for the hook at `point`; `attempt` counts its tries in this version from 1.
-pub fn hook_pod(run: &DeploymentRun, point: HookPoint, hook: &ExecNewPod, attempt: usize, seconds: u64) -> Pod {
-    let (name, from) = container_for(run, hook);
-    let listed = |name: &str| hook.volumes.iter().any(|volume| volume == name);
+pub fn hook_pod(
+    run: &DeploymentRun,
+    point: HookPoint,
+    (hook, exec): (&LifecycleHook, &ExecNewPod),
+    attempt: usize,
+    seconds: u64,
+) -> Pod {
+    let (name, from) = container_for(run, exec);
+    let listed = |name: &str| exec.volumes.iter().any(|volume| volume == name);
     let mut volumes = run.spec.template.spec.volumes.clone();
     volumes.retain(|volume| listed(&volume.name));
     let container = Container {
         name,
-        command: hook.command.clone(),
+        image: hook.image.clone().unwrap_or(from.image),
+        resources: hook.resources.clone().unwrap_or(from.resources),
+        env_from: from.env_from.iter().chain(&hook.env_from).cloned().collect(),
+        command: exec.command.clone(),
         args: Vec::new(),
         ports: Vec::new(),
-        env: merged(&from.env, &hook.env, run),
+        env: merged(&from.env, &exec.env, run),
         volume_mounts: from.volume_mounts.iter().filter(|mount| listed(&mount.name)).cloned().collect(),
         liveness_probe: None,
         readiness_probe: None,

@@ -22,11 +22,12 @@ pub enum Consequence {
 /// The longest pause between two tries of a hook or task.
 const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 
-/// What follows the end of a hook's try number `tries`, counted from 1. An outcome that nobody knows is treated as a
-/// failure: the policy decides, never a guess.
-pub fn consequence(policy: FailurePolicy, outcome: &PodOutcome, tries: u32) -> Consequence {
+/// What follows the end of a hook's try number `tries`, counted from 1, where it is run again `retries` times at most, if
+/// that is said. An outcome that nobody knows is treated as a failure: the policy decides, never a guess.
+pub fn consequence(policy: FailurePolicy, outcome: &PodOutcome, tries: u32, retries: Option<u32>) -> Consequence {
     match (outcome, policy) {
         (PodOutcome::Succeeded, _) | (_, FailurePolicy::Ignore) => Consequence::GoOn,
+        (_, FailurePolicy::Retry) if retries.is_some_and(|retries| tries > retries) => Consequence::Fail,
         (_, FailurePolicy::Retry) => Consequence::TryAgain { after: pause(tries) },
         (_, FailurePolicy::Abort) => Consequence::Fail,
     }
@@ -83,12 +84,15 @@ mod tests {
         let failed = PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: String::new() };
         let unknown = PodOutcome::unknown("");
         for outcome in [failed, unknown] {
-            assert_eq!(consequence(FailurePolicy::Abort, &outcome, 1), Consequence::Fail);
-            assert_eq!(consequence(FailurePolicy::Ignore, &outcome, 1), Consequence::GoOn);
+            assert_eq!(consequence(FailurePolicy::Abort, &outcome, 1, None), Consequence::Fail);
+            assert_eq!(consequence(FailurePolicy::Ignore, &outcome, 1, None), Consequence::GoOn);
             let again = Consequence::TryAgain { after: Duration::from_secs(4) };
-            assert_eq!(consequence(FailurePolicy::Retry, &outcome, 3), again);
+            assert_eq!(consequence(FailurePolicy::Retry, &outcome, 3, None), again);
+            assert_eq!(consequence(FailurePolicy::Retry, &outcome, 3, Some(3)), again);
+            assert_eq!(consequence(FailurePolicy::Retry, &outcome, 3, Some(2)), Consequence::Fail);
+            assert_eq!(consequence(FailurePolicy::Retry, &outcome, 1, Some(0)), Consequence::Fail);
         }
-        assert_eq!(consequence(FailurePolicy::Abort, &PodOutcome::Succeeded, 1), Consequence::GoOn);
+        assert_eq!(consequence(FailurePolicy::Abort, &PodOutcome::Succeeded, 1, None), Consequence::GoOn);
     }
 
     #[test]

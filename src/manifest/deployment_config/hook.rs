@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
-use crate::manifest::pod_template::validate::variables;
+use crate::manifest::pod_template::validate::{exactly_one, resources, variables};
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 
 const POINTS: [&str; 3] = ["pre", "mid", "post"];
@@ -38,6 +38,7 @@ fn validate(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
             findings.error(&field, "unsupported-value", message).hint = Some("one of Retry, Abort, Ignore".to_owned());
         }
     }
+    own_fields(hook, at, findings);
     match (hook.get("execNewPod"), hook.get("tagImages")) {
         (Some(_), Some(_)) => {
             findings.error(at, "invalid", "only one of execNewPod and tagImages may be given");
@@ -48,6 +49,18 @@ fn validate(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
         (Some(exec), None) => exec_new_pod(exec, spec, &format!("{at}/execNewPod"), findings),
         (None, Some(_)) => tag_images(hook, spec, &format!("{at}/tagImages"), findings),
     }
+}
+
+/// What a hook may have beyond upstream's fields.
+fn own_fields(hook: &Value, at: &str, findings: &mut Findings<'_>) {
+    if hook.get("retries").is_some() && text_at(hook, "/failurePolicy") != "Retry" {
+        let message = "this has an effect with the policy Retry alone";
+        findings.warning(&format!("{at}/retries"), "leftover", message);
+    }
+    for (index, source) in items(hook, "/envFrom") {
+        exactly_one(source, &["configMapRef", "secretRef"], &format!("{at}/envFrom/{index}"), findings);
+    }
+    resources(hook, at, findings);
 }
 
 fn tag_images(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {

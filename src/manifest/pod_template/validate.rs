@@ -157,7 +157,7 @@ pub(crate) fn variables(
     }
 }
 
-fn exactly_one(value: &Value, choices: &[&str], at: &str, findings: &mut Findings<'_>) {
+pub(crate) fn exactly_one(value: &Value, choices: &[&str], at: &str, findings: &mut Findings<'_>) {
     let chosen = choices.iter().filter(|choice| value.get(**choice).is_some()).count();
     if chosen == 0 && value.is_object() {
         findings.error(at, "required", format!("one of {} is required", choices.join(", ")));
@@ -166,7 +166,7 @@ fn exactly_one(value: &Value, choices: &[&str], at: &str, findings: &mut Finding
     }
 }
 
-fn resources(container: &Value, place: &str, findings: &mut Findings<'_>) {
+pub(crate) fn resources(container: &Value, place: &str, findings: &mut Findings<'_>) {
     use crate::manifest::quantity::is_more;
     let Some(requests) = container.pointer("/resources/requests").and_then(Value::as_object) else { return };
     for (name, request) in requests {

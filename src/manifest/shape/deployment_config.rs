@@ -1,7 +1,7 @@
 //! Keys of OpenShift's `DeploymentConfig`.
 
 use super::core::{API_VERSION, KIND, METADATA, STATUS};
-use super::pod::{ENV_VAR, POD_TEMPLATE, RESOURCES};
+use super::pod::{ENV_FROM, ENV_VAR, POD_TEMPLATE, RESOURCES};
 use super::{Field, Shape, Type, any, flag, list, object, positive, small_count, text, text_map, texts, word};
 use crate::model::deployment_config::MOST_REPLICAS;
 
@@ -70,6 +70,12 @@ pub(super) const HOOK: Shape = Shape {
         object("execNewPod", &EXEC_NEW_POD).kept(),
         list("tagImages", &Type::Object(&TAG_IMAGE)),
         positive("timeoutSeconds").doc("Seconds one attempt may take; launchway's own."),
+        small_count("retries")
+            .kept()
+            .doc("How often Retry runs it again; launchway's own. Until the deadline unless given."),
+        text("image").doc("What it runs instead of the container's image; launchway's own."),
+        object("resources", &RESOURCES).doc("Its limits and requests instead of the container's; launchway's own."),
+        list("envFrom", &Type::Object(&ENV_FROM)).doc("Sets of variables beside the container's; launchway's own."),
     ],
 };
 

@@ -121,7 +121,7 @@ const KEY_REFERENCE: Shape = Shape { fields: &[text("name").required(), text("ke
 const FIELD_REFERENCE: Shape = Shape { fields: &[text("fieldPath").required(), text("apiVersion")] };
 const RESOURCE_REFERENCE: Shape =
     Shape { fields: &[text("resource").required(), text("containerName"), Field::new("divisor", Type::Quantity)] };
-const ENV_FROM: Shape = Shape {
+pub(super) const ENV_FROM: Shape = Shape {
     fields: &[text("prefix"), object("configMapRef", &OPTIONAL_REFERENCE), object("secretRef", &OPTIONAL_REFERENCE)],
 };
 const OPTIONAL_REFERENCE: Shape = Shape { fields: &[text("name").required(), flag("optional")] };
