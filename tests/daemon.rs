@@ -33,6 +33,7 @@ mod daemon_edges {
     mod secrets;
     mod sequences;
     mod slow_remote;
+    mod strategies;
     mod survival;
     mod thread;
     mod triggers;

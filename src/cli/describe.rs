@@ -70,6 +70,9 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         .serving
         .as_ref()
         .map_or("nothing".to_owned(), |version| format!("version {} of {}", version.version, short(&version.commit)));
+    let parts = config.traffic.iter().map(|part| format!("{} % for version {}", part.percent, part.version));
+    let kept = config.kept.iter().map(|kept| format!("version {} is kept until {}", kept.version, kept.until));
+    let serving = [serving].into_iter().chain(parts).chain(kept).collect::<Vec<_>>().join(", ");
     let mut text = facts(&[
         ("Name", config.name.clone()),
         ("Project", config.project.clone()),

@@ -142,11 +142,20 @@ fn deployments(list: &List<ConfigView>) -> String {
             config.desired.to_string(),
             config.current.map(|current| current.to_string()).unwrap_or_default(),
             config.triggers.clone(),
-            config.serving.as_ref().map(|serving| serving.version.to_string()).unwrap_or_default(),
+            serving(config),
             config.status.clone(),
         ]);
     }
     table.without_common("REPOSITORY").render("Nothing is deployed.")
+}
+
+/// The version that serves, or those that have a part of the traffic: `1 (90 %), 2 (10 %)`.
+fn serving(config: &ConfigView) -> String {
+    if config.traffic.is_empty() {
+        return config.serving.as_ref().map(|serving| serving.version.to_string()).unwrap_or_default();
+    }
+    let parts = config.traffic.iter().map(|part| format!("{} ({} %)", part.version, part.percent));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn services(list: &List<ServiceView>) -> String {

@@ -57,6 +57,15 @@ enum Verb {
     /// End the deployment or the task that is under way
     #[command(after_help = "Example:\n  launchway rollout cancel dc/web -s dev")]
     Cancel(Config),
+    /// Let nothing new start; a rollout that is under way goes on
+    #[command(after_help = "Example:\n  launchway rollout pause dc/web -s production")]
+    Pause(Config),
+    /// Let a canary that waits go on, and what is paused
+    #[command(after_help = "Example:\n  launchway rollout resume dc/web -s production")]
+    Resume(Config),
+    /// Give the new version everything: a canary skips the steps that are left, A/B ends
+    #[command(after_help = "Example:\n  launchway rollout promote dc/web -s production")]
+    Promote(Config),
     /// Attempt the failed latest version again
     #[command(after_help = "Example:\n  launchway rollout retry dc/web -s dev")]
     Retry(Config),
@@ -82,6 +91,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     match &arguments.verb {
         Verb::Latest { config, again: _as_always } => act(config, "latest", &json!({}), global, output).await,
         Verb::Cancel(config) => cancel(config, global, output).await,
+        Verb::Pause(config) => act(config, "pause", &json!({}), global, output).await,
+        Verb::Resume(config) => act(config, "resume", &json!({}), global, output).await,
+        Verb::Promote(config) => act(config, "promote", &json!({}), global, output).await,
         Verb::Retry(config) => act(config, "retry", &json!({}), global, output).await,
         Verb::Undo { config, to_revision } => {
             let request = json!(UndoRequest { to_version: *to_revision });

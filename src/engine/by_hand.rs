@@ -22,9 +22,11 @@ use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
 mod retry;
+mod steer;
 mod switch;
 
 pub use retry::retry;
+pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;
 pub use switch::{bring_up, is_down, stop_missed, take_down};
 

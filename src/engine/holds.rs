@@ -62,6 +62,11 @@ pub(in crate::engine) fn refuse_by_a_persons(records: &Records, service: &Servic
     refuse_by(records, service, |hold| hold.kind == HoldKind::Person)
 }
 
+/// Under a hold other than a pause, nothing goes on either.
+pub(in crate::engine) fn refuse_but_for_pauses(records: &Records, service: &ServiceKey) -> Result<(), Undecided> {
+    refuse_by(records, service, |hold| hold.kind != HoldKind::Pause)
+}
+
 fn refuse_by(records: &Records, service: &ServiceKey, counts: impl Fn(&Hold) -> bool) -> Result<(), Undecided> {
     let holds = records.holds.get(&service.project)?;
     let covers = |hold: &&Hold| hold.scope.covers(&service.project, &service.stage, &service.service) && counts(hold);

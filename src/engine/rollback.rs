@@ -1,7 +1,7 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 
 use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down};
-use crate::engine::deployment::apply;
+use crate::engine::deployment::{apply, beside};
 use crate::engine::holds;
 use crate::engine::records::{Records, Undecided};
 use crate::engine::transition::Transition;
@@ -23,7 +23,8 @@ fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {
 }
 
 /// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
-/// it; says which version is restored. What is under way gives way at once.
+/// it; says which version is restored. What is under way gives way at once. A version that stands beside the one that serves
+/// has its traffic from the same moment.
 ///
 /// # Errors
 /// If there is no such version.
@@ -46,6 +47,12 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
     digest::exchange(&mut object, content);
     let cause = format!("rollback to version {target} by {by}");
     give_way(transition, &state.service_key(), &format!("superseded by {cause}"))?;
+    if state.beside.as_ref().is_some_and(|beside| beside.version.number == target) {
+        apply::give_way(transition, config, &format!("superseded by {cause}"))?;
+        if let Some(state) = transition.records.configs.get_mut(config)? {
+            beside::go_back_to_beside(state);
+        }
+    }
     // What it deploys is the earlier revision's, and so is its result.
     let (commit, object) = (earlier.commit, object.into());
     let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: true })?;
@@ -75,6 +82,9 @@ fn last_complete_before(records: &Records, state: &ConfigState) -> Result<u32, U
     let serving = state.serving.as_ref().map(|serving| serving.number);
     if let (Some(serving), Some(_)) = (serving, &state.attempted) {
         return Ok(serving); // the latest one failed: what serves is what to go back to
+    }
+    if let Some(beside) = &state.beside {
+        return Ok(beside.version.number); // it is there, so that going back takes no time
     }
     for version in (1..=state.latest_version).rev().filter(|version| Some(*version) != serving) {
         if deployment(records, &state.key, version)?.is_some_and(|run| run.phase == Phase::Complete) {

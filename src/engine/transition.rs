@@ -3,12 +3,10 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
+use crate::engine;
+use crate::engine::deployment::{apply, gone, turn};
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::sequence::{promotion, slot};
-use crate::engine::{
-    self,
-    deployment::{apply, turn},
-};
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
@@ -36,6 +34,9 @@ pub enum Input {
     Examine(ServiceKey),
     /// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
     Forget(ConfigKey),
+    /// Of these versions of a deployment config, which are wanted no longer, nothing is there any more. Says which value of
+    /// `Wanted` that was seen for.
+    Gone(ConfigKey, u64, BTreeSet<u32>),
     /// A revision has news for whoever reads its statuses.
     Report(RepositoryName, CommitId),
     /// Why a writer's statuses do not reach a repository's commits, or that they do.
@@ -116,10 +117,9 @@ impl<'a> Transition<'a> {
         match input {
             Input::Tell(run, event) => self.tell(run.clone(), event.clone()),
             Input::Examine(service) => self.examine(service.clone()),
-            Input::Forget(config) => {
-                if self.records.configs.get(config)?.is_some_and(|state| state.removed) {
-                    self.records.configs.put(config, None)?;
-                }
+            Input::Forget(config) => gone::forget(self.records, config)?,
+            Input::Gone(config, generation, versions) => {
+                gone::forget_versions(self.records, config, *generation, versions, self.now)?;
             }
             Input::Report(repository, commit) => self.report(repository.clone(), commit.clone()),
             Input::StatusProblem(repository, writer, problem) => {
@@ -395,12 +395,12 @@ impl<'a> Transition<'a> {
             Effect::Apply { by, change } => apply::change(self, &by, &change)?,
             Effect::StartDeployment { by, change } => apply::start_deployment(self, &by, &change)?,
             Effect::Own { config, by } => apply::own(self, &config, &by)?,
-            Effect::Want { config, by, generation, targets, fallback, pace } => {
-                let wanted = Wanted { generation, targets, pace, ..Wanted::default() };
+            Effect::Want { config, by, generation, targets, fallback, pace, stays } => {
+                let wanted = Wanted { generation, targets, pace, stays, ..Wanted::default() };
                 apply::want(self, &config, by, fallback, wanted)?;
             }
             Effect::DeploymentEnded { config, by, version, outcome } => {
-                apply::attempt_ended(self.records, &config, &by, version, outcome)?;
+                apply::attempt_ended(self, &config, &by, version, outcome)?;
             }
             Effect::Passed { service, content, commit, procedure } => {
                 let key = PassedKey { service, content };

@@ -2,6 +2,7 @@
 //! is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::engine::deployment::adoption::{self, Strangers};
 use crate::engine::deployment::machine;
-use crate::engine::deployment::observed::Observed;
+use crate::engine::deployment::observed::{Count, Observed};
 use crate::engine::deployment::serve::Serving;
 use crate::engine::transition::Input;
 use crate::error::{Failure, Result};
@@ -54,6 +55,8 @@ pub struct Reconciler {
     side_by_side: usize,
     /// Deployment configs whose versions share the traffic, as they were last reconciled.
     sharing: Arc<Mutex<BTreeMap<ConfigKey, Wanted>>>,
+    /// Whether these were read from the store once.
+    knows_traffic: Arc<AtomicBool>,
     /// Run-once pods whose end was reported to the run that waits for it, with when they were made: once such a pod is
     /// deleted, another may get its name.
     reported: Arc<Mutex<BTreeMap<PodId, Timestamp>>>,
@@ -70,9 +73,9 @@ impl std::fmt::Debug for Reconciler {
 impl Reconciler {
     /// A reconciler that acts on `runtime`; what no record names goes if `declarations` do not name it either.
     pub fn new(driver: Driver, runtime: Arc<dyn Runtime>, declarations: Arc<dyn Declarations>) -> Self {
-        let (sharing, reported, aside) = Default::default();
+        let (sharing, knows_traffic, reported, aside) = Default::default();
         let (side_by_side, caught_up) = (SIDE_BY_SIDE, watch::Sender::new(false));
-        Self { driver, runtime, declarations, side_by_side, sharing, reported, aside, caught_up }
+        Self { driver, runtime, declarations, side_by_side, sharing, knows_traffic, reported, aside, caught_up }
     }
 
     /// Waits until runs know what became of their pods while nobody watched those, or until that cannot be found out.
@@ -165,6 +168,7 @@ impl Reconciler {
 
     /// What there is to reconcile at all; what no record names and nobody waits for ends here.
     async fn take_stock(&self, queue: &mut WorkQueue) -> Result<()> {
+        self.take_stock_of_traffic().await?;
         let configs = self.driver.store.config_keys().await?;
         let known: BTreeSet<ConfigKey> = configs.iter().cloned().collect();
         queue.configs.extend(configs);
@@ -177,6 +181,19 @@ impl Reconciler {
         queue.orphans = orphans.then(|| self.driver.clock.now() + STRANGERS_PAUSE);
         let awaited = inherited::tell_of_missing_pods(&self.driver, &*self.runtime, &self.aside).await?;
         queue.services.awaited.extend(awaited);
+        Ok(())
+    }
+
+    /// Which versions share the traffic: before services are told anything, so that none gets what is not its own.
+    async fn take_stock_of_traffic(&self) -> Result<()> {
+        if self.knows_traffic.load(Ordering::Relaxed) {
+            return Ok(());
+        }
+        let configs = self.driver.store.configs(None, None).await?.found.into_iter().map(|config| config.value);
+        for state in configs.filter(|state| state.wanted.shares_traffic()) {
+            self.sharing().insert(state.key, state.wanted);
+        }
+        self.knows_traffic.store(true, Ordering::Relaxed);
         Ok(())
     }
 
@@ -350,6 +367,8 @@ impl Reconciler {
         let looks_again = self.tell_owner(state, &serving, &pods).await?.then(|| now + PAUSE);
         if state.removed && observed.is_gone() {
             self.forget(&state.key, &pods).await?;
+        } else {
+            self.forget_gone(state, &observed, now).await?;
         }
         Ok(serving.decide_again.into_iter().chain(again).chain(looks_again).min())
     }
@@ -458,6 +477,17 @@ impl Reconciler {
         let mut changed = delivery.iter().filter_map(Run::sequence).flat_map(SequenceRun::changed_services);
         let brought = changed.any(|place| places.contains(&place) && services.has_problem(&place));
         Ok((problems, brought))
+    }
+
+    /// Versions that were only told to go and of which nothing is there any more need not be remembered.
+    async fn forget_gone(&self, state: &ConfigState, observed: &Observed, now: Timestamp) -> Result<()> {
+        let wanted = state.wanted.at(now);
+        let is_gone = |version: &u32| matches!(observed.of(*version), Count { living: 0, leaving: 0, .. });
+        let gone: BTreeSet<u32> = wanted.silenced.iter().copied().filter(is_gone).collect();
+        if gone.is_empty() {
+            return Ok(());
+        }
+        self.driver.commit(&[Input::Gone(state.key.clone(), state.wanted.generation, gone)]).await
     }
 
     /// The last pod of a deployment config that vanished is gone, and so is its record.

@@ -7,7 +7,6 @@
 //! ```
 
 pub mod digest;
-pub mod duration;
 pub mod project;
 pub mod service;
 pub mod task;

@@ -68,6 +68,8 @@ pub enum Effect {
         fallback: Option<u32>,
         /// How.
         pace: Pace,
+        /// Whether every version stays as it is for now.
+        stays: bool,
     },
     /// A deployment ended.
     DeploymentEnded {

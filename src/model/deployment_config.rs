@@ -3,11 +3,13 @@
 //! Source of fields, defaults and words: `apps.openshift.io/v1`; of the hooks: the proposal "post-deployment hooks".
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use super::pod::{EnvFrom, EnvVar, PodTemplate, Resources, Scalar};
+use super::trial::{AbParams, BlueGreenParams, CanaryParams, CanaryStep, DEFAULT_KEEP};
 
 /// The most pods of one deployment config: what one machine was measured with, and a number that is rather mistyped beyond.
 pub const MOST_REPLICAS: u32 = 1000;
@@ -87,6 +89,12 @@ pub struct Strategy {
     /// For `Custom`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub custom_params: Option<CustomParams>,
+    /// For `Canary`.
+    pub canary_params: Option<CanaryParams>,
+    /// For `BlueGreen`.
+    pub blue_green_params: Option<BlueGreenParams>,
+    /// For `AB`.
+    pub ab_params: Option<AbParams>,
     /// Seconds that hooks and rollout may take together.
     pub active_deadline_seconds: Option<u64>,
     /// Of the deployer's pod.
@@ -100,7 +108,7 @@ pub struct Strategy {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// `DeploymentStrategyType`.
+/// `DeploymentStrategyType`, and three of launchway's own.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StrategyKind {
     /// Pod by pod, within `maxSurge` and `maxUnavailable`.
@@ -110,6 +118,13 @@ pub enum StrategyKind {
     Recreate,
     /// A user's own program.
     Custom,
+    /// The new version gets more and more of the traffic, in steps that it has to pass.
+    Canary,
+    /// The new version comes up whole without traffic, and gets all of it at once.
+    BlueGreen,
+    /// Both versions stay, each with its part.
+    #[serde(rename = "AB")]
+    Ab,
 }
 
 /// `RollingDeploymentStrategyParams`.
@@ -232,19 +247,23 @@ pub struct TagImage {
 pub enum HookPoint {
     /// Before the strategy.
     Pre,
+    /// After this step of a canary, from 1; after the only one of blue/green, if 0.
+    Analysis(u16),
     /// Inside the strategy.
     Mid,
     /// After the strategy.
     Post,
 }
 
-impl HookPoint {
-    /// The point's word in statuses and pod names.
-    pub fn as_str(self) -> &'static str {
+/// The point's word in statuses and pod names.
+impl fmt::Display for HookPoint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            HookPoint::Pre => "pre",
-            HookPoint::Mid => "mid",
-            HookPoint::Post => "post",
+            HookPoint::Pre => f.write_str("pre"),
+            HookPoint::Analysis(0) => f.write_str("analysis"),
+            HookPoint::Analysis(step) => write!(f, "analysis-{step}"),
+            HookPoint::Mid => f.write_str("mid"),
+            HookPoint::Post => f.write_str("post"),
         }
     }
 }
@@ -254,34 +273,103 @@ pub const DEFAULT_STRATEGY_TIMEOUT: Duration = Duration::from_secs(600);
 /// Upstream's default for `activeDeadlineSeconds`: six hours.
 pub const DEFAULT_ACTIVE_DEADLINE: Duration = Duration::from_secs(21_600);
 
+/// What a block of parameters says about pods: `maxSurge` and `maxUnavailable`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits<'a> {
+    /// Pods that may be there beyond `replicas`.
+    pub max_surge: Option<&'a Scalar>,
+    /// Pods that may be missing.
+    pub max_unavailable: Option<&'a Scalar>,
+}
+
+/// What the blocks of all strategies have.
+struct Block<'a> {
+    timeout_seconds: Option<u64>,
+    limits: Limits<'a>,
+    hooks: [&'a Option<LifecycleHook>; 3],
+}
+
 impl Strategy {
-    /// The hook at `point` of the block that applies.
-    pub fn hook(&self, point: HookPoint) -> Option<&LifecycleHook> {
-        let (pre, mid, post) = match self.kind {
+    /// The block that applies.
+    fn block(&self) -> Option<Block<'_>> {
+        Some(match self.kind {
             StrategyKind::Recreate => {
-                let params = self.recreate_params.as_ref()?;
-                (&params.pre, &params.mid, &params.post)
+                let RecreateParams { timeout_seconds, pre, mid, post } = self.recreate_params.as_ref()?;
+                Block { timeout_seconds: *timeout_seconds, limits: Limits::default(), hooks: [pre, mid, post] }
             }
             StrategyKind::Rolling | StrategyKind::Custom => {
-                let params = self.rolling_params.as_ref()?;
-                (&params.pre, &params.mid, &params.post)
+                let RollingParams { timeout_seconds, max_unavailable, max_surge, pre, mid, post, .. } =
+                    self.rolling_params.as_ref()?;
+                let limits = Limits { max_surge: max_surge.as_ref(), max_unavailable: max_unavailable.as_ref() };
+                Block { timeout_seconds: *timeout_seconds, limits, hooks: [pre, mid, post] }
             }
+            StrategyKind::Canary => {
+                let CanaryParams { timeout_seconds, max_unavailable, max_surge, pre, mid, post, .. } =
+                    self.canary_params.as_ref()?;
+                let limits = Limits { max_surge: max_surge.as_ref(), max_unavailable: max_unavailable.as_ref() };
+                Block { timeout_seconds: *timeout_seconds, limits, hooks: [pre, mid, post] }
+            }
+            StrategyKind::BlueGreen => {
+                let BlueGreenParams { timeout_seconds, pre, mid, post, .. } = self.blue_green_params.as_ref()?;
+                Block { timeout_seconds: *timeout_seconds, limits: Limits::default(), hooks: [pre, mid, post] }
+            }
+            StrategyKind::Ab => {
+                let AbParams { timeout_seconds, max_unavailable, max_surge, pre, mid, post, .. } =
+                    self.ab_params.as_ref()?;
+                let limits = Limits { max_surge: max_surge.as_ref(), max_unavailable: max_unavailable.as_ref() };
+                Block { timeout_seconds: *timeout_seconds, limits, hooks: [pre, mid, post] }
+            }
+        })
+    }
+
+    /// The hook at `point` of the block that applies.
+    pub fn hook(&self, point: HookPoint) -> Option<&LifecycleHook> {
+        let hook = match point {
+            HookPoint::Pre => self.block()?.hooks[0],
+            HookPoint::Mid => self.block()?.hooks[1],
+            HookPoint::Post => self.block()?.hooks[2],
+            HookPoint::Analysis(0) => {
+                let params = self.blue_green_params.as_ref().filter(|_| self.kind == StrategyKind::BlueGreen);
+                &params?.analysis
+            }
+            HookPoint::Analysis(step) => &self.canary_step(step)?.analysis,
         };
-        match point {
-            HookPoint::Pre => pre.as_ref(),
-            HookPoint::Mid => mid.as_ref(),
-            HookPoint::Post => post.as_ref(),
-        }
+        hook.as_ref()
+    }
+
+    /// How many hooks it has.
+    pub fn hooks(&self) -> usize {
+        let steps = self.canary_params.as_ref().map_or(0, |params| params.steps.len());
+        let analyses = (0..=u16::try_from(steps).unwrap_or(u16::MAX)).map(HookPoint::Analysis);
+        let points = analyses.chain([HookPoint::Pre, HookPoint::Mid, HookPoint::Post]);
+        points.filter(|point| self.hook(*point).is_some()).count()
+    }
+
+    /// A step of the canary, from 1.
+    pub fn canary_step(&self, step: u16) -> Option<&CanaryStep> {
+        let canary = self.canary_params.as_ref().filter(|_| self.kind == StrategyKind::Canary)?;
+        canary.steps.get(usize::from(step).checked_sub(1)?)
+    }
+
+    /// How many pods may be missing or beyond `replicas`, as far as the block that applies says.
+    pub fn limits(&self) -> Limits<'_> {
+        self.block().map(|block| block.limits).unwrap_or_default()
+    }
+
+    /// How much of the traffic and of the replicas a new version gets for good under A/B, in percent.
+    pub fn ab_weight(&self) -> Option<u32> {
+        self.ab_params.as_ref().filter(|_| self.kind == StrategyKind::Ab).map(|params| params.weight)
+    }
+
+    /// How long blue/green keeps the version that served before.
+    pub fn keep(&self) -> Option<Duration> {
+        let params = self.blue_green_params.as_ref().filter(|_| self.kind == StrategyKind::BlueGreen)?;
+        Some(params.keep.map_or(DEFAULT_KEEP, |keep| keep.0))
     }
 
     /// How long a rollout may stand still.
     pub fn timeout(&self) -> Duration {
-        let seconds = match self.kind {
-            StrategyKind::Recreate => self.recreate_params.as_ref().and_then(|params| params.timeout_seconds),
-            StrategyKind::Rolling | StrategyKind::Custom => {
-                self.rolling_params.as_ref().and_then(|params| params.timeout_seconds)
-            }
-        };
+        let seconds = self.block().and_then(|block| block.timeout_seconds);
         seconds.map_or(DEFAULT_STRATEGY_TIMEOUT, Duration::from_secs)
     }
 
@@ -303,7 +391,7 @@ impl DeploymentConfigSpec {
         }
         let mut points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter();
         let tags = |point: &HookPoint| self.strategy.hook(*point).is_some_and(|hook| !hook.tag_images.is_empty());
-        points.find(tags).map(|point| format!("the {} hook tags images, which is not carried out yet", point.as_str()))
+        points.find(tags).map(|point| format!("the {point} hook tags images, which is not carried out yet"))
     }
 
     /// Whether a change of the template alone starts a deployment.

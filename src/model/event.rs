@@ -101,6 +101,21 @@ pub enum Event {
         /// Which of these, for people.
         reason: String,
     },
+    /// A deployment is to go no further: everything stays as it is until it is resumed.
+    Paused {
+        /// Who or what wants that, for people.
+        by: String,
+    },
+    /// A deployment that waits where it is goes on.
+    Resumed {
+        /// Who wants that.
+        by: String,
+    },
+    /// A deployment that proves itself in steps is to skip the ones that are left.
+    Promoted {
+        /// Who wants that.
+        by: String,
+    },
     /// A timer that the run set has come due.
     Timer {
         /// Which.
@@ -138,7 +153,7 @@ pub enum Timer {
     Progress,
     /// The pause before a failed hook or task runs again is over.
     Retry,
-    /// The pause before a task (`triggeredAfter`) is over.
+    /// A pause is over: the one before a task (`triggeredAfter`), or that of a step of a canary.
     Delay,
     /// The pod of a task should have been started by now.
     Start,

@@ -32,6 +32,8 @@ pub enum HoldKind {
     Person,
     /// A rollback, which a person has to release.
     Rollback,
+    /// A person who has paused a deployment config's rollouts; its replicas may change.
+    Pause,
 }
 
 impl HoldKind {
@@ -40,6 +42,7 @@ impl HoldKind {
         match self {
             HoldKind::Person => "hold",
             HoldKind::Rollback => "rollback",
+            HoldKind::Pause => "pause",
         }
     }
 }

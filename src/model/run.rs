@@ -134,6 +134,12 @@ impl DeploymentRun {
         if self.message.is_empty() { &self.problem } else { &self.message }
     }
 
+    /// Whether nothing happens to it until a person resumes it.
+    pub fn waits_for_a_person(&self) -> bool {
+        let at_pause = matches!(self.step, DeploymentStep::Trial { part: TrialPart::Pause, .. });
+        self.waits.paused_by.is_some() || (at_pause && self.waits.until.is_none())
+    }
+
     /// Whether something is known to be in its way. What pods say of themselves is among it, which changes seldom.
     pub fn is_delayed(&self) -> bool {
         !self.problem.is_empty()
@@ -358,6 +364,12 @@ pub struct DeploymentRun {
     /// does, or if its delivery has brought that. Going back does not help.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub not_listening: String,
+    /// Why it goes no further for now.
+    #[serde(default)]
+    pub waits: Waits,
+    /// The step of a trial at which a person had it skip what is left before it gets everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promoted: Option<u16>,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// When it was created.
@@ -408,6 +420,13 @@ pub enum DeploymentStep {
     ScaleDown,
     /// Rolling with a mid hook only: until the first new pod is available.
     FirstPod,
+    /// Canary and blue/green only: the new version proves itself beside the one that serves.
+    Trial {
+        /// Which step, from 1; blue/green has one.
+        step: u16,
+        /// Which part of it.
+        part: TrialPart,
+    },
     /// The mid hook.
     Mid,
     /// New pods take over.
@@ -418,6 +437,34 @@ pub enum DeploymentStep {
     Restore,
     /// It ended.
     Done,
+}
+
+/// The parts of a step in which a new version proves itself, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum TrialPart {
+    /// It gets its part of the replicas and of the traffic.
+    Weight,
+    /// That stays so for a while.
+    Pause,
+    /// A command judges it.
+    Analysis,
+}
+
+/// Why a deployment goes no further for now, and everything stays as it is.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Waits {
+    /// Since when its time stands still; absent while it goes on.
+    pub since: Option<Timestamp>,
+    /// Until when a step pauses that pauses for so long.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub until: Option<Timestamp>,
+    /// Who or what has it stay where it is, whatever its step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub paused_by: Option<String>,
+    /// Milliseconds that it has waited so far, which count for no deadline.
+    pub waited_ms: u64,
 }
 
 /// One run of a lifecycle hook.

@@ -15,7 +15,7 @@ use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
 use super::selector::{Labels, selects};
 use super::time::Timestamp;
-use super::wanted::Wanted;
+use super::wanted::{Target, Wanted};
 
 /// A value with the version it was read at; 0 is a value that was never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -139,6 +139,9 @@ pub struct ConfigState {
     pub latest_version: u32,
     /// The last complete version: what answers now, or should.
     pub serving: Option<Version>,
+    /// What stands beside it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beside: Option<Beside>,
     /// The last version that was attempted, if it did not complete.
     pub attempted: Option<Attempt>,
     /// What should run now.
@@ -177,6 +180,26 @@ pub struct Version {
     pub commit: CommitId,
     /// What was asked.
     pub object: Arc<Object>,
+}
+
+/// An earlier complete version that stands beside the one that serves.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Beside {
+    /// Which.
+    pub version: Version,
+    /// As what.
+    pub standing: Standing,
+}
+
+/// What an earlier version has beside the one that serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Standing {
+    /// The part of the replicas and of the traffic that A/B leaves it, in percent: until another version comes, or a person
+    /// promotes the one that serves.
+    Part(u32),
+    /// All replicas and none of the traffic, so that going back takes no time: until then.
+    Spare(Timestamp),
 }
 
 /// A version that is being attempted or did not complete.
@@ -298,6 +321,7 @@ impl ConfigState {
             declared_on,
             latest_version: 0,
             serving: None,
+            beside: None,
             attempted: None,
             wanted: Wanted::default(),
             scaled: None,
@@ -327,6 +351,25 @@ impl ConfigState {
         labels.and_then(|labels| serde_json::from_value(labels).ok()).unwrap_or_default()
     }
 
+    /// What each version is to have as long as nothing is exchanged.
+    pub fn settled_targets(&self) -> BTreeMap<u32, Target> {
+        let Some(serving) = &self.serving else { return BTreeMap::new() };
+        let (number, beside) = (serving.number, self.beside.as_ref());
+        match beside.map(|beside| (beside.version.number, beside.standing)) {
+            None => BTreeMap::from([(number, Target::ALL)]),
+            Some((other, Standing::Part(part))) => Target::split((other, part), number),
+            Some((other, Standing::Spare(until))) => {
+                BTreeMap::from([(other, Target::spare(Some(until))), (number, Target::ALL.with_share(1))])
+            }
+        }
+    }
+
+    /// What a new version takes the place of: what serves, or the version that A/B compares it with.
+    pub fn exchanged(&self) -> Option<&Version> {
+        let part = self.beside.as_ref().filter(|beside| matches!(beside.standing, Standing::Part(_)));
+        part.map(|beside| &beside.version).or(self.serving.as_ref())
+    }
+
     /// The attempt that has not ended, if there is one.
     pub fn open_attempt(&self) -> Option<&Attempt> {
         self.attempted.as_ref().filter(|attempt| attempt.outcome.is_none())
@@ -348,7 +391,8 @@ impl ConfigState {
         let attempted = self.attempted.as_ref().map(|attempt| attempt.version.number);
         let serving = self.serving.as_ref().map(|serving| serving.number);
         let fallback = self.wanted.fallback.map(|fallback| fallback.version);
-        let named = serving.into_iter().chain(attempted).chain(fallback);
+        let beside = self.beside.as_ref().map(|beside| beside.version.number);
+        let named = serving.into_iter().chain(beside).chain(attempted).chain(fallback);
         let versions: BTreeSet<u32> = named.chain(self.wanted.targets.keys().copied()).collect();
         versions.into_iter().map(|version| self.key.deployment(version)).collect()
     }

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::model::deployment_config::HookPoint;
 use crate::model::ids::StageName;
 use crate::model::plan::{Decision, Plan, PlanSummary, ServicePlan, StagePlan};
 use crate::model::shipyard::DEPLOYMENT_TASK;
@@ -41,8 +40,7 @@ fn details(plan: &Plan) -> usize {
     let hooks = |service: &ServicePlan| -> usize {
         let deployments = service.changes.iter().filter(|change| change.starts_deployment() || change.is_held());
         let specs = deployments.filter_map(|change| spec_of(change.object.as_ref()?).ok());
-        let points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post];
-        specs.map(|spec| points.iter().filter(|point| spec.strategy.hook(**point).is_some()).count()).sum()
+        specs.map(|spec| spec.strategy.hooks()).sum()
     };
     let tasks = |stage: &StagePlan| {
         let tasks = stage.sequence.iter().flat_map(|sequence| &sequence.tasks);

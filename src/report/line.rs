@@ -35,6 +35,8 @@ pub(super) enum Next {
     Another,
     /// A person lets this deployment config go on, which its file pauses.
     Paused(String),
+    /// A person resumes the rollout of this deployment config, which waits at a step.
+    Resume(String),
     /// A person pushes what is missing.
     Push,
     /// A person starts the stage.

@@ -53,6 +53,8 @@ pub enum WaitKind {
     Hold,
     /// A file that says `paused`.
     Paused,
+    /// A rollout that waits at a step.
+    Rollout,
     /// A file that lacks something.
     Plan,
     /// Something that nothing brings.
@@ -68,6 +70,7 @@ impl WaitKind {
             WaitKind::Down => "down",
             WaitKind::Hold => "hold",
             WaitKind::Paused => "paused",
+            WaitKind::Rollout => "rollout",
             WaitKind::Plan => "plan",
             WaitKind::Stage => "stage",
             WaitKind::ByHand => "byHand",
@@ -141,7 +144,7 @@ impl Around<'_> {
                 let is_it = |(stage, name): (&StageName, &String)| stage == &open.stage && name == config;
                 self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
             }
-            Next::Nothing | Next::Another | Next::Push | Next::ByHand => false,
+            Next::Nothing | Next::Another | Next::Resume(_) | Next::Push | Next::ByHand => false,
         }
     }
 
@@ -155,6 +158,12 @@ impl Around<'_> {
                 let hint =
                     format!("`launchway release dc/{config} -s {stage}` lets it go on, as does a push without it");
                 Some(Wait { kind: WaitKind::Paused, message: place, hint })
+            }
+            Next::Resume(config) => {
+                let hint = format!(
+                    "`launchway rollout resume dc/{config} -s {stage}` lets it go on, `rollout cancel` goes back"
+                );
+                Some(Wait { kind: WaitKind::Rollout, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),
             Next::ByHand => {

@@ -60,7 +60,18 @@ fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
         Some(forced) => format!("{description} (forced by {forced})"),
         None => description,
     };
-    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next: next_of(run) }
+    let next = waits_for_a_person(run, delivery).map_or_else(|| next_of(run), Next::Resume);
+    Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next }
+}
+
+/// The deployment config whose rollout a run waits for, if only a person moves that on.
+fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<String> {
+    let task = run.task().filter(|_| matches!(run.state, SequenceState::Running { .. }))?;
+    let open = task.deployments.iter().filter(|deployment| deployment.outcome.is_none());
+    let open: Vec<_> = open.map(|deployment| delivery.deployment(deployment.run.as_ref())).collect();
+    let waits = open.iter().all(|run| run.is_some_and(|run| run.waits_for_a_person()));
+    let first = open.first().copied().flatten().filter(|_| waits)?;
+    Some(first.config.name.clone())
 }
 
 /// What follows on what a run is at. A rollback passes every hold.

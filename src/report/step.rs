@@ -1,10 +1,11 @@
 //! What became of the hooks and tasks of a service's delivery.
 
+use crate::engine::deployment::strategy;
 use crate::engine::lifecycle::policy::describe;
 use crate::model::commit_status::StatusState;
 use crate::model::deployment_config::{FailurePolicy, HookPoint};
 use crate::model::outcome::{FailureReason, Outcome, PodOutcome, Status};
-use crate::model::run::{DeploymentRun, DeploymentStep, HookRecord, SequenceRun, TaskRecord};
+use crate::model::run::{DeploymentRun, HookRecord, SequenceRun, TaskRecord};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, Next, state_of};
@@ -62,10 +63,7 @@ fn hooks(deployment: &DeploymentRun, run: &SequenceRun, delivery: &Delivery<'_>)
         newest.push(hook);
     }
     let prefix = prefix(deployment, run, delivery);
-    newest
-        .into_iter()
-        .map(|hook| (format!("{prefix}{}", hook.point.as_str()), hook_line(deployment, run, hook)))
-        .collect()
+    newest.into_iter().map(|hook| (format!("{prefix}{}", hook.point), hook_line(deployment, run, hook))).collect()
 }
 
 /// `<config>.` where the service has several deployment configs. What the revision declares decides, not what a run does,
@@ -110,13 +108,9 @@ fn stopped<'a>(run: &'a DeploymentRun, by: &'a SequenceRun, point: HookPoint) ->
         return stopped_earlier(run, by);
     }
     let failure = run.failure.as_ref()?;
-    let at = match point {
-        HookPoint::Pre => DeploymentStep::Pre,
-        HookPoint::Mid => DeploymentStep::Mid,
-        HookPoint::Post => DeploymentStep::Post,
-    };
+    let at = strategy::hook_point(&run.spec.strategy, failure.step);
     let by_somebody = was_ended(failure.outcome);
-    (by_somebody && failure.step == at).then_some(failure.message.as_str())
+    (by_somebody && at == Some(point)).then_some(failure.message.as_str())
 }
 
 /// The same of an earlier attempt: the run that waited for it knows how it ended.

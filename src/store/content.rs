@@ -111,13 +111,15 @@ impl Refers for Run {
 impl Refers for ConfigState {
     fn contents(&self) -> Vec<&dyn Content> {
         let attempted = self.attempted.as_ref().map(|attempt| &attempt.version);
-        let versions = self.serving.iter().chain(attempted).map(|version| &version.object);
+        let beside = self.beside.as_ref().map(|beside| &beside.version);
+        let versions = self.serving.iter().chain(beside).chain(attempted).map(|version| &version.object);
         [&self.object].into_iter().chain(versions).map(|object| object as &dyn Content).collect()
     }
 
     fn contents_mut(&mut self) -> Vec<&mut dyn Content> {
         let attempted = self.attempted.as_mut().map(|attempt| &mut attempt.version);
-        let versions = self.serving.iter_mut().chain(attempted).map(|version| &mut version.object);
+        let beside = self.beside.as_mut().map(|beside| &mut beside.version);
+        let versions = self.serving.iter_mut().chain(beside).chain(attempted).map(|version| &mut version.object);
         [&mut self.object].into_iter().chain(versions).map(|object| object as &mut dyn Content).collect()
     }
 }

@@ -124,7 +124,8 @@ fn a_hook_has_an_image_variables_and_retries_of_its_own() {
     let world = World::new(&[]);
     world.start();
     let tries = world.git.path("tries");
-    let secret = "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {URL: 'postgres://somewhere'}\n";
+    let secret =
+        "apiVersion: v1\nkind: Secret\nmetadata: {name: database}\nstringData: {URL: 'postgres://somewhere'}\n";
     let hook = format!(
         "  annotations:\n    launchway.dev/hooks: |\n      pre:\n        failurePolicy: Retry\n        retries: 1\n        image: git:migrations\n        \
          envFrom: [{{secretRef: {{name: database}}}}]\n        execNewPod: {{command: [bin/migrate, '{}']}}\n",

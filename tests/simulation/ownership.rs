@@ -116,7 +116,7 @@ async fn shares_of_the_traffic_reach_the_runtime() {
     let backends = || world.runtime.services().into_iter().map(|service| service.backends).collect::<Vec<_>>();
     assert_eq!(backends(), [vec![]], "every ready pod answers");
     change(&world, |state| {
-        let target = |portion, share| Target { portion, share: Some(share) };
+        let target = |portion, share| Target { portion, ..Target::ALL.with_share(share) };
         state.wanted.targets = [(1, target(Portion::Rest, 80)), (2, target(Portion::AtMost(1), 20))].into();
     })
     .await;

@@ -116,6 +116,8 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         progress: Progress::default(),
         problem: String::new(),
         not_listening: String::new(),
+        waits: Default::default(),
+        promoted: None,
         failure: None,
         created_at: at(0),
         ended_at: None,

@@ -48,15 +48,20 @@ const FILES: &[ExampleFile] = example![
     "services/catalog/verify.py",
     "services/web/bin/announce",
     "services/web/bin/check",
+    "services/web/bin/judge",
     "services/web/bin/launch",
     "services/web/bin/test",
     "services/web/check.py",
+    "services/web/judge.py",
     "services/web/page.html",
     "services/web/page.py",
     "services/web/serving.py",
     "services/web/test.py",
     "services/web/web.py",
     "shipyard.yaml",
+    "strategies/ab.yaml",
+    "strategies/blue-green.yaml",
+    "strategies/canary.yaml",
 ];
 
 /// Writes the example into a folder. What lies in a `bin` is a program.

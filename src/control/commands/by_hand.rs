@@ -1,6 +1,6 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
-use crate::engine::by_hand::Cancelled;
+use crate::engine::by_hand::{Cancelled, Resumed};
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
@@ -70,6 +70,36 @@ pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str
 /// If there is no such deployment config, or a person holds it.
 pub async fn scale(driver: &Driver, config: &ConfigKey, replicas: u32, by: &str) -> Result<()> {
     driver.decide(|transition| by_hand::scale(transition, config, replicas, by)).await
+}
+
+/// Lets nothing new start for the service of a deployment config until it is resumed; says whether that was not so before.
+///
+/// # Errors
+/// If there is no such deployment config.
+pub async fn pause(driver: &Driver, config: &ConfigKey, by: &str) -> Result<bool> {
+    driver.decide(|transition| by_hand::pause(transition, config, by)).await
+}
+
+/// Lets a rollout that waits go on, and what is paused; says what that was. Tells the repository that declares the project, if
+/// its head is to be planned anew.
+///
+/// # Errors
+/// If there is no such deployment config, or something else holds it.
+pub async fn resume(driver: &Driver, config: &ConfigKey, by: &str) -> Result<(Resumed, Option<RepositoryName>)> {
+    let declaring = declaring(driver, &config.project).await?;
+    let resumed = driver.decide(|transition| by_hand::resume(transition, config, declaring.as_ref(), by)).await?;
+    if resumed.paused {
+        driver.examine_slots(&config.project).await?;
+    }
+    Ok((resumed, declaring.filter(|_| resumed.paused)))
+}
+
+/// Gives a version everything that proves itself beside another; says which.
+///
+/// # Errors
+/// If there is nothing to promote, or something holds it.
+pub async fn promote(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
+    driver.decide(|transition| by_hand::promote(transition, config, by)).await
 }
 
 /// Puts on record who ran a command beside the processes of a pod.

@@ -65,6 +65,21 @@ pub enum Command {
         #[serde(default)]
         to_version: Option<u32>,
     },
+    /// Let nothing new start for a config until it is resumed.
+    Pause {
+        /// Which.
+        config: ConfigKey,
+    },
+    /// Let a rollout that waits go on, and what is paused.
+    Resume {
+        /// Of which config.
+        config: ConfigKey,
+    },
+    /// Give a version everything that proves itself beside another.
+    Promote {
+        /// Of which config.
+        config: ConfigKey,
+    },
     /// Change the number of pods until a revision changes it.
     Scale {
         /// Which.

@@ -51,13 +51,7 @@ impl Commands for Operator {
                 let version = by_hand::latest(&self.driver, &config, by).await.map_err(conflict)?;
                 Ok(rollout(&config, version, format!("{title} rolled out")))
             }
-            Command::Cancel { config } => {
-                let cancelled = by_hand::cancel(&self.driver, &config, by).await.map_err(conflict)?;
-                let Cancelled { what, run } = cancelled.ok_or_else(|| missing(&config))?;
-                let title = self.title(&config).await.unwrap_or_else(|_| format!("deploymentconfig/{}", config.name));
-                let message = format!("{title} cancelling: {what}");
-                Ok(Done { message, runs: vec![run], ..Done::default() })
-            }
+            Command::Cancel { config } => self.cancel(&config, by).await,
             Command::Retry { config } => {
                 let title = self.title(&config).await?;
                 let version = by_hand::retry(&self.driver, &config, by).await.map_err(conflict)?;
@@ -68,6 +62,9 @@ impl Commands for Operator {
                 let version = by_hand::undo(&self.driver, &config, to_version, by).await.map_err(conflict)?;
                 Ok(said(format!("{title} rolled back to version {version}; its service is held")))
             }
+            Command::Pause { config } => self.pause(&config, by).await,
+            Command::Resume { config } => self.resume(&config, by).await,
+            Command::Promote { config } => self.promote(&config, by).await,
             Command::Scale { config, replicas } => {
                 let title = self.title(&config).await?;
                 refuse_many(replicas)?;
@@ -175,6 +172,36 @@ impl Operator {
         }
     }
 
+    async fn cancel(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {
+        let cancelled = by_hand::cancel(&self.driver, config, by).await.map_err(conflict)?;
+        let Cancelled { what, run } = cancelled.ok_or_else(|| missing(config))?;
+        let title = self.title(config).await.unwrap_or_else(|_| format!("deploymentconfig/{}", config.name));
+        let message = format!("{title} cancelling: {what}");
+        Ok(Done { message, runs: vec![run], ..Done::default() })
+    }
+
+    async fn pause(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {
+        let title = self.title(config).await?;
+        let paused = by_hand::pause(&self.driver, config, by).await.map_err(conflict)?;
+        Ok(said(format!("{} {}", qualified(&title), if paused { "paused" } else { "already paused" })))
+    }
+
+    async fn promote(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {
+        let title = self.title(config).await?;
+        let version = by_hand::promote(&self.driver, config, by).await.map_err(conflict)?;
+        Ok(rollout(config, version, format!("{title} promoted #{version}")))
+    }
+
+    async fn resume(&self, config: &ConfigKey, by: &str) -> Result<Done, Refusal> {
+        let title = self.title(config).await?;
+        let (resumed, declaring) = by_hand::resume(&self.driver, config, by).await.map_err(conflict)?;
+        if let Some(watcher) = declaring.and_then(|name| self.watchers.get(&name)) {
+            watcher.requests.request();
+        }
+        let word = if resumed.rollout || resumed.paused { "resumed" } else { "already resumed" };
+        Ok(said(format!("{} {word}", qualified(&title))))
+    }
+
     async fn executed(&self, config: &ConfigKey, pod: &PodName, words: &[String], by: &str) -> Result<Done, Refusal> {
         by_hand::executed(&self.driver, config, pod, words, by).await?;
         Ok(Done::default())
@@ -248,6 +275,11 @@ fn not_the_head(repository: &RepositoryName, word: &CommitId, head: Option<&Comm
         format!("nothing is allowed: {} is not the head of `{repository}`, which is {}", word.short(), head.short());
     Failure::stalled(message)
         .hint(format!("push it first; `launchway status {}` says what the head needs", head.short()))
+}
+
+/// A deployment config as `oc` names it where it only changes it.
+fn qualified(title: &str) -> String {
+    title.replacen("deploymentconfig/", "deploymentconfig.apps.openshift.io/", 1)
 }
 
 fn missing(config: &ConfigKey) -> Refusal {

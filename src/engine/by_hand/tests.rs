@@ -14,6 +14,7 @@ use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
 mod retry;
+mod steer;
 mod switch;
 
 const NO_CONFIG: &str = "deployment config `web` does not exist in stage dev";

@@ -132,7 +132,8 @@ pub fn decide(state: &ConfigState, pods: &[ObservedPod], strangers: Strangers, n
     let (left, counted): (Vec<ObservedPod>, Vec<ObservedPod>) =
         pods.iter().cloned().partition(|pod| is_kept(state, pod, strangers));
     let count = |pods: &[ObservedPod]| Observed::count(pods, &state.key, state.wanted.min_ready_seconds, now);
-    let mut serving = serve::decide(&state.wanted, &count(&counted));
+    let mut serving = serve::decide(&state.wanted.at(now), &count(&counted));
+    serving.decide_again = serving.decide_again.into_iter().chain(state.wanted.next_end(now)).min();
     for (version, left) in count(&left).versions {
         *serving.counts.entry(version).or_default() += left.living;
     }
@@ -214,7 +215,8 @@ fn wanted(state: &ConfigState) -> BTreeMap<u32, u32> {
 /// What the versions run that are remembered with their content: one that serves and one that was tried.
 fn templates(state: &ConfigState) -> BTreeMap<u32, Digest> {
     let attempted = state.attempted.as_ref().map(|attempt| &attempt.version);
-    let versions = state.serving.iter().chain(attempted);
+    let beside = state.beside.as_ref().map(|beside| &beside.version);
+    let versions = state.serving.iter().chain(beside).chain(attempted);
     versions.map(|version| (version.number, template_digest(&version.object))).collect()
 }
 

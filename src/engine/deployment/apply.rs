@@ -1,9 +1,8 @@
 //! What runs decide about deployment configs and other objects, applied to what is remembered of them.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::engine::deployment::{machine, ownership, turn};
+use crate::engine::deployment::{beside, machine, ownership, turn};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
@@ -14,11 +13,11 @@ use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
-use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun};
+use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, Waits};
 use crate::model::state::{Attempt, ConfigState, ObjectState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
-use crate::model::wanted::{Progress, Target, Wanted};
+use crate::model::wanted::{Progress, Wanted};
 use crate::plan::build::{deletion, object_change};
 use crate::plan::config_change;
 
@@ -138,6 +137,7 @@ fn remove_config(records: &mut Records, key: &ConfigKey) -> Result<(), Undecided
     if let Some(state) = records.configs.get_mut(key)? {
         state.removed = true;
         state.serving = None;
+        state.beside = None;
         state.attempted = None;
         state.scaled = None;
         state.wanted = state.wanted.nothing();
@@ -253,7 +253,10 @@ pub(in crate::engine) fn want(
     let spec = typed(&state.object)?;
     let (replicas, min_ready_seconds) = (state.replicas(&spec), spec.min_ready_seconds);
     let fallback = fallback.map(|version| state.wanted.fall_back_to(version));
-    state.wanted = Wanted { owner: Some(by), replicas, fallback, min_ready_seconds, ..wanted };
+    // What served together serves together again.
+    let targets = if restores { state.settled_targets() } else { wanted.targets };
+    let silenced = state.wanted.silenced_by(&targets, restores);
+    state.wanted = Wanted { owner: Some(by), replicas, targets, fallback, min_ready_seconds, silenced, ..wanted };
     Ok(())
 }
 
@@ -265,20 +268,9 @@ pub(in crate::engine) fn give_way(
 ) -> Result<(), Undecided> {
     let Some(state) = transition.records.configs.get_mut(config)? else { return Ok(()) };
     let Some(owner) = state.wanted.owner.take() else { return Ok(()) };
-    want_what_serves(state);
+    beside::want_what_serves(state);
     transition.tell(owner, Event::Disowned { reason: reason.to_owned() });
     Ok(())
-}
-
-fn want_what_serves(state: &mut ConfigState) {
-    state.wanted.targets = serving_targets(state);
-    state.wanted.fallback = None;
-    state.wanted.generation += 1;
-}
-
-/// All pods are of the version that serves, if one does.
-fn serving_targets(state: &ConfigState) -> BTreeMap<u32, Target> {
-    state.serving.iter().map(|serving| (serving.number, Target::ALL)).collect()
 }
 
 /// Nothing more is to run for a deployment config, which stays declared. The run that attempts it hears of it at once: it
@@ -309,7 +301,7 @@ pub(in crate::engine) fn resume(records: &mut Records, config: &ConfigKey) -> Re
     let spec = typed(&serving.object)?;
     state.wanted = Wanted {
         generation: state.wanted.generation + 1,
-        targets: BTreeMap::from([(serving.number, Target::ALL)]),
+        targets: state.settled_targets(),
         replicas: state.replicas(&spec),
         min_ready_seconds: spec.min_ready_seconds,
         ..Wanted::default()
@@ -319,25 +311,36 @@ pub(in crate::engine) fn resume(records: &mut Records, config: &ConfigKey) -> Re
 
 /// A deployment of version `number` ended.
 pub(in crate::engine) fn attempt_ended(
-    records: &mut Records,
+    transition: &mut Transition<'_>,
     key: &ConfigKey,
     by: &RunId,
     number: u32,
     outcome: Outcome,
 ) -> Result<(), Undecided> {
+    let run = match transition.records.runs.get(by)? {
+        Some(Run::Deployment(run)) => Some((**run).clone()),
+        Some(Run::Sequence(_)) | None => None,
+    };
+    let (records, now) = (&mut *transition.records, transition.now);
     let Some(state) = records.configs.get_mut(key)? else { return Ok(()) };
+    let had_it = state.wanted.owner.as_ref() == Some(by);
     ownership::give_back(&mut state.wanted, by);
     if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) {
         if outcome.passes() {
-            state.serving = Some(attempt.version.clone());
+            let serving = attempt.version.clone();
             state.attempted = None;
+            state.beside = run.as_ref().and_then(|run| beside::left_by(state, run, now));
+            state.serving = Some(serving);
         } else {
             attempt.outcome = Some(outcome);
         }
     }
+    if had_it && outcome.passes() {
+        beside::settle(state);
+    }
     let is_left = is_left_half_way(records, key)?;
     if is_left && let Some(state) = records.configs.get_mut(key)? {
-        want_what_serves(state);
+        beside::want_what_serves(state);
     }
     Ok(())
 }
@@ -346,7 +349,7 @@ pub(in crate::engine) fn attempt_ended(
 /// before it changed anything. What is still to end of the others comes first, as where one goes back by itself.
 fn is_left_half_way(records: &Records, key: &ConfigKey) -> Result<bool, Undecided> {
     let Some(state) = records.configs.get(key)?.filter(|state| state.wanted.owner.is_none()) else { return Ok(false) };
-    if state.wanted.targets == serving_targets(state) {
+    if state.wanted.targets == state.settled_targets() {
         return Ok(false);
     }
     let is_down = records.repositories.get(&state.repository)?.is_some_and(|repository| repository.down);
@@ -375,7 +378,7 @@ pub(in crate::engine) fn start_deployment(
     }
     let number = change.retry.unwrap_or(state.latest_version.max(newest) + 1);
     let version = Version { number, commit: parent.commit.clone(), object: object.clone() };
-    let previous = state.serving.as_ref().map(|serving| serving.number).filter(|serving| *serving != number);
+    let previous = state.exchanged().map(|exchanged| exchanged.number).filter(|exchanged| *exchanged != number);
     state.latest_version = state.latest_version.max(number);
     state.attempted = Some(Attempt { version, run: by.clone(), outcome: None });
     state.declare(&object, &spec, &parent.commit, now);
@@ -484,6 +487,8 @@ fn deployment_run(
         progress: Progress::default(),
         problem: String::new(),
         not_listening: String::new(),
+        waits: Waits::default(),
+        promoted: None,
         failure: None,
         created_at: now,
         ended_at: None,

@@ -1,5 +1,5 @@
-//! The deployment as a state machine: prepare → pre → (scale down | first pod → mid) → rollout → post → done, and back
-//! to the previous version when it fails.
+//! The deployment as a state machine: prepare → pre → (scale down | first pod → mid | trials) → rollout → post → done, and
+//! back to the previous version when it fails. Where it waits for a person, everything stays as it is and no time counts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,9 +14,11 @@ use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::{Pod, PodId, ReplicaSet};
-use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase};
+use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase, TrialPart};
 use crate::model::time::Timestamp;
-use crate::model::wanted::Progress;
+use crate::model::wanted::{Progress, Wanted};
+
+mod wait;
 
 /// A step under way: the run as it becomes, and what it asks for.
 struct Step {
@@ -59,15 +61,17 @@ impl Step {
                 None => self.go_on(),
             },
             (At::Prepare, Event::PrepareFailed { message }) => self.fail(Outcome::FAIL, message.clone()),
-            (At::Prepare | At::Pre | At::Mid | At::Post, Event::Delayed { message }) => {
-                message.clone_into(&mut self.run.problem);
-            }
-            (At::Pre | At::Mid | At::Post, Event::PodEnded { pod, outcome }) => self.hook_ended(pod, outcome),
-            (At::Pre | At::Mid | At::Post, Event::Timer { timer: Timer::Retry }) => self.retry_hook(),
-            (
-                At::ScaleDown | At::FirstPod | At::Rollout | At::Restore,
-                Event::Served { generation, progress, converged, problem, not_listening, brought },
-            ) if *generation == self.run.generation => {
+            (At::Prepare, Event::Delayed { message }) => message.clone_into(&mut self.run.problem),
+            (_, Event::Delayed { message }) if self.point().is_some() => message.clone_into(&mut self.run.problem),
+            (_, Event::PodEnded { pod, outcome }) if self.point().is_some() => self.hook_ended(pod, outcome),
+            (_, Event::Timer { timer: Timer::Retry }) if self.point().is_some() => self.retry_hook(),
+            (_, Event::Timer { timer: Timer::Delay }) => self.pause_is_over(),
+            (_, Event::Paused { by }) => self.pause(by),
+            (_, Event::Resumed { .. }) => self.resume(),
+            (_, Event::Promoted { .. }) => self.promote(),
+            (_, Event::Served { generation, progress, converged, problem, not_listening, brought })
+                if self.exchanges() && *generation == self.run.generation =>
+            {
                 let not_listening = if self.run.awaits_services() { not_listening.as_str() } else { "" };
                 let in_the_way = [problem.as_str(), not_listening].into_iter().filter(|told| !told.is_empty());
                 self.run.problem = in_the_way.collect::<Vec<_>>().join("; ");
@@ -81,17 +85,10 @@ impl Step {
                 self.clear_timer(Timer::Progress);
                 self.go_on(); // what served before would not be reached either
             }
-            (At::ScaleDown | At::FirstPod | At::Rollout, Event::Timer { timer: Timer::Progress }) => {
-                let waited = policy::format_duration(self.run.spec.strategy.timeout());
-                let Progress { available, old, .. } = self.run.progress;
-                let wanted = self.run.replicas;
-                let message = format!(
-                    "no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left"
-                );
-                self.fail(Outcome::FAIL, self.because(message));
-            }
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
+            (_, Event::Timer { timer: Timer::Progress | Timer::Deadline }) if self.run.waits.since.is_some() => {}
+            (_, Event::Timer { timer: Timer::Progress }) if self.exchanges() => self.stands_still(),
             (_, Event::Timer { timer: Timer::Deadline }) => {
                 let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
                 let message = self.because(format!("took longer than its deadline of {deadline}"));
@@ -103,15 +100,42 @@ impl Step {
         }
     }
 
+    /// Whether pods of one version take the place of another's in its step.
+    fn exchanges(&self) -> bool {
+        use DeploymentStep as At;
+        let trial = matches!(self.run.step, At::Trial { part: TrialPart::Weight, .. });
+        trial || matches!(self.run.step, At::ScaleDown | At::FirstPod | At::Rollout | At::Restore)
+    }
+
+    fn stands_still(&mut self) {
+        let waited = policy::format_duration(self.run.spec.strategy.timeout());
+        let Progress { available, old, .. } = self.run.progress;
+        let wanted = self.wanted_pods();
+        let message =
+            format!("no progress for {waited}: {available} of {wanted} new pods available, {old} old ones left");
+        self.fail(Outcome::FAIL, self.because(message));
+    }
+
+    /// How many pods of its version are to be there in its step.
+    fn wanted_pods(&self) -> u32 {
+        let DeploymentRun { replicas, version, spec, .. } = &self.run;
+        let (targets, pace) = (strategy::targets(&self.run), strategy::pace(spec, *replicas));
+        let counts = Wanted { replicas: *replicas, targets, pace, ..Wanted::default() }.counts();
+        counts.get(version).copied().unwrap_or(*replicas)
+    }
+
     /// A message with what is known to be in the way.
     fn because(&self, message: String) -> String {
         if self.run.problem.is_empty() { message } else { format!("{message}: {}", self.run.problem) }
     }
 
-    /// The current step went well.
+    /// The current step went well. What a person has stay where it is finds that out again once it is resumed.
     fn go_on(&mut self) {
+        if self.run.waits.paused_by.is_some() {
+            return;
+        }
         self.run.problem.clear();
-        let next = strategy::next_step(&self.run.spec, self.run.step);
+        let next = strategy::next_step(&self.run, self.run.step);
         self.enter(next);
     }
 
@@ -120,7 +144,9 @@ impl Step {
         self.run.step = step;
         match step {
             At::Prepare => {}
-            At::Pre | At::Mid => self.start_hook(),
+            At::Pre | At::Mid | At::Trial { part: TrialPart::Analysis, .. } => self.start_hook(),
+            At::Trial { part: TrialPart::Weight, .. } => self.exchange(),
+            At::Trial { step, part: TrialPart::Pause } => self.begin_pause(step),
             At::ScaleDown | At::FirstPod | At::Rollout | At::Restore => self.exchange(),
             At::Post => {
                 if self.hook().is_some() {
@@ -152,6 +178,7 @@ impl Step {
             targets: strategy::targets(run),
             fallback: strategy::fallback(run),
             pace: strategy::pace(&run.spec, run.replicas),
+            stays: run.waits.paused_by.is_some(),
         });
     }
 
@@ -170,12 +197,7 @@ impl Step {
     }
 
     fn point(&self) -> Option<HookPoint> {
-        match self.run.step {
-            DeploymentStep::Pre => Some(HookPoint::Pre),
-            DeploymentStep::Mid => Some(HookPoint::Mid),
-            DeploymentStep::Post => Some(HookPoint::Post),
-            _ => None,
-        }
+        strategy::hook_point(&self.run.spec.strategy, self.run.step)
     }
 
     fn hook(&self) -> Option<(HookPoint, LifecycleHook)> {
@@ -203,24 +225,33 @@ impl Step {
         };
         record.ended_at = Some(now);
         record.outcome = Some(outcome.clone());
-        let told = policy::describe(outcome, now.since(record.started_at));
-        let point = record.point;
         if self.run.failure.is_some() {
             return self.back_out();
         }
+        self.judge_hook();
+    }
+
+    /// What follows from the end of the hook that ran last.
+    fn judge_hook(&mut self) {
+        let Some((record, outcome)) = self.run.hooks.last().and_then(|it| Some((it, it.outcome.as_ref()?))) else {
+            return;
+        };
+        let point = record.point;
+        let took = record.ended_at.unwrap_or(self.now).since(record.started_at);
+        let told = format!("{} {}", hook_name(point), policy::describe(outcome, took));
         let tries = self.run.hooks.iter().filter(|hook| hook.point == point).count();
         let (failure_policy, retries) =
             self.hook().map_or((FailurePolicy::Abort, None), |(_, hook)| (hook.failure_policy, hook.retries));
         match policy::consequence(failure_policy, outcome, u32::try_from(tries).unwrap_or(u32::MAX), retries) {
             Consequence::GoOn => self.go_on(),
             Consequence::TryAgain { after } => self.set_timer(Timer::Retry, after),
-            Consequence::Fail => self.fail(Outcome::FAIL, format!("{} hook {told}", point.as_str())),
+            Consequence::Fail => self.fail(Outcome::FAIL, told),
         }
     }
 
     fn retry_hook(&mut self) {
         let over = self.run.hooks.last().is_some_and(|hook| hook.outcome.is_some());
-        if over && self.run.failure.is_none() {
+        if over && self.run.failure.is_none() && self.run.waits.paused_by.is_none() {
             self.start_hook();
         }
     }
@@ -265,6 +296,7 @@ impl Step {
 
     /// Ends the hook that runs; what follows from the failure follows once it is gone.
     fn stop_hook(&mut self, outcome: Outcome, message: String) {
+        self.stop_waiting();
         self.run.failure = Some(DeploymentFailure { step: self.run.step, outcome, message });
         let name = self.run.hooks.last().map(|hook| hook.pod.clone());
         let pod = name.map(|name| PodId { namespace: self.run.destination.namespace.clone(), name });
@@ -272,6 +304,7 @@ impl Step {
     }
 
     fn fail(&mut self, outcome: Outcome, message: String) {
+        self.stop_waiting();
         self.run.failure = Some(DeploymentFailure { step: self.run.step, outcome, message });
         self.back_out();
     }
@@ -305,6 +338,7 @@ impl Step {
     fn close(&mut self, phase: Phase, outcome: Outcome, message: String) {
         let run = &mut self.run;
         run.step = DeploymentStep::Done;
+        (run.waits.since, run.waits.paused_by) = (None, None);
         run.ended_at = Some(self.now);
         run.phase = phase;
         run.message = message.clone();
@@ -314,13 +348,17 @@ impl Step {
         let outcome = if phase == Phase::Complete { Outcome::PASS } else { outcome };
         self.decided.effects.push(Effect::DeploymentEnded { config, by, version, outcome });
         self.decided.effects.push(Effect::Tell { run: parent, event: told });
+        if self.run.waits.until.is_some() {
+            self.clear_timer(Timer::Delay);
+        }
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
             self.clear_timer(timer);
         }
     }
 
     fn until_deadline(&self) -> Duration {
-        (self.run.created_at + self.run.spec.strategy.active_deadline()).since(self.now)
+        let waited = Duration::from_millis(self.run.waits.waited_ms);
+        (self.run.created_at + self.run.spec.strategy.active_deadline() + waited).since(self.now)
     }
 
     fn set_timer(&mut self, timer: Timer, after: Duration) {
@@ -329,6 +367,14 @@ impl Step {
 
     fn clear_timer(&mut self, timer: Timer) {
         self.decided.actions.push(Action::ClearTimer { timer });
+    }
+}
+
+/// A hook as a message names it.
+fn hook_name(point: HookPoint) -> String {
+    match point {
+        HookPoint::Analysis(_) => point.to_string(),
+        HookPoint::Pre | HookPoint::Mid | HookPoint::Post => format!("{point} hook"),
     }
 }
 

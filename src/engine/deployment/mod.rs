@@ -2,6 +2,8 @@
 
 pub mod adoption;
 pub mod apply;
+pub(in crate::engine) mod beside;
+pub(in crate::engine) mod gone;
 pub mod machine;
 pub mod observed;
 pub mod ownership;

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::engine::deployment::observed::{Count, Observed};
 use crate::model::time::Timestamp;
-use crate::model::wanted::{Fallback, Pace, Progress, Target, Wanted};
+use crate::model::wanted::{Fallback, Pace, Progress, Wanted};
 
 /// What to do now to come closer to what is wanted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -37,21 +37,49 @@ struct Bounds {
 pub fn decide(wanted: &Wanted, observed: &Observed) -> Serving {
     let goal = wanted.counts();
     let counts = match wanted.pace {
+        _ if wanted.stays => standing(wanted, observed),
         Pace::Recreate => recreate(&goal, observed),
         Pace::Rolling { max_surge, max_unavailable } => {
-            let total = goal.values().copied().fold(0, u32::saturating_add);
-            let bounds =
-                Bounds { floor: total.saturating_sub(max_unavailable), ceiling: total.saturating_add(max_surge) };
-            rolling(&goal, wanted.fallback, observed, bounds)
+            let (total, desired) = (goal.values().copied().fold(0, u32::saturating_add), wanted.desired());
+            let (floor, ceiling) = (desired.saturating_sub(max_unavailable), desired.saturating_add(max_surge));
+            rolling(&goal, wanted.fallback, observed, Bounds { floor, ceiling: ceiling.max(total) })
         }
     };
     Serving {
         counts,
         shares: shares(wanted, observed),
         progress: progress(wanted, observed),
-        converged: is_converged(wanted, &goal, observed),
+        converged: !wanted.stays && is_converged(wanted, &goal, observed),
         decide_again: observed.next_available,
     }
+}
+
+/// Every version stays as it is. Pods that are lacking are of what serves until the rest is there; too many go where the
+/// most are, those that are not available before all others.
+fn standing(wanted: &Wanted, observed: &Observed) -> BTreeMap<u32, u32> {
+    let surge = match wanted.pace {
+        Pace::Rolling { max_surge, .. } => max_surge,
+        Pace::Recreate => 0,
+    };
+    let mut next: BTreeMap<u32, u32> = observed.versions.iter().map(|(version, it)| (*version, it.living)).collect();
+    let total = next.values().copied().fold(0, u32::saturating_add);
+    let keeper = wanted.fallback.map(|fallback| fallback.version).or(wanted.version());
+    if let Some(keeper) = keeper {
+        *next.entry(keeper).or_default() += wanted.desired().saturating_sub(total);
+    }
+    let mut excess = total.saturating_sub(wanted.desired().saturating_add(surge));
+    for (version, pods) in next.iter_mut().rev() {
+        let Count { living, available, .. } = observed.of(*version);
+        let cut = excess.min(living.saturating_sub(available));
+        (*pods, excess) = (*pods - cut, excess - cut);
+    }
+    for _ in 0..excess {
+        if let Some((_, most)) = next.iter_mut().max_by_key(|(_, pods)| **pods) {
+            *most = most.saturating_sub(1);
+        }
+    }
+    next.retain(|version, pods| *pods > 0 || observed.of(*version).living > 0);
+    next
 }
 
 /// Others end first; nothing starts before they are gone.
@@ -133,13 +161,21 @@ fn others<'a>(goal: &'a BTreeMap<u32, u32>, observed: &'a Observed) -> impl Iter
     observed.versions.iter().filter(other).map(|(version, count)| (*version, count))
 }
 
-/// Shares mean something once only versions that have one are there; until then every ready pod answers.
+/// What each version gets of the traffic, if they share it. One without a share answers only until one with a share does.
 fn shares(wanted: &Wanted, observed: &Observed) -> BTreeMap<u32, u32> {
-    let share = |(version, target): (&u32, &Target)| Some((*version, target.share?));
-    let shares: BTreeMap<u32, u32> = wanted.targets.iter().filter_map(share).collect();
-    let all_have_one =
-        observed.versions.iter().all(|(version, count)| count.living == 0 || shares.contains_key(version));
-    if all_have_one { shares } else { BTreeMap::new() }
+    if !wanted.shares_traffic() {
+        return BTreeMap::new();
+    }
+    let share = |version: &u32| wanted.targets.get(version).and_then(|target| target.share);
+    let answers = |version: &u32| share(version).is_some_and(|share| share > 0) && observed.of(*version).available > 0;
+    let is_answered = wanted.targets.keys().any(answers);
+    let weight = |version: u32| match share(&version) {
+        Some(share) => share,
+        None if is_answered || wanted.silenced.contains(&version) => 0,
+        None => observed.of(version).living,
+    };
+    let living = observed.versions.iter().filter(|(_, count)| count.living > 0).map(|(version, _)| version);
+    wanted.targets.keys().chain(&wanted.silenced).chain(living).map(|version| (*version, weight(*version))).collect()
 }
 
 fn progress(wanted: &Wanted, observed: &Observed) -> Progress {

@@ -29,7 +29,8 @@ pub fn backends(
     let mut shared = false;
     for (config, versions) in &mut configs {
         let Some(wanted) = sharing.get(config) else { continue };
-        let shares = serve::decide(wanted, &Observed::count(pods, config, wanted.min_ready_seconds, now)).shares;
+        let observed = Observed::count(pods, config, wanted.min_ready_seconds, now);
+        let shares = serve::decide(&wanted.at(now), &observed).shares;
         if !shares.is_empty() {
             *versions = shares;
             shared = true;
@@ -79,7 +80,7 @@ mod tests {
     }
 
     fn canary() -> Wanted {
-        let target = |portion, share| Target { portion, share: Some(share) };
+        let target = |portion, share| Target { portion, ..Target::ALL.with_share(share) };
         let targets = BTreeMap::from([(1, target(Portion::Rest, 90)), (2, target(Portion::AtMost(1), 10))]);
         Wanted { targets, replicas: 3, ..Wanted::default() }
     }

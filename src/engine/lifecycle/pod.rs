@@ -50,7 +50,7 @@ pub fn hook_pod(
     };
     Pod {
         id: PodId { namespace: run.destination.namespace.clone(), name: pod_name(run, point, attempt) },
-        owner: PodOwner::Run { run: run.id.clone(), step: point.as_str().into(), since: run.created_at },
+        owner: PodOwner::Run { run: run.id.clone(), step: point.to_string(), since: run.created_at },
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),
@@ -70,7 +70,7 @@ fn container_for(run: &DeploymentRun, hook: &ExecNewPod) -> (String, Container) 
 
 /// `<config>-<n>-hook-pre` as upstream, with `-2` and so on for further tries.
 fn pod_name(run: &DeploymentRun, point: HookPoint, attempt: usize) -> PodName {
-    let first = format!("{}-{}-hook-{}", run.config.name, run.version, point.as_str());
+    let first = format!("{}-{}-hook-{}", run.config.name, run.version, point);
     PodName::new(if attempt > 1 { format!("{first}-{attempt}") } else { first })
 }
 

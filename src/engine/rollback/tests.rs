@@ -1,14 +1,18 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
 use crate::engine::fixtures::{
     DOWN, Made, Memory, NOW, attempted, delivery, deployed, deploying, deployment, down, ended, holds, refused,
-    repository, sequence, service, serving, slot, web,
+    repository, sequence, service, serving, slot, version, web,
 };
 use crate::model::event::Event;
 use crate::model::hold::ProjectHolds;
 use crate::model::outcome::Outcome;
 use crate::model::run::SequenceRun;
+use crate::model::state::{Beside, Standing};
+use crate::model::time::Timestamp;
 use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
@@ -45,6 +49,22 @@ fn without_a_version_it_goes_back_to_the_last_complete_one_that_does_not_serve()
         (attempts(&deploying(delivery("s1", "e"), 5), None), None, 4),
     ] {
         assert_eq!(undone(&memory, to).expect("there is such a version").answer, expected);
+    }
+}
+
+#[test]
+fn what_stands_beside_has_everything_at_once() {
+    for standing in [Standing::Part(80), Standing::Spare(Timestamp(NOW.0 + 60_000))] {
+        let beside = Some(Beside { version: version(2, "b"), standing });
+        let state = ConfigState { beside, ..serving(4, "d") };
+        let targets = state.settled_targets();
+        let memory = history().with(ConfigState { wanted: Wanted { targets, ..state.wanted.clone() }, ..state });
+        let made = undone(&memory, None).expect("there is such a version");
+        let state = made.only::<ConfigState>();
+        assert_eq!((made.answer, state.serving.as_ref().map(|serving| serving.number)), (2, Some(2)));
+        let all = BTreeMap::from([(2, Target::ALL.with_share(1))]);
+        assert_eq!((&state.beside, &state.wanted.targets), (&None, &all), "what has no share answers no longer");
+        assert_eq!(undone(&memory, Some(1)).expect("there is such a version").answer, 1);
     }
 }
 

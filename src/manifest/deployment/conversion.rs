@@ -3,9 +3,9 @@
 use serde_json::{Map, Value, json};
 
 use super::annotations::{Annotation, Annotations};
+use crate::manifest::deployment_config::{block_of, write_out_pauses};
 use crate::manifest::findings::{Elsewhere, Findings};
 use crate::manifest::pod_template::defaults::set_absent;
-use crate::manifest::pod_template::text_at;
 use crate::manifest::shape::deployment::HOOKS;
 use crate::manifest::shape::deployment_config::{STRATEGY, TRIGGER};
 use crate::manifest::shape::{Strictness, Type, check_at};
@@ -43,12 +43,13 @@ fn strategy(spec: &mut Map<String, Value>, said: &Annotations, findings: &mut Fi
     if let Some(annotation) = &said.strategy {
         findings.said_elsewhere(annotation.says("/spec/strategy", ""));
         strategy = annotation.value().clone();
+        write_out_pauses(&mut strategy);
         check_at("/spec/strategy", &mut strategy, Type::Object(&STRATEGY), Strictness::Own, findings);
     }
     let Some(fields) = strategy.as_object_mut() else { return strategy };
     own.contradictions(fields, findings);
     set_absent(fields, [("type", json!(own.kind()))]);
-    let block = block(text_at(&Value::Object(fields.clone()), "/type"));
+    let block = block_of(fields.get("type").and_then(Value::as_str).unwrap_or_default());
     if said.strategy.is_none() {
         own.say_where(block, findings);
     }
@@ -60,14 +61,6 @@ fn strategy(spec: &mut Map<String, Value>, said: &Annotations, findings: &mut Fi
         }
     }
     strategy
-}
-
-/// The block of a strategy's type.
-fn block(kind: &str) -> &'static str {
-    match kind {
-        "Recreate" => "recreateParams",
-        _ => "rollingParams",
-    }
 }
 
 /// What a `Deployment` says of its strategy in fields of its own.
@@ -122,7 +115,7 @@ impl Own {
     fn put_into(&self, block: &str, params: &mut Map<String, Value>) {
         let deadline = self.deadline.clone().unwrap_or_else(|| json!(PROGRESS_DEADLINE));
         set_absent(params, [("timeoutSeconds", deadline)]);
-        if block == "rollingParams" {
+        if matches!(block, "rollingParams" | "canaryParams" | "abParams") {
             let limit = |own: &Option<Value>| own.clone().unwrap_or_else(|| json!(QUARTER));
             let (surge, unavailable) = (limit(&self.surge), limit(&self.unavailable));
             set_absent(params, [("maxSurge", surge), ("maxUnavailable", unavailable)]);

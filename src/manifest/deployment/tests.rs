@@ -97,6 +97,17 @@ fn how_an_annotation_is_written_is_no_difference() {
     assert_eq!(content(&file(block, "")), content(&file(flow, "")));
 }
 
+#[test]
+fn an_annotation_gives_it_the_strategies_that_it_never_had() {
+    let annotations = "  annotations:\n    launchway.dev/strategy: |\n      type: Canary\n      canaryParams:\n        steps:\n        - {weight: 10, pause: }\n    \
+        launchway.dev/hooks: \"post: {failurePolicy: Ignore, execNewPod: {command: [a]}}\"\n";
+    let content = content(&file(annotations, "  strategy: {type: RollingUpdate, rollingUpdate: {maxSurge: 2}}\n"));
+    let params = content.pointer("/spec/strategy/canaryParams").expect("the strategy's block");
+    assert_eq!(params["steps"], json!([{"weight": 10, "pause": {}}]));
+    assert_eq!((&params["maxSurge"], &params["maxUnavailable"]), (&json!(2), &json!("25%")));
+    assert_eq!(params["post"]["failurePolicy"], "Ignore");
+}
+
 /// What is wrong is told at its place in the file, also inside the text of an annotation.
 #[test]
 fn bad_files_are_told_with_their_place() {

@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
+use super::strategy::BLOCKS;
 use crate::manifest::pod_template::defaults::{apply as apply_to_template, apply_to_variable, objects, set_absent};
 use crate::model::deployment_config::{DEFAULT_ACTIVE_DEADLINE, DEFAULT_STRATEGY_TIMEOUT};
 
@@ -63,13 +64,21 @@ fn apply_to_strategy(strategy: &mut Map<String, Value>, only_container: Option<&
     match strategy.get("type").and_then(Value::as_str) {
         Some("Rolling") => set_absent(strategy, [("rollingParams", json!({}))]),
         Some("Recreate") => set_absent(strategy, [("recreateParams", json!({}))]),
+        Some("BlueGreen") => set_absent(strategy, [("blueGreenParams", json!({}))]),
         _ => {}
     }
     if let Some(params) = strategy.get_mut("rollingParams").and_then(Value::as_object_mut) {
         set_absent(params, [("updatePeriodSeconds", json!(1)), ("intervalSeconds", json!(1))]);
-        apply_to_limits(params);
     }
-    for block in ["rollingParams", "recreateParams"] {
+    if let Some(params) = strategy.get_mut("blueGreenParams").and_then(Value::as_object_mut) {
+        set_absent(params, [("keep", json!("10m"))]);
+    }
+    for block in ["rollingParams", "canaryParams", "abParams"] {
+        if let Some(params) = strategy.get_mut(block).and_then(Value::as_object_mut) {
+            apply_to_limits(params);
+        }
+    }
+    for block in BLOCKS {
         if let Some(params) = strategy.get_mut(block).and_then(Value::as_object_mut) {
             set_absent(params, [("timeoutSeconds", json!(DEFAULT_STRATEGY_TIMEOUT.as_secs()))]);
             for point in ["pre", "mid", "post"] {
@@ -77,6 +86,31 @@ fn apply_to_strategy(strategy: &mut Map<String, Value>, only_container: Option<&
                     apply_to_hook(hook, only_container);
                 }
             }
+            apply_to_analyses(params, only_container);
+        }
+    }
+}
+
+/// What judges a new version fails its deployment, unless it says otherwise.
+fn apply_to_analyses(params: &mut Map<String, Value>, only_container: Option<&str>) {
+    let judge = |analysis: Option<&mut Value>| {
+        if let Some(analysis) = analysis.and_then(Value::as_object_mut) {
+            set_absent(analysis, [("failurePolicy", json!("Abort"))]);
+            apply_to_hook(analysis, only_container);
+        }
+    };
+    judge(params.get_mut("analysis"));
+    for step in objects(params.get_mut("steps")) {
+        judge(step.get_mut("analysis"));
+    }
+}
+
+/// A pause without a length waits for a person, also where it was left empty: elsewhere that would be as if it were not there.
+pub(crate) fn write_out_pauses(strategy: &mut Value) {
+    let params = strategy.get_mut("canaryParams");
+    for step in objects(params.and_then(|params| params.get_mut("steps"))) {
+        if let Some(pause) = step.get_mut("pause").filter(|pause| pause.is_null()) {
+            *pause = json!({});
         }
     }
 }

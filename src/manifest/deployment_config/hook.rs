@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::strategy;
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
 use crate::manifest::pod_template::validate::{exactly_one, resources, variables};
@@ -11,17 +12,18 @@ const POINTS: [&str; 3] = ["pre", "mid", "post"];
 
 /// The hooks of the block that applies, with their pointers in the spec.
 pub(crate) fn hooks(spec: &Value) -> impl Iterator<Item = (String, &Value)> {
-    let block = if text_at(spec, "/strategy/type") == "Recreate" { "recreateParams" } else { "rollingParams" };
-    let pointers = POINTS.iter().map(move |point| format!("/strategy/{block}/{point}"));
+    let block = strategy::block(spec);
+    let steps = items(spec, &format!("/strategy/{block}/steps")).count();
+    let analyses = (0..steps).map(|step| format!("steps/{step}/analysis"));
+    let names = POINTS.iter().map(ToString::to_string).chain(["analysis".to_owned()]).chain(analyses);
+    let pointers = names.map(move |name| format!("/strategy/{block}/{name}"));
     pointers.filter_map(|pointer| spec.pointer(&pointer).map(|hook| (pointer, hook)))
 }
 
-/// Checks all hooks of a block.
-pub(super) fn validate_all(spec: &Value, block: &str, findings: &mut Findings<'_>) {
-    for point in POINTS {
-        if let Some(hook) = spec.pointer(&format!("/strategy/{block}/{point}")).filter(|hook| hook.is_object()) {
-            validate(hook, spec, &format!("/spec/strategy/{block}/{point}"), findings);
-        }
+/// Checks all hooks of the block that applies.
+pub(super) fn validate_all(spec: &Value, findings: &mut Findings<'_>) {
+    for (pointer, hook) in hooks(spec).filter(|(_, hook)| hook.is_object()) {
+        validate(hook, spec, &format!("/spec{pointer}"), findings);
     }
 }
 

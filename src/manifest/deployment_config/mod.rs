@@ -16,11 +16,14 @@ use super::stage_context::Runtime;
 use super::{metadata, names};
 use crate::model::deployment_config::DeploymentConfigSpec;
 
+pub(crate) use defaults::write_out_pauses;
 pub(crate) use hook::hooks;
+pub(crate) use strategy::block_of;
 
 /// Checks a document, applies every default, and leaves the content that is compared.
 pub(crate) fn normalise(value: &mut Value, runtime: Runtime, findings: &mut Findings<'_>) {
     aliases::exchange(value, findings);
+    value.pointer_mut("/spec/strategy").map(write_out_pauses);
     check(value, &DEPLOYMENT_CONFIG, Strictness::Users, findings);
     metadata::normalise(value, names::config, findings);
     if let Some(spec) = value.get_mut("spec").and_then(Value::as_object_mut) {
@@ -86,7 +89,7 @@ fn fixed_ports(spec: &Value, template: &Value, findings: &mut Findings<'_>) {
         for (index, _) in pod_template::items(value, "/ports").filter(|(_, port)| port.get("hostPort").is_some()) {
             let field = format!("/spec/template/spec/containers/{container}/ports/{index}/hostPort");
             findings.warning(&field, "fixed-port", "old and new pods cannot both have this port").hint =
-                Some("leave it out, or set maxSurge to 0".to_owned());
+                Some(strategy::without_surge(spec).to_owned());
         }
     }
 }

@@ -7,23 +7,98 @@ use crate::manifest::findings::Findings;
 use crate::manifest::names;
 use crate::manifest::pod_template::{items, text_at};
 use crate::model::deployment_config::DEFAULT_STRATEGY_TIMEOUT;
+use crate::model::duration;
+
+/// The blocks of parameters, of which the one of the strategy's type applies.
+pub(super) const BLOCKS: [&str; 5] = ["rollingParams", "recreateParams", "canaryParams", "blueGreenParams", "abParams"];
+/// The most steps of a canary.
+const MOST_STEPS: usize = 100;
+
+/// The block that applies.
+pub(super) fn block(spec: &Value) -> &'static str {
+    block_of(text_at(spec, "/strategy/type"))
+}
+
+/// The block of a strategy's type.
+pub(crate) fn block_of(kind: &str) -> &'static str {
+    match kind {
+        "Recreate" => "recreateParams",
+        "Canary" => "canaryParams",
+        "BlueGreen" => "blueGreenParams",
+        "AB" => "abParams",
+        _ => "rollingParams",
+    }
+}
 
 /// Checks `spec.strategy`.
 pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
     match text_at(spec, "/strategy/type") {
-        "Rolling" => {
-            rolling(spec, findings);
-            leftover(spec, "Rolling", "recreateParams", findings);
-            of_the_deployer(spec, findings);
-        }
-        "Recreate" => {
-            timeout(spec, "recreateParams", findings);
-            hook::validate_all(spec, "recreateParams", findings);
-            leftover(spec, "Recreate", "rollingParams", findings);
-            of_the_deployer(spec, findings);
-        }
         "Custom" => custom(spec, findings),
+        "Rolling" | "Recreate" | "Canary" | "BlueGreen" | "AB" => {
+            block_that_applies(spec, findings);
+            leftover(spec, findings);
+            of_the_deployer(spec, findings);
+        }
         _ => {}
+    }
+}
+
+fn block_that_applies(spec: &Value, findings: &mut Findings<'_>) {
+    match text_at(spec, "/strategy/type") {
+        "Rolling" => {
+            for key in ["updatePeriodSeconds", "intervalSeconds"] {
+                must_be_positive(spec, &format!("/strategy/rollingParams/{key}"), findings);
+            }
+            limits(spec, findings);
+        }
+        "Canary" => canary(spec, findings),
+        "BlueGreen" => duration(spec, "/strategy/blueGreenParams/keep", findings),
+        "AB" => {
+            must_be_there(spec, findings);
+            limits(spec, findings);
+        }
+        _ => {}
+    }
+    timeout(spec, findings);
+    hook::validate_all(spec, findings);
+}
+
+/// What no default stands for.
+fn must_be_there(spec: &Value, findings: &mut Findings<'_>) {
+    let field = format!("/spec/strategy/{}", block(spec));
+    if spec.pointer(field.trim_start_matches("/spec")).is_none() {
+        findings.error(&field, "required", "this is required");
+    }
+}
+
+fn canary(spec: &Value, findings: &mut Findings<'_>) {
+    must_be_there(spec, findings);
+    limits(spec, findings);
+    let steps: Vec<(usize, &Value)> = items(spec, "/strategy/canaryParams/steps").collect();
+    if spec.pointer("/strategy/canaryParams").is_some() && steps.is_empty() {
+        findings.error("/spec/strategy/canaryParams/steps", "required", "this is required").hint =
+            Some("one step at least, such as {weight: 10, pause: 5m}; without any, Rolling does the same".to_owned());
+    }
+    if steps.len() > MOST_STEPS {
+        let message = format!("has {} steps; {MOST_STEPS} are the most", steps.len());
+        findings.error("/spec/strategy/canaryParams/steps", "invalid", message);
+    }
+    for (index, step) in steps.into_iter().filter(|(_, step)| step.get("pause").is_some()) {
+        let pointer = format!("/strategy/canaryParams/steps/{index}/pause");
+        match &step["pause"] {
+            Value::Object(map) if map.is_empty() => {}
+            Value::Object(map) if map.len() == 1 && map.contains_key("duration") => {
+                duration(spec, &format!("{pointer}/duration"), findings);
+            }
+            _ => duration(spec, &pointer, findings),
+        }
+    }
+}
+
+fn duration(spec: &Value, pointer: &str, findings: &mut Findings<'_>) {
+    let Some(value) = spec.pointer(pointer) else { return };
+    if value.as_str().and_then(duration::parse).is_none() {
+        findings.error(&format!("/spec{pointer}"), "invalid", "must be a duration such as 30s, 5m or 1h30m");
     }
 }
 
@@ -32,12 +107,12 @@ fn custom(spec: &Value, findings: &mut Findings<'_>) {
     let message = "the Custom strategy is not carried out yet: nothing will be deployed";
     findings.warning("/spec/strategy/type", "not-supported", message).hint =
         Some("Rolling and Recreate are, with hooks for what the deployer image does".to_owned());
-    if spec.pointer("/strategy/rollingParams").is_some() {
-        rolling(spec, findings);
-    }
-    if spec.pointer("/strategy/recreateParams").is_some() {
-        timeout(spec, "recreateParams", findings);
-        hook::validate_all(spec, "recreateParams", findings);
+    for (kind, block) in [("Rolling", "rollingParams"), ("Recreate", "recreateParams")] {
+        if spec.pointer(&format!("/strategy/{block}")).is_some() {
+            let mut as_if = spec.clone();
+            as_if["strategy"]["type"] = kind.into();
+            block_that_applies(&as_if, findings);
+        }
     }
     let Some(params) = spec.pointer("/strategy/customParams") else {
         findings.error("/spec/strategy/customParams", "required", "this is required");
@@ -67,45 +142,58 @@ fn of_the_deployer(spec: &Value, findings: &mut Findings<'_>) {
     }
 }
 
-/// Whether there may be more pods than declared for a while.
+/// Whether old and new pods may be there at once.
 pub(super) fn surges(spec: &Value) -> bool {
-    let surge = spec.pointer("/strategy/rollingParams/maxSurge");
-    text_at(spec, "/strategy/type") == "Rolling" && surge.is_some_and(|surge| surge != 0 && surge != "0%")
+    match text_at(spec, "/strategy/type") {
+        "Rolling" => {
+            let surge = spec.pointer("/strategy/rollingParams/maxSurge");
+            surge.is_some_and(|surge| surge != 0 && surge != "0%")
+        }
+        kind => matches!(kind, "Canary" | "BlueGreen" | "AB"),
+    }
 }
 
-/// The block that is read for `timeoutSeconds`: that of the strategy's type.
+/// How they are not.
+pub(super) fn without_surge(spec: &Value) -> &'static str {
+    match text_at(spec, "/strategy/type") {
+        "Rolling" => "leave it out, or set maxSurge to 0",
+        _ => "leave it out: both versions are there at once",
+    }
+}
+
+/// `timeoutSeconds` of the block that applies.
 pub(super) fn timeout_seconds(spec: &Value) -> i64 {
-    let block = if text_at(spec, "/strategy/type") == "Recreate" { "recreateParams" } else { "rollingParams" };
     let default = i64::try_from(DEFAULT_STRATEGY_TIMEOUT.as_secs()).unwrap_or(i64::MAX);
-    spec.pointer(&format!("/strategy/{block}/timeoutSeconds")).and_then(Value::as_i64).unwrap_or(default)
+    let pointer = format!("/strategy/{}/timeoutSeconds", block(spec));
+    spec.pointer(&pointer).and_then(Value::as_i64).unwrap_or(default)
 }
 
-fn leftover(spec: &Value, kind: &str, block: &str, findings: &mut Findings<'_>) {
-    if spec.pointer(&format!("/strategy/{block}")).is_some() {
-        let message = format!("`{block}` has no effect with the strategy {kind}");
-        findings.warning(&format!("/spec/strategy/{block}"), "leftover", message).hint =
-            Some("remove it; its hooks do not run".to_owned());
+fn leftover(spec: &Value, findings: &mut Findings<'_>) {
+    let kind = text_at(spec, "/strategy/type");
+    for other in BLOCKS.iter().filter(|other| **other != block(spec)) {
+        if spec.pointer(&format!("/strategy/{other}")).is_some() {
+            let message = format!("`{other}` has no effect with the strategy {kind}");
+            findings.warning(&format!("/spec/strategy/{other}"), "leftover", message).hint =
+                Some("remove it; its hooks do not run".to_owned());
+        }
     }
 }
 
-fn rolling(spec: &Value, findings: &mut Findings<'_>) {
-    for key in ["updatePeriodSeconds", "intervalSeconds"] {
-        must_be_positive(spec, &format!("/strategy/rollingParams/{key}"), findings);
-    }
-    timeout(spec, "rollingParams", findings);
+/// `maxSurge` and `maxUnavailable` of the block that applies.
+fn limits(spec: &Value, findings: &mut Findings<'_>) {
     let unavailable = limit(spec, "maxUnavailable", findings);
     let surge = limit(spec, "maxSurge", findings);
+    let field = format!("/spec/strategy/{}/maxUnavailable", block(spec));
     if unavailable.is_some_and(Limit::is_zero) && surge.is_some_and(Limit::is_zero) {
         let message = "cannot be 0 while maxSurge is 0 too: no pod could ever be replaced";
-        findings.error("/spec/strategy/rollingParams/maxUnavailable", "invalid", message);
+        findings.error(&field, "invalid", message);
     }
     if let Some(Limit::Percent(percent)) = unavailable
         && percent > 100
     {
         let message = format!("must not be more than 100%, but is {percent}%");
-        findings.error("/spec/strategy/rollingParams/maxUnavailable", "invalid", message);
+        findings.error(&field, "invalid", message);
     }
-    hook::validate_all(spec, "rollingParams", findings);
 }
 
 fn must_be_positive(spec: &Value, pointer: &str, findings: &mut Findings<'_>) {
@@ -114,8 +202,8 @@ fn must_be_positive(spec: &Value, pointer: &str, findings: &mut Findings<'_>) {
     }
 }
 
-fn timeout(spec: &Value, block: &str, findings: &mut Findings<'_>) {
-    must_be_positive(spec, &format!("/strategy/{block}/timeoutSeconds"), findings);
+fn timeout(spec: &Value, findings: &mut Findings<'_>) {
+    must_be_positive(spec, &format!("/strategy/{}/timeoutSeconds", block(spec)), findings);
     let timeout = timeout_seconds(spec);
     let deadline = spec.pointer("/strategy/activeDeadlineSeconds").and_then(Value::as_i64);
     if let Some(deadline) = deadline.filter(|deadline| (1..=timeout).contains(deadline)) {
@@ -137,7 +225,8 @@ impl Limit {
 }
 
 fn limit(spec: &Value, key: &str, findings: &mut Findings<'_>) -> Option<Limit> {
-    let parsed = match spec.pointer(&format!("/strategy/rollingParams/{key}"))? {
+    let pointer = format!("/strategy/{}/{key}", block(spec));
+    let parsed = match spec.pointer(&pointer)? {
         Value::Number(number) => {
             number.as_i64().filter(|pods| (0..=i64::from(i32::MAX)).contains(pods)).map(Limit::Pods)
         }
@@ -145,8 +234,11 @@ fn limit(spec: &Value, key: &str, findings: &mut Findings<'_>) -> Option<Limit> 
         _ => return None,
     };
     if parsed.is_none() {
-        let field = format!("/spec/strategy/rollingParams/{key}");
-        findings.error(&field, "invalid", "must be a number of pods, 0 or more, or a percentage such as 25%");
+        findings.error(
+            &format!("/spec{pointer}"),
+            "invalid",
+            "must be a number of pods, 0 or more, or a percentage such as 25%",
+        );
     }
     parsed
 }

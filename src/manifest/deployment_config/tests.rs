@@ -4,6 +4,8 @@ use super::*;
 use crate::manifest::problem::Severity;
 use crate::manifest::yaml;
 
+mod trial;
+
 /// A deployment config of one container, without anything that has a default.
 fn minimal() -> Value {
     json!({

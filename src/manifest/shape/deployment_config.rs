@@ -26,10 +26,14 @@ const SPEC: Shape = Shape {
 
 pub(crate) const STRATEGY: Shape = Shape {
     fields: &[
-        word("type", &["Rolling", "Recreate", "Custom"]),
+        word("type", &["Rolling", "Recreate", "Custom", "Canary", "BlueGreen", "AB"]),
         object("rollingParams", &ROLLING),
         object("recreateParams", &RECREATE),
         object("customParams", &CUSTOM).kept(),
+        object("canaryParams", &CANARY).doc("A new version gets more and more of the traffic; launchway's own."),
+        object("blueGreenParams", &BLUE_GREEN)
+            .doc("A new version comes up whole, and gets the traffic at once; launchway's own."),
+        object("abParams", &AB).doc("Both versions stay, each with its part; launchway's own."),
         object("resources", &RESOURCES),
         text_map("labels"),
         text_map("annotations"),
@@ -55,6 +59,55 @@ const ROLLING: Shape = Shape {
 const RECREATE: Shape = Shape {
     fields: &[
         Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        object("pre", &HOOK).kept(),
+        object("mid", &HOOK).kept(),
+        object("post", &HOOK).kept(),
+    ],
+};
+
+const CANARY: Shape = Shape {
+    fields: &[
+        list("steps", &Type::Object(&CANARY_STEP))
+            .kept()
+            .doc("What a new version has to pass before it gets everything."),
+        Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        Field::new("maxUnavailable", Type::IntegerOrText).kept(),
+        Field::new("maxSurge", Type::IntegerOrText).kept(),
+        object("pre", &HOOK).kept(),
+        object("mid", &HOOK).kept().doc("Runs after the last step, before the rest is exchanged."),
+        object("post", &HOOK).kept(),
+    ],
+};
+
+const CANARY_STEP: Shape = Shape {
+    fields: &[
+        Field::new("weight", Type::Integer(1, 99))
+            .required()
+            .doc("How much of the traffic and the replicas it gets, in percent."),
+        any("pause").kept().doc("How long that stays so, such as 5m; until `rollout resume`, if it is {}."),
+        object("analysis", &HOOK).kept().doc("A command that judges it then."),
+    ],
+};
+
+const BLUE_GREEN: Shape = Shape {
+    fields: &[
+        text("keep").doc("How long the old version is kept after the switch; 10m unless given."),
+        object("analysis", &HOOK).kept().doc("A command that judges the new version before it gets any traffic."),
+        Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        object("pre", &HOOK).kept(),
+        object("mid", &HOOK).kept().doc("Runs before the switch."),
+        object("post", &HOOK).kept(),
+    ],
+};
+
+const AB: Shape = Shape {
+    fields: &[
+        Field::new("weight", Type::Integer(1, 99))
+            .required()
+            .doc("How much of the traffic and the replicas the new version gets, in percent."),
+        Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),
+        Field::new("maxUnavailable", Type::IntegerOrText).kept(),
+        Field::new("maxSurge", Type::IntegerOrText).kept(),
         object("pre", &HOOK).kept(),
         object("mid", &HOOK).kept(),
         object("post", &HOOK).kept(),

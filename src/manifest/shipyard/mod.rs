@@ -4,11 +4,11 @@ mod lint;
 
 use serde_json::{Value, json};
 
-use super::duration;
 use super::findings::Findings;
 use super::pod_template::{items, text_at};
 use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
 use super::shape::{Strictness, check};
+use crate::model::duration;
 use crate::model::ids::StageName;
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
 

@@ -195,6 +195,8 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         progress: Progress::default(),
         problem: String::new(),
         not_listening: String::new(),
+        waits: Default::default(),
+        promoted: None,
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,

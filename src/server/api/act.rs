@@ -200,6 +200,30 @@ pub(in crate::server) async fn retry(
     state.act(Command::Retry { config: config_key(segments) }, &actor).await.map(Json)
 }
 
+pub(in crate::server) async fn pause(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Pause { config: config_key(segments) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn resume(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Resume { config: config_key(segments) }, &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn promote(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments(segments): Segment3,
+) -> Acted {
+    state.act(Command::Promote { config: config_key(segments) }, &actor).await.map(Json)
+}
+
 pub(in crate::server) async fn undo(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,

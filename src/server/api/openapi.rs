@@ -40,7 +40,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 31] = [
+const OPERATIONS: [Operation; 34] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
@@ -65,6 +65,9 @@ const OPERATIONS: [Operation; 31] = [
     post("/deployments/{project}/{stage}/{name}/latest", "Deploy what is declared now", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/cancel", "End the deployment under way", None, schema::<Done>),
     post("/deployments/{project}/{stage}/{name}/retry", "Attempt the failed version again", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/pause", "Let nothing new start until resumed", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/resume", "Let go on what waits or is paused", None, schema::<Done>),
+    post("/deployments/{project}/{stage}/{name}/promote", "Give a version everything", None, schema::<Done>),
     post(
         "/deployments/{project}/{stage}/{name}/undo",
         "Deploy what an earlier version was",

@@ -57,6 +57,7 @@ fn place<'a>(pod: &ObservedPod, states: &'a [ConfigState]) -> Option<(&'a Config
 fn current(state: &ConfigState) -> BTreeSet<u32> {
     let attempted = state.attempted.as_ref().map(|attempt| attempt.version.number);
     let serving = state.serving.as_ref().map(|serving| serving.number);
-    let current: BTreeSet<u32> = serving.into_iter().chain(attempted).collect();
+    let beside = state.beside.as_ref().map(|beside| beside.version.number);
+    let current: BTreeSet<u32> = serving.into_iter().chain(beside).chain(attempted).collect();
     if current.is_empty() { BTreeSet::from([state.latest_version]) } else { current }
 }

@@ -9,7 +9,8 @@ use crate::model::event::Event;
 use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase};
 use crate::model::run::{DeploymentRun, Phase};
-use crate::model::state::{ConfigState, Version};
+use crate::model::state::{ConfigState, Standing, Version};
+use crate::model::wanted::Target;
 use crate::store::EventRow;
 
 /// A deployment config: what serves, what was tried, what is wanted.
@@ -36,9 +37,15 @@ pub struct ConfigView {
     pub serving: Option<VersionView>,
     /// The version that was tried last, if it did not complete.
     pub attempted: Option<VersionView>,
+    /// What each version gets of the traffic, in percent, where several have a part; oldest first.
+    #[serde(default)]
+    pub traffic: Vec<TrafficView>,
+    /// The version that is kept without traffic, so that going back takes no time.
+    #[serde(default)]
+    pub kept: Option<KeptView>,
     /// How many pods are wanted.
     pub desired: u32,
-    /// How many pods of the wanted version there are; absent if no runtime was asked.
+    /// How many pods of the wanted versions there are; absent if no runtime was asked.
     pub current: Option<u32>,
     /// Of these, the ready ones.
     pub ready: Option<u32>,
@@ -63,6 +70,26 @@ pub struct VersionView {
     pub run: String,
 }
 
+/// A version's part of the traffic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct TrafficView {
+    /// The version.
+    pub version: u32,
+    /// So much.
+    pub percent: u32,
+}
+
+/// A version that is kept for a while.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct KeptView {
+    /// The version.
+    pub version: u32,
+    /// Until when.
+    pub until: String,
+}
+
 impl From<&ConfigState> for ConfigView {
     fn from(state: &ConfigState) -> Self {
         let version = |version: &Version| VersionView {
@@ -81,6 +108,8 @@ impl From<&ConfigState> for ConfigView {
             latest_version: state.latest_version,
             serving: state.serving.as_ref().map(version),
             attempted: state.attempted.as_ref().map(|attempt| version(&attempt.version)),
+            traffic: traffic(state),
+            kept: kept(state),
             desired: state.wanted.desired(),
             current: None,
             ready: None,
@@ -99,15 +128,35 @@ impl ConfigView {
         Self { status, ..self }
     }
 
-    /// With the number of pods of the wanted version among `pods`.
+    /// With the number of pods of the wanted versions among `pods`: of the newest one, and of those that have a part of the
+    /// traffic beside it.
     #[must_use]
     pub fn with_pods(self, pods: &[ObservedPod], state: &ConfigState) -> Self {
-        let wanted = state.wanted.version().map(|version| (&state.key, version));
-        let wanted = |pod: &&ObservedPod| wanted.is_some() && pod.version() == wanted;
+        let has_part = |version: u32| self.traffic.iter().any(|it| it.version == version);
+        let counts = |version: u32| state.wanted.version() == Some(version) || has_part(version);
+        let wanted =
+            |pod: &&ObservedPod| pod.version().is_some_and(|(of, version)| of == &state.key && counts(version));
         let alive = pods.iter().filter(wanted).filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
         let (ready, others): (Vec<_>, Vec<_>) = alive.partition(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
         let count = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));
         Self { ready: count(ready.len()), current: count(ready.len() + others.len()), ..self }
+    }
+}
+
+fn traffic(state: &ConfigState) -> Vec<TrafficView> {
+    let part = |(version, target): (&u32, &Target)| {
+        let percent = target.share.filter(|share| *share > 0)?;
+        Some(TrafficView { version: *version, percent })
+    };
+    let parts: Vec<TrafficView> = state.wanted.targets.iter().filter_map(part).collect();
+    if parts.len() > 1 { parts } else { Vec::new() }
+}
+
+fn kept(state: &ConfigState) -> Option<KeptView> {
+    let beside = state.beside.as_ref()?;
+    match beside.standing {
+        Standing::Spare(until) => Some(KeptView { version: beside.version.number, until: time(until) }),
+        Standing::Part(_) => None,
     }
 }
 

@@ -72,6 +72,9 @@ fn message(event: &Event) -> String {
         Event::ServicesChecked { problem } => format!("what was applied does not listen: {problem}"),
         Event::Disowned { reason } => format!("gives way: {reason}"),
         Event::Scaled { from, to, by, .. } => scaled(*from, *to, by),
+        Event::Paused { by } => format!("paused by {by}"),
+        Event::Resumed { by } => format!("resumed by {by}"),
+        Event::Promoted { by } => format!("promoted by {by}"),
         Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }

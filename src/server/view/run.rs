@@ -8,7 +8,7 @@ use super::time;
 use crate::engine::deployment::strategy;
 use crate::model::deployment_config::HookPoint;
 use crate::model::outcome::PodOutcome;
-use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, SequenceState, TaskRecord};
+use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, SequenceState, TaskRecord, TrialPart};
 use crate::model::time::Timestamp;
 
 /// A run.
@@ -196,11 +196,11 @@ fn task_step(task: &TaskRecord, ended: bool) -> StepView {
 
 /// The way of a deployment by its spec, hooks that are not declared left out, with where it stands.
 fn deployment_steps(run: &DeploymentRun) -> Vec<StepView> {
-    let next = |step: &DeploymentStep| Some(strategy::next_step(&run.spec, *step));
+    let next = |step: &DeploymentStep| Some(strategy::next_step(run, *step));
     let way = std::iter::successors(Some(DeploymentStep::Prepare), next);
     let way = way.take_while(|step| *step != DeploymentStep::Done);
     let declared =
-        |step: &DeploymentStep| hook_point(*step).is_none_or(|point| run.spec.strategy.hook(point).is_some());
+        |step: &DeploymentStep| point_of(run, *step).is_none_or(|point| run.spec.strategy.hook(point).is_some());
     let mut steps: Vec<StepView> = way.filter(declared).map(|step| deployment_step(run, step)).collect();
     if run.failure.as_ref().is_some_and(|failure| failure.step > DeploymentStep::Pre) {
         steps.push(deployment_step(run, DeploymentStep::Restore));
@@ -208,12 +208,16 @@ fn deployment_steps(run: &DeploymentRun) -> Vec<StepView> {
     steps
 }
 
+fn point_of(run: &DeploymentRun, step: DeploymentStep) -> Option<HookPoint> {
+    strategy::hook_point(&run.spec.strategy, step)
+}
+
 fn deployment_step(run: &DeploymentRun, step: DeploymentStep) -> StepView {
-    let hooks = run.hooks.iter().filter(|hook| Some(hook.point) == hook_point(step));
+    let hooks = run.hooks.iter().filter(|hook| Some(hook.point) == point_of(run, step));
     let tries =
         hooks.map(|hook| TryView::new(hook.pod.as_str(), (hook.started_at, hook.ended_at), hook.outcome.as_ref()));
     StepView {
-        name: step_name(step).to_owned(),
+        name: step_name(run, step),
         status: step_status(run, step).to_owned(),
         message: step_message(run, step),
         runs: Vec::new(),
@@ -221,26 +225,32 @@ fn deployment_step(run: &DeploymentRun, step: DeploymentStep) -> StepView {
     }
 }
 
-fn hook_point(step: DeploymentStep) -> Option<HookPoint> {
-    match step {
-        DeploymentStep::Pre => Some(HookPoint::Pre),
-        DeploymentStep::Mid => Some(HookPoint::Mid),
-        DeploymentStep::Post => Some(HookPoint::Post),
-        _ => None,
-    }
-}
-
-fn step_name(step: DeploymentStep) -> &'static str {
-    match step {
+fn step_name(run: &DeploymentRun, step: DeploymentStep) -> String {
+    let name = match step {
         DeploymentStep::Prepare => "prepare",
         DeploymentStep::Pre => "pre",
         DeploymentStep::ScaleDown => "scale down",
         DeploymentStep::FirstPod => "first pod",
+        DeploymentStep::Trial { step: number, part } => return trial_name(run, step, (number, part)),
         DeploymentStep::Mid => "mid",
         DeploymentStep::Rollout => "rollout",
         DeploymentStep::Post => "post",
         DeploymentStep::Restore => "restore",
         DeploymentStep::Done => "done",
+    };
+    name.to_owned()
+}
+
+/// A part of a trial; what judges it is named as in status contexts.
+fn trial_name(run: &DeploymentRun, step: DeploymentStep, (number, part): (u16, TrialPart)) -> String {
+    let strategy = &run.spec.strategy;
+    match (part, strategy.canary_step(number)) {
+        (TrialPart::Weight, Some(canary)) => format!("step {number}, {} %", canary.weight),
+        (TrialPart::Weight, None) => "beside".to_owned(),
+        (TrialPart::Pause, _) => format!("pause {number}"),
+        (TrialPart::Analysis, _) => {
+            strategy::hook_point(strategy, step).map(|point| point.to_string()).unwrap_or_default()
+        }
     }
 }
 
@@ -265,11 +275,17 @@ fn step_status(run: &DeploymentRun, step: DeploymentStep) -> &'static str {
 fn step_message(run: &DeploymentRun, step: DeploymentStep) -> String {
     match &run.failure {
         Some(failure) if failure.step == step => failure.message.clone(),
-        _ if run.step == step && matches!(step, DeploymentStep::Rollout | DeploymentStep::FirstPod) => {
-            let progress = run.progress;
-            format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old)
-        }
-        _ => String::new(),
+        _ if run.step != step => String::new(),
+        _ if run.waits.since.is_some() => run.problem.clone(),
+        _ => match step {
+            DeploymentStep::Rollout
+            | DeploymentStep::FirstPod
+            | DeploymentStep::Trial { part: TrialPart::Weight, .. } => {
+                let progress = run.progress;
+                format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old)
+            }
+            _ => String::new(),
+        },
     }
 }
 

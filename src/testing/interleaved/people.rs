@@ -21,12 +21,15 @@ use crate::testing::script::number;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 14] = [
+const VERBS: [&str; 17] = [
     "hold",
     "release",
     "cancel",
     "retry",
     "latest",
+    "pause",
+    "resume",
+    "promote",
     "undo",
     "scale",
     "down",
@@ -71,7 +74,12 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             let lifted = Lifted { config: key(dc)?, by: WHO.into(), since: driver.clock.now() };
             release(daemon, project, Release { paused: vec![lifted], ..Release::default() }).await
         }
-        [verb @ ("cancel" | "retry" | "latest" | "undo" | "scale"), dc, rest @ ..] => {
+        ["resume", dc] => {
+            let (_, planned_anew) = by_hand::resume(driver, &key(dc)?, WHO).await?;
+            planned_anew.iter().for_each(|repository| hosting.request_sync(repository));
+            Ok(())
+        }
+        [verb @ ("cancel" | "retry" | "latest" | "pause" | "promote" | "undo" | "scale"), dc, rest @ ..] => {
             roll_out(driver, verb, &key(dc)?, rest).await
         }
         ["trigger", stage, service, force @ ..] => {
@@ -112,6 +120,8 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
         ("cancel", []) => by_hand::cancel(driver, config, WHO).await.map(drop),
         ("retry", []) => by_hand::retry(driver, config, WHO).await.map(drop),
         ("latest", []) => by_hand::latest(driver, config, WHO).await.map(drop),
+        ("pause", []) => by_hand::pause(driver, config, WHO).await.map(drop),
+        ("promote", []) => by_hand::promote(driver, config, WHO).await.map(drop),
         ("undo", []) => by_hand::undo(driver, config, None, WHO).await.map(drop),
         ("undo", [to]) => by_hand::undo(driver, config, Some(number(to)?), WHO).await.map(drop),
         ("scale", [replicas]) => by_hand::scale(driver, config, number(replicas)?, WHO).await,

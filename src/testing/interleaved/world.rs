@@ -10,8 +10,9 @@ use crate::error::{Failure, Result};
 use crate::model::ids::{ConfigKey, Namespace, PodName, RepositoryName, StageName};
 use crate::model::outcome::PodOutcome;
 use crate::model::pod::PodId;
+use crate::model::run::Run;
 use crate::model::time::Timestamp;
-use crate::store::Store;
+use crate::store::{ReadStore, RunFilter, Store};
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
@@ -285,6 +286,21 @@ impl World {
         self.around.runtime.finish();
     }
 
+    /// A person lets every rollout go on that waits for one.
+    fn resume_rollouts(&mut self) -> Result<()> {
+        let store = self.around.disk.read(self.around.clock.clone());
+        let open = RunFilter { open: Some(true), ..RunFilter::default() };
+        for run in people::now(store.runs(&open))?.whole()? {
+            let Run::Deployment(run) = run.value else { continue };
+            if run.waits_for_a_person() {
+                let words = vec!["resume".to_owned(), format!("{}/{}", run.config.stage, run.config.name)];
+                let asked = people::ask(self.daemon.clone(), run.repository, run.config.project, words);
+                self.scheduler.spawner().spawn(self.daemon.group, asked);
+            }
+        }
+        Ok(())
+    }
+
     /// Nothing hangs any more, and enough time passes for everything to end.
     fn heal(&mut self) -> Played {
         self.around.runtime.behave("", Behaviour::Good);
@@ -294,6 +310,7 @@ impl World {
         }
         for _ in 0..ROUNDS {
             self.finish();
+            self.resume_rollouts()?;
             held!(self.pass(LONG));
         }
         Ok(Ok(()))

@@ -208,9 +208,15 @@ fn plain(key: &ObjectKey, field: &str, value: &Value) -> Object {
 fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     let text = |key: &str| settings.get(key).map(String::as_str);
     let count = |key: &str| text(key).map(number::<u64>).transpose();
-    let recreate = text("strategy") == Some("Recreate");
     let mut params = Map::new();
-    if !recreate {
+    let (kind, block) = match text("strategy") {
+        Some("Recreate") => ("Recreate", "recreateParams"),
+        Some("BlueGreen") => ("BlueGreen", "blueGreenParams"),
+        Some("Canary") => ("Canary", "canaryParams"),
+        Some("AB") => ("AB", "abParams"),
+        _ => ("Rolling", "rollingParams"),
+    };
+    if matches!(kind, "Rolling" | "Canary" | "AB") {
         params.insert("maxSurge".into(), json!(count("surge")?.unwrap_or(1)));
         params.insert("maxUnavailable".into(), json!(count("unavailable")?.unwrap_or(0)));
     }
@@ -218,7 +224,15 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     for point in ["pre", "mid", "post"] {
         params.extend(text(point).map(|policy| (point.to_owned(), hook(policy))));
     }
-    let (kind, block) = if recreate { ("Recreate", "recreateParams") } else { ("Rolling", "rollingParams") };
+    match kind {
+        "Canary" => params.extend([("steps".to_owned(), steps(text("steps").unwrap_or("50")))]),
+        "BlueGreen" => {
+            params.extend(text("keep").map(|keep| ("keep".to_owned(), json!(keep))));
+            params.extend(text("analysis").map(|policy| ("analysis".to_owned(), hook(policy))));
+        }
+        "AB" => params.extend([("weight".to_owned(), json!(count("weight")?.unwrap_or(20)))]),
+        _ => {}
+    }
     let mut strategy = json!({"type": kind, block: params});
     if let Some(seconds) = count("deadline")? {
         strategy["activeDeadlineSeconds"] = json!(seconds);
@@ -251,4 +265,23 @@ fn hook(word: &str) -> Value {
         hook["timeoutSeconds"] = json!(seconds);
     }
     hook
+}
+
+/// `10+5m?Abort,50+resume`: steps of a canary with their weights, pauses and analyses.
+fn steps(words: &str) -> Value {
+    let step = |word: &str| {
+        let (word, policy) = word.split_once('?').map_or((word, None), |(word, policy)| (word, Some(policy)));
+        let (weight, pause) = word.split_once('+').map_or((word, None), |(weight, pause)| (weight, Some(pause)));
+        let mut step = json!({"weight": weight.parse::<u64>().unwrap_or(50)});
+        match pause {
+            Some("resume") => step["pause"] = json!({}),
+            Some(length) => step["pause"] = json!(length),
+            None => {}
+        }
+        if let Some(policy) = policy {
+            step["analysis"] = hook(policy);
+        }
+        step
+    };
+    words.split(',').map(step).collect()
 }

@@ -8,6 +8,8 @@
 //! task test retries=2 timeout=60               how a task runs
 //! declare web image=a replicas=2 pre=Abort     a deployment config, in every stage or with stage=…; keys add up,
 //!                                              an empty value takes one away
+//! declare web strategy=Canary steps=10+5m?Abort,50+resume   weights with a pause and an analysis each
+//! declare web strategy=BlueGreen keep=10m analysis=Abort    also strategy=AB weight=20
 //! object ConfigMap colors red=1 service=web    any other object
 //! remove web [stage=…]                         takes every object of that name away
 //! push, sync, allow-prune                      a new revision; the last one as it was pushed, perhaps with more rights
@@ -21,9 +23,10 @@
 //! crash, reboot, lose POD                      the daemon, the machine, a pod dies
 //! hold STAGE SERVICE REASON, release           `*` for all; `release dev/web` lets go on what is paused
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
+//! pause, resume, promote dc                    by hand
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
-//! show pods|configs|runs|holds|plan|statuses N
+//! show pods|configs|runs|holds|plan|traffic|statuses N
 //! check                                        the first stage serves what is declared, unless that failed
 //! ```
 
@@ -33,7 +36,9 @@ mod show;
 use std::path::Path;
 use std::time::Duration;
 
+use crate::clock::Clock as _;
 use crate::control::commands::by_hand;
+use crate::engine::by_hand::Resumed;
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
 use crate::executor::switch;
@@ -121,7 +126,11 @@ impl Play<'_> {
             ["show", what @ ..] => self.show(what).await,
             ["check"] => self.check().await,
             ["crash"] => self.crash(),
-            ["hold" | "release" | "cancel" | "retry" | "latest" | "undo" | "scale" | "trigger" | "down" | "up", ..] => {
+            [
+                "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo" | "scale"
+                | "trigger" | "down" | "up",
+                ..,
+            ] => {
                 match self.by_hand(words).await {
                     Ok(line) => self.tell(&format!("  {line}")),
                     Err(failure) => self.tell(&format!("  refused: {}", failure.one_line())),
@@ -182,12 +191,13 @@ impl Play<'_> {
             let serves = state.serving.as_ref().is_some_and(|it| it.object.template() == declared.template());
             let failed =
                 |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
+            let counts = state.wanted.at(self.world.clock.now()).counts();
             let ready = self.world.runtime.pods().into_iter().filter(|pod| {
                 let of_config = pod.version().filter(|(config, _)| *config == &state.key);
-                let wanted = of_config.is_some_and(|(_, version)| Some(version) == state.wanted.version());
+                let wanted = of_config.is_some_and(|(_, version)| counts.contains_key(&version));
                 wanted && matches!(pod.phase, PodPhase::Ready { .. })
             });
-            let complete = ready.count() == state.wanted.desired() as usize;
+            let complete = ready.count() == counts.values().sum::<u32>() as usize;
             if !complete || !(serves || state.attempted.as_ref().is_some_and(failed)) {
                 let told = show::config(&state);
                 return Err(Failure::stalled(format!(
@@ -249,6 +259,7 @@ impl Play<'_> {
             },
             ["retry", dc] => format!("retries #{}", by_hand::retry(&driver, &key(dc)?, WHO).await?),
             ["latest", dc] => format!("starts #{}", by_hand::latest(&driver, &key(dc)?, WHO).await?),
+            [verb @ ("pause" | "resume" | "promote"), dc] => self.steer(verb, &key(dc)?).await?,
             ["undo", dc, to @ ..] => {
                 let to = to.first().map(|to| number(to)).transpose()?;
                 format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, WHO).await?)
@@ -275,6 +286,22 @@ impl Play<'_> {
         })
     }
 
+    async fn steer(&mut self, verb: &str, config: &ConfigKey) -> Result<String> {
+        let driver = self.world.driver.clone();
+        let done = match verb {
+            "promote" => return Ok(format!("promotes #{}", by_hand::promote(&driver, config, WHO).await?)),
+            "pause" => by_hand::pause(&driver, config, WHO).await?,
+            _ => {
+                let (resumed, planned_anew) = by_hand::resume(&driver, config, WHO).await?;
+                if planned_anew.is_some() {
+                    self.world.sync_again(&self.pushed, false).await?;
+                }
+                resumed != Resumed::default()
+            }
+        };
+        Ok(if done { format!("{verb}d") } else { format!("already {verb}d") })
+    }
+
     async fn show(&mut self, what: &[&str]) -> Result<()> {
         let store = &*self.world.driver.store;
         let lines = match what {
@@ -284,6 +311,7 @@ impl Play<'_> {
             }
             ["runs"] => self.world.runs().await?.iter().map(show::run).collect(),
             ["holds"] => store.holds().await?.whole()?.iter().map(show::hold).collect(),
+            ["traffic"] => self.world.runtime.services().iter().map(show::traffic).collect(),
             ["plan"] => show::plan(&self.world.plan_again(&self.declared.project()?).await?),
             ["statuses", push] => self.world.statuses(number(push)?).await?,
             _ => return Err(Failure::stalled("this cannot be shown")),

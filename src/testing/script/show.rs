@@ -6,7 +6,8 @@ use crate::model::plan::{Change, Difference, Plan};
 use crate::model::pod::ObservedPod;
 use crate::model::run::{Run, SequenceState};
 use crate::model::state::ConfigState;
-use crate::model::wanted::Pace;
+use crate::model::wanted::{Backend, Pace};
+use crate::runtime::ServiceSpec;
 use crate::testing::runtime::Deed;
 
 /// `dev/web: deploy DeploymentConfig/web (config change) image: "a" -> "b"`; one line if there is nothing.
@@ -52,6 +53,14 @@ pub(super) fn deed(deed: &Deed) -> String {
 
 pub(super) fn pod(pod: &ObservedPod) -> String {
     format!("{} {}", pod.id, pod.phase.as_str())
+}
+
+/// `web: #1 900, #2 100`, or `web: alike`.
+pub(super) fn traffic(service: &ServiceSpec) -> String {
+    let part = |backend: &Backend| format!("#{} {}", backend.version, backend.weight);
+    let parts: Vec<String> = service.backends.iter().map(part).collect();
+    let parts = if parts.is_empty() { "alike".to_owned() } else { parts.join(", ") };
+    format!("{}/{}: {parts}", service.namespace, service.name)
 }
 
 pub(super) fn config(state: &ConfigState) -> String {

@@ -96,7 +96,18 @@ impl Teller {
         if self.random.once_in(3) {
             self.say("declare back image=a service=web pre=Abort");
         }
-        let hooks = self.one_of(&["", "pre=Abort", "post=Abort", "mid=Abort", "pre=Retry", "strategy=Recreate"]);
+        let hooks = self.one_of(&[
+            "",
+            "pre=Abort",
+            "post=Abort",
+            "mid=Abort",
+            "pre=Retry",
+            "strategy=Recreate",
+            "strategy=Canary steps=10+1s?Abort,50+resume",
+            "strategy=Canary steps=50+1m post=Abort",
+            "strategy=BlueGreen keep=10m analysis=Abort",
+            "strategy=AB weight=20",
+        ]);
         self.say(format!("declare web {hooks}"));
         for repository in repositories {
             self.say(format!("{repository}push"));
@@ -150,6 +161,9 @@ impl Teller {
             "mid=Abort",
             "mid=",
             "strategy=Recreate",
+            "strategy=Canary steps=25+resume?Abort",
+            "strategy=BlueGreen keep=1m",
+            "strategy=AB weight=40 mid=Abort",
             "strategy=",
             "trigger=none",
             "trigger=",
@@ -193,7 +207,7 @@ impl Teller {
             let stage = self.one_of(&["dev", "dev", "dev", "production"]);
             let verb = self.one_of(&[
                 "latest", "latest", "retry", "undo", "cancel", "scale", "scale", "trigger", "force", "down", "up",
-                "hold", "release",
+                "hold", "release", "pause", "resume", "promote",
             ]);
             let line = match verb {
                 "trigger" => format!("trigger {stage} web"),

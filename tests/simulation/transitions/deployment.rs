@@ -6,7 +6,8 @@ use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{Outcome, PodOutcome};
-use launchway::model::run::{DeploymentRun, DeploymentStep, Phase};
+use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, TrialPart};
+use launchway::model::time::Timestamp;
 use launchway::testing::world::hook;
 use proptest::prelude::*;
 use serde_json::json;
@@ -21,20 +22,39 @@ fn good_news(run: &DeploymentRun) -> Event {
     match (running, run.step) {
         (Some(hook), _) => pod_ended(hook.pod.as_str(), PodOutcome::Succeeded),
         (None, DeploymentStep::Prepare) => Event::Prepared,
+        (None, _) if run.waits_for_a_person() => resumed(),
+        (None, DeploymentStep::Trial { part: TrialPart::Pause, .. }) => resumed(),
         (None, DeploymentStep::Pre | DeploymentStep::Mid | DeploymentStep::Post) => timer(Timer::Retry),
+        (None, DeploymentStep::Trial { part: TrialPart::Analysis, .. }) => timer(Timer::Retry),
         (None, _) => served(run.generation, 2, true),
     }
 }
 
 /// A run that has come to `target` on the straight way.
 fn at(target: DeploymentStep, strategy: &str, policy: &str) -> DeploymentRun {
-    let hooks = json!({"pre": hook(policy), "mid": hook(policy), "post": hook(policy)});
+    let hooks = json!({"pre": hook(policy), "mid": hook(policy), "post": hook(policy), "analysis": hook(policy)});
     let (mut run, _) = begin(&deployment(strategy, &hooks), NOW);
     while run.step != target {
         assert_ne!(run.step, DeploymentStep::Done, "{target:?} is not on the way");
         run = step(&run, &good_news(&run), NOW).0;
     }
     run
+}
+
+fn trial(step: u16, part: TrialPart) -> DeploymentStep {
+    DeploymentStep::Trial { step, part }
+}
+
+fn paused() -> Event {
+    Event::Paused { by: "ann".into() }
+}
+
+fn resumed() -> Event {
+    Event::Resumed { by: "ann".into() }
+}
+
+fn promoted() -> Event {
+    Event::Promoted { by: "ann".into() }
 }
 
 fn told(run: &DeploymentRun, event: &Event) -> DeploymentRun {
@@ -67,6 +87,21 @@ fn states() -> Vec<(String, DeploymentRun)> {
     let not_reached = told(&rollout, &not_listening(rollout.generation, false));
     add(", nobody reached it", told(&not_reached, &timer(Timer::Progress)));
     add("", ending(at(At::Rollout, "Rolling", "Abort")));
+    for (step, part) in [(1, TrialPart::Weight), (1, TrialPart::Pause), (1, TrialPart::Analysis), (2, TrialPart::Pause)]
+    {
+        add(", Canary", at(trial(step, part), "Canary", "Abort"));
+    }
+    let judged = |strategy, policy| at(trial(1, TrialPart::Analysis), strategy, policy);
+    add(", Canary, Retry, between two tries", between_tries(judged("Canary", "Retry")));
+    add(", Canary, its analysis is being ended", ending(judged("Canary", "Abort")));
+    add(", BlueGreen", at(trial(1, TrialPart::Weight), "BlueGreen", "Abort"));
+    add(", BlueGreen", judged("BlueGreen", "Abort"));
+    add(", BlueGreen", at(At::Rollout, "BlueGreen", "Abort"));
+    add(", AB", at(At::Rollout, "AB", "Abort"));
+    for (step, strategy) in [(At::Prepare, "Rolling"), (At::Pre, "Rolling"), (At::Rollout, "Rolling")] {
+        add(&format!(", {strategy}, paused"), told(&at(step, strategy, "Abort"), &paused()));
+    }
+    add(", Canary, paused", told(&at(trial(1, TrialPart::Pause), "Canary", "Abort"), &paused()));
     add("", at(At::Done, "Rolling", "Abort"));
     add(", failed", ending(at(At::Prepare, "Rolling", "Abort")));
     states
@@ -108,6 +143,9 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
+        (paused(), ""),
+        (resumed(), ""),
+        (promoted(), ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }
@@ -140,6 +178,9 @@ fn every_state_meets_every_fact() {
         DeploymentStep::Pre,
         DeploymentStep::ScaleDown,
         DeploymentStep::FirstPod,
+        trial(1, TrialPart::Weight),
+        trial(1, TrialPart::Pause),
+        trial(1, TrialPart::Analysis),
         DeploymentStep::Mid,
         DeploymentStep::Rollout,
         DeploymentStep::Post,
@@ -193,7 +234,7 @@ fn policy() -> impl Strategy<Value = Option<&'static str>> {
 proptest! {
     #[test]
     fn whatever_happens_it_ends_once_and_for_all(
-        strategy in prop::sample::select(vec!["Rolling", "Recreate"]),
+        strategy in prop::sample::select(vec!["Rolling", "Recreate", "Canary", "BlueGreen", "AB"]),
         pre in policy(), mid in policy(), post in policy(), first in any::<bool>(),
         facts in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
     ) {
@@ -212,6 +253,10 @@ proptest! {
             let event = if good { good_news(&watched.run) } else { any.get(&events).0.clone() };
             watched.tell(&event)?;
         }
+        // Where it waits, time stands still.
+        while watched.run.waits.since.is_some() {
+            watched.tell(&resumed())?;
+        }
         // From anywhere, the deadline and answers to what it waits for bring it to its end.
         watched.tell(&timer(Timer::Deadline))?;
         for _ in 0..3 {
@@ -224,6 +269,63 @@ proptest! {
             watched.tell(&event.0)?;
         }
     }
+}
+
+fn later(run: &DeploymentRun, event: &Event, minutes: i64) -> (DeploymentRun, Decided) {
+    step(run, event, Timestamp(NOW.0 + minutes * 60_000))
+}
+
+#[test]
+fn a_pause_counts_for_no_deadline() {
+    let run = at(trial(2, TrialPart::Pause), "Canary", "Abort");
+    assert!(run.waits_for_a_person() && run.problem.contains("step 2 of 2 with 50 %"), "{}", run.problem);
+    assert!(run.problem.contains("launchway rollout resume dc/web -s dev"), "{}", run.problem);
+    for fact in [timer(Timer::Deadline), timer(Timer::Progress), timer(Timer::Delay)] {
+        assert_eq!(later(&run, &fact, 60 * 24).0, run, "it waits");
+    }
+    let (run, decided) = later(&run, &resumed(), 60 * 24);
+    assert_eq!((run.step, run.waits.waited_ms), (DeploymentStep::Mid, 24 * 3_600_000));
+    let due = decided.actions.iter().find_map(|action| match action {
+        Action::SetTimer { timer: Timer::Deadline, due } => Some(due.0 - NOW.0),
+        _ => None,
+    });
+    assert_eq!(due, Some((24 + 6) * 3_600_000), "six hours are left, as if it had not waited");
+}
+
+#[test]
+fn a_pause_with_a_length_is_over_by_itself_or_by_a_person() {
+    let run = at(trial(1, TrialPart::Pause), "Canary", "Abort");
+    assert!(!run.waits_for_a_person() && run.problem.contains("step 1 of 2 with 10 % of the traffic until"));
+    assert_eq!(later(&run, &timer(Timer::Delay), 4).0.step, run.step, "an earlier timer");
+    for fact in [timer(Timer::Delay), resumed()] {
+        assert_eq!(later(&run, &fact, 5).0.step, trial(1, TrialPart::Analysis));
+    }
+}
+
+#[test]
+fn what_is_told_to_stay_goes_on_where_it_was() {
+    let during = told(&at(DeploymentStep::Pre, "Rolling", "Abort"), &paused());
+    let hook = during.hooks[0].pod.as_str().to_owned();
+    let ended = told(&during, &pod_ended(&hook, PodOutcome::Succeeded));
+    assert_eq!((ended.step, ended.waits_for_a_person()), (DeploymentStep::Pre, true));
+    assert_eq!(told(&ended, &resumed()).step, DeploymentStep::FirstPod, "the hook is not run again");
+    let rollout = told(&at(DeploymentStep::Rollout, "Rolling", "Abort"), &paused());
+    assert_eq!(told(&rollout, &served(rollout.generation, 2, true)).step, DeploymentStep::Rollout);
+    let goes_on = told(&rollout, &resumed());
+    assert_eq!(told(&goes_on, &served(goes_on.generation, 2, true)).step, DeploymentStep::Post);
+    assert_eq!(told(&rollout, &cancel()).step, DeploymentStep::Restore, "it can be cancelled all the same");
+}
+
+#[test]
+fn who_promotes_skips_what_is_left() {
+    let at = |step, part| at(trial(step, part), "Canary", "Abort");
+    assert_eq!(told(&at(1, TrialPart::Pause), &promoted()).step, DeploymentStep::Mid);
+    let weighing = told(&at(1, TrialPart::Weight), &promoted());
+    let there = told(&weighing, &served(weighing.generation, 1, true));
+    assert_eq!((weighing.step, there.step), (trial(1, TrialPart::Weight), DeploymentStep::Mid));
+    let judged = told(&at(1, TrialPart::Analysis), &promoted());
+    let failed = told(&judged, &pod_ended(judged.hooks[1].pod.as_str(), failed()));
+    assert_eq!(failed.step, DeploymentStep::Restore, "what is being judged may still fail");
 }
 
 #[test]

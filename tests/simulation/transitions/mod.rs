@@ -69,12 +69,15 @@ fn kind(event: &Event) -> &'static str {
         Event::Timer { timer: Timer::Delay } => "delay timer",
         Event::Timer { timer: Timer::Start } => "start timer",
         Event::Scaled { .. } => "scaled",
+        Event::Paused { .. } => "paused",
+        Event::Resumed { .. } => "resumed",
+        Event::Promoted { .. } => "promoted",
         Event::Executed { .. } => "executed",
     }
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 21] = [
+const KINDS: [&str; 24] = [
     "queued",
     "admitted",
     "waiting",
@@ -95,5 +98,8 @@ const KINDS: [&str; 21] = [
     "delay timer",
     "start timer",
     "scaled",
+    "paused",
+    "resumed",
+    "promoted",
     "executed",
 ];

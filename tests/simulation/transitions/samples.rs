@@ -13,15 +13,31 @@ use launchway::model::shipyard::{Sequence, Task};
 use launchway::model::state::spec_of;
 use launchway::model::time::Timestamp;
 use launchway::model::wanted::Progress;
-use launchway::testing::world::deployment_config;
+use launchway::testing::world::{deployment_config, hook};
 use serde_json::{Value, json};
 
 pub(crate) const NOW: Timestamp = Timestamp(1_000_000);
 
-/// A second version of two replicas, of which the first serves; `hooks` holds `pre`, `mid` and `post`.
+/// A second version of two replicas, of which the first serves; `hooks` holds `pre`, `mid`, `post` and
+/// `analysis`.
 pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
-    let block = if strategy == "Recreate" { "recreateParams" } else { "rollingParams" };
-    let spec = json!({"strategy": {"type": strategy, block: hooks}});
+    let block = match strategy {
+        "Recreate" => "recreateParams",
+        "Canary" => "canaryParams",
+        "BlueGreen" => "blueGreenParams",
+        "AB" => "abParams",
+        _ => "rollingParams",
+    };
+    let mut params = hooks.clone();
+    let judge = hooks.get("analysis").cloned().unwrap_or_else(|| hook("Abort"));
+    let own = match strategy {
+        "Canary" => json!({"steps": [{"weight": 10, "pause": "5m", "analysis": judge}, {"weight": 50, "pause": {}}]}),
+        "BlueGreen" => json!({"keep": "10m", "analysis": judge}),
+        "AB" => json!({"weight": 20}),
+        _ => json!({}),
+    };
+    params.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
+    let spec = json!({"strategy": {"type": strategy, block: params}});
     let object = deployment_config("web", "b", 2, spec);
     let config = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
     DeploymentRun {
@@ -47,6 +63,8 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         progress: Progress::default(),
         problem: String::new(),
         not_listening: String::new(),
+        waits: Default::default(),
+        promoted: None,
         failure: None,
         created_at: NOW,
         ended_at: None,

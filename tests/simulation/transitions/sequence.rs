@@ -101,6 +101,9 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
+        (Event::Paused { by: "ann".into() }, ""),
+        (Event::Resumed { by: "ann".into() }, ""),
+        (Event::Promoted { by: "ann".into() }, ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }

@@ -51,11 +51,15 @@ fn effect(effect: &Effect) -> String {
         Effect::StartDeployment { change, .. } => format!("deploys {}", change.key.name),
         Effect::Own { .. } => "owns".into(),
         Effect::Want { targets, .. } if targets.is_empty() => "wants none".into(),
-        Effect::Want { targets, fallback, pace, .. } => {
-            let part = |(version, target): (&u32, &Target)| format!("{:?} of #{version}", target.portion);
+        Effect::Want { targets, fallback, pace, stays, .. } => {
+            let part = |(version, target): (&u32, &Target)| match target.share {
+                Some(share) => format!("{:?} of #{version} with {share}", target.portion),
+                None => format!("{:?} of #{version}", target.portion),
+            };
             let parts: Vec<String> = targets.iter().map(part).collect();
             let fallback = fallback.map(|version| format!(" or else #{version}")).unwrap_or_default();
-            format!("wants {}{fallback} {pace:?}", parts.join(" and "))
+            let stays = if *stays { ", as it is" } else { "" };
+            format!("wants {}{fallback} {pace:?}{stays}", parts.join(" and "))
         }
         Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Effect::Passed { .. } => "passes".into(),

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
@@ -9,6 +11,7 @@ use crate::model::ids::Destination;
 use crate::model::object::{Location, ObjectKey};
 use crate::model::run::SequenceState;
 use crate::model::state::Scaled;
+use crate::model::wanted::Target;
 
 mod hands;
 mod start;

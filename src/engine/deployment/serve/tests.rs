@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::model::wanted::Portion;
+use crate::model::wanted::{Portion, Target};
 
 /// So many living pods of a version, of which so many are available.
 fn pods(living: u32, available: u32) -> Count {
@@ -55,7 +55,7 @@ fn recreate_waits_until_the_old_ones_are_gone() {
 
 #[test]
 fn one_of_the_first_new_pods_stands_beside_the_rest_of_the_old() {
-    let part = |portion| Target { portion, share: None };
+    let part = |portion| Target { portion, ..Target::ALL };
     let targets = BTreeMap::from([(1, part(Portion::Rest)), (2, part(Portion::AtMost(1)))]);
     let wanted = Wanted { targets, ..wanted(3, 1, 0) };
     assert_eq!(counts(&decide(&wanted, &observed(&[(1, pods(3, 3))]))), [(1, 3), (2, 1)]);
@@ -91,13 +91,15 @@ fn nothing_wanted_ends_everything() {
 
 #[test]
 fn traffic_is_shared_once_only_those_that_share_it_are_there() {
-    let half = |portion| Target { portion, share: Some(50) };
+    let half = |portion| Target { portion, ..Target::ALL.with_share(50) };
     let targets = BTreeMap::from([(2, half(Portion::Rest)), (3, half(Portion::AtMost(1)))]);
     let wanted = Wanted { targets, ..wanted(2, 1, 0) };
     let there = decide(&wanted, &observed(&[(2, pods(1, 1)), (3, pods(1, 1))]));
     assert_eq!(there.shares, BTreeMap::from([(2, 50), (3, 50)]));
     let fallen_back = decide(&wanted, &observed(&[(1, pods(2, 2)), (3, pods(1, 0))]));
-    assert_eq!(fallen_back.shares, BTreeMap::new());
+    assert_eq!(fallen_back.shares[&1], 2, "until one that has a share answers");
+    let answers = decide(&wanted, &observed(&[(1, pods(2, 2)), (3, pods(1, 1))]));
+    assert_eq!((answers.shares[&1], answers.shares[&3]), (0, 50));
 }
 
 /// A runtime in counts: what is taken away is gone at once, and what is started becomes available some time later.
@@ -133,14 +135,17 @@ impl Fleet {
 
 /// What a rollout may be asked to do.
 fn rollouts() -> impl Strategy<Value = (Wanted, u32)> {
-    (0_u32..6, 0_u32..6, 0_u32..3, 0_u32..3, any::<bool>(), any::<bool>()).prop_map(
-        |(replicas, old, surge, unavailable, falls_back, first_pod)| {
+    (0_u32..6, 0_u32..6, 0_u32..3, 0_u32..3, any::<bool>(), 0_u32..4).prop_map(
+        |(replicas, old, surge, unavailable, falls_back, shape)| {
             let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
             let mut wanted = wanted(replicas, surge, unavailable);
-            if first_pod {
-                let part = |portion| Target { portion, share: None };
-                wanted.targets = BTreeMap::from([(1, part(Portion::Rest)), (2, part(Portion::AtMost(1)))]);
-            }
+            let part = |portion| Target { portion, ..Target::ALL };
+            wanted.targets = match shape {
+                0 => BTreeMap::from([(1, part(Portion::Rest)), (2, part(Portion::AtMost(1)))]),
+                1 => Target::split((2, 10 + 7 * old), 1),
+                2 => BTreeMap::from([(1, Target::ALL.with_share(1)), (2, Target::spare(None))]),
+                _ => wanted.targets,
+            };
             wanted.fallback = falls_back.then_some(fallback(old));
             (wanted, old)
         },
@@ -152,7 +157,53 @@ fn bounds(wanted: &Wanted) -> (u32, u32) {
         Pace::Rolling { max_surge, max_unavailable } => (max_surge, max_unavailable),
         Pace::Recreate => (0, wanted.replicas),
     };
-    (wanted.replicas.saturating_sub(max_unavailable), wanted.replicas + max_surge)
+    let total = wanted.counts().values().sum::<u32>();
+    (wanted.replicas.saturating_sub(max_unavailable), (wanted.replicas + max_surge).max(total))
+}
+
+#[test]
+fn a_canary_keeps_its_bounds_from_step_to_step() {
+    let mut wanted = Wanted { targets: Target::split((2, 10), 1), ..wanted(10, 3, 0) };
+    let mut fleet = Fleet(BTreeMap::from([(1, pods(10, 10))]));
+    for (percent, expected) in [(10, (9, 1)), (50, (5, 5)), (75, (3, 8))] {
+        wanted.targets = Target::split((2, percent), 1);
+        for _ in 0..20 {
+            let step = decide(&wanted, &fleet.observed());
+            fleet.act(&step, |_| true);
+            assert!(fleet.available() >= 10 && fleet.living() <= 13, "{fleet:?}");
+        }
+        let there = decide(&wanted, &fleet.observed());
+        assert_eq!((fleet.0[&1].living, fleet.0[&2].living), expected, "{percent} %");
+        assert!(there.converged && there.shares == BTreeMap::from([(1, 100 - percent), (2, percent)]));
+    }
+}
+
+#[test]
+fn what_was_never_judged_gets_no_traffic_whatever_becomes_of_the_rest() {
+    let green = BTreeMap::from([(1, Target::ALL.with_share(1)), (2, Target::spare(None))]);
+    let trial = Wanted { targets: green, ..wanted(2, 2, 0) };
+    for there in [vec![(1, pods(2, 2)), (2, pods(2, 2))], vec![(2, pods(2, 2))]] {
+        assert_eq!(decide(&trial, &observed(&there)).shares[&2], 0, "{there:?}");
+    }
+    let back = Wanted { targets: BTreeMap::from([(1, Target::ALL)]), silenced: [2].into(), fallback: None, ..trial };
+    let shares = decide(&back, &observed(&[(1, pods(2, 2)), (2, pods(2, 2))])).shares;
+    assert_eq!(shares, BTreeMap::from([(1, 2), (2, 0)]));
+}
+
+#[test]
+fn what_is_to_stay_as_it_is_only_loses_and_gets_pods_by_their_number() {
+    let stays = Wanted { stays: true, ..wanted(3, 1, 0) };
+    let next = |wanted: &Wanted, there: &[(u32, Count)]| {
+        let step = decide(wanted, &observed(there));
+        assert!(!step.converged);
+        counts(&step)
+    };
+    assert_eq!(next(&stays, &[(1, pods(2, 2)), (2, pods(2, 1))]), [(1, 2), (2, 2)], "nothing is exchanged");
+    assert_eq!(next(&stays, &[(1, pods(1, 1)), (2, pods(1, 1))]), [(1, 2), (2, 1)], "one has died");
+    let more = Wanted { replicas: 6, ..stays.clone() };
+    assert_eq!(next(&more, &[(1, pods(2, 2)), (2, pods(2, 2))]), [(1, 4), (2, 2)], "it was scaled up");
+    let fewer = Wanted { replicas: 1, ..stays };
+    assert_eq!(next(&fewer, &[(1, pods(3, 3)), (2, pods(1, 0))]), [(1, 2), (2, 0)], "it was scaled down");
 }
 
 proptest! {

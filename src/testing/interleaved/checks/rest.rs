@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 
+use crate::clock::Clock as _;
 use crate::model::hold::Hold;
 use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
@@ -97,7 +98,8 @@ impl At<'_> {
         let serves_on = |config: &ConfigState| self.serves_on(config, &alive, &repositories, is_busy(config));
         for config in configs.iter().filter(|config| !serves_on(&config.value)) {
             let is_down = down.contains(&config.value.repository);
-            if let Err(what) = is_served(&config.value, &alive, is_down) {
+            let now = self.around.clock.now();
+            if let Err(what) = is_served(&config.value, &alive, is_down, now) {
                 return Ok(Err(serves(format!("{}: {what}", config.value.key))));
             }
         }
@@ -210,7 +212,7 @@ fn run_once(run: &Run) -> Vec<(PodName, Timestamp, Option<&PodOutcome>)> {
     }
 }
 
-fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool) -> Result<(), String> {
+fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool, now: Timestamp) -> Result<(), String> {
     let wanted = config.wanted.version();
     let serving = config.serving.as_ref().map(|serving| serving.number);
     if !is_down && !config.removed && wanted != serving {
@@ -221,18 +223,26 @@ fn is_served(config: &ConfigState, alive: &[(Pod, ObservedPod)], is_down: bool) 
     if config.serving.is_none() && !is_down && !config.removed {
         mine.retain(|(_, seen)| seen.origin == Origin::Own); // what a lost store has left serves until it is replaced
     }
-    let expected = config.wanted.desired() as usize;
+    let counts = config.wanted.at(now).counts();
+    let expected = counts.values().sum::<u32>() as usize;
     let ready = mine.iter().filter(|(_, seen)| matches!(seen.phase, PodPhase::Ready { .. })).count();
     if mine.len() != expected || ready != expected {
-        return Err(format!("{} pods, {ready} of them ready; {expected} of {wanted:?} are wanted", mine.len()));
+        return Err(format!("{} pods, {ready} of them ready; {counts:?} are wanted", mine.len()));
     }
-    let Some(serving) = &config.serving else { return Ok(()) };
-    let declared = spec_of(&serving.object).map_err(|_unreadable| "the record cannot be read".to_owned())?.template;
-    for (pod, seen) in mine {
-        let right = seen.version() == Some((&config.key, serving.number));
-        if !right || pod.template != declared {
-            return Err(format!("{} runs something else than #{} of the record", pod.id, serving.number));
+    let beside = config.beside.as_ref().map(|beside| &beside.version);
+    for version in config.serving.iter().chain(beside) {
+        let unreadable = |_unreadable| "the record cannot be read".to_owned();
+        let declared = spec_of(&version.object).map_err(unreadable)?.template;
+        let is_of = |seen: &ObservedPod| seen.version() == Some((&config.key, version.number));
+        let (its, others): (Vec<_>, Vec<_>) = mine.into_iter().partition(|(_, seen)| is_of(seen));
+        let expected = counts.get(&version.number).copied().unwrap_or_default() as usize;
+        if its.len() != expected || its.iter().any(|(pod, _)| pod.template != declared) {
+            return Err(format!("{} pods are of #{}, or not all run what the record says", its.len(), version.number));
         }
+        mine = others;
     }
-    Ok(())
+    match mine.first().filter(|_| config.serving.is_some()) {
+        Some((pod, _)) => Err(format!("{} runs something else than the record", pod.id)),
+        None => Ok(()),
+    }
 }

@@ -130,7 +130,7 @@ fn a_version_that_passed_serves_and_any_other_end_is_remembered() {
         (by, 1, Outcome::PASS, 1, Some(None)),
         ("other".into(), 2, Outcome::PASS, 2, None),
     ] {
-        let end = |transition: &mut Transition<'_>| attempt_ended(transition.records, &web(), &by, number, outcome);
+        let end = |transition: &mut Transition<'_>| attempt_ended(transition, &web(), &by, number, outcome);
         let made = Memory::default().with(open.clone()).decide(end).expect("it has ended");
         let state = made.only::<ConfigState>();
         let case = format!("{by} {number} {outcome:?}");
@@ -159,7 +159,7 @@ fn what_a_deployment_began_to_exchange_is_gone_back_from_where_the_next_one_ends
         let memory = Memory::default().with(ConfigState { wanted, ..state }).with(earlier.clone()).with(repository);
         let memory = memory.with(ended(3, "c", &other, DeploymentStep::Prepare));
         let by = web().deployment(3);
-        let end = |transition: &mut Transition<'_>| attempt_ended(transition.records, &web(), &by, 3, Outcome::ABORTED);
+        let end = |transition: &mut Transition<'_>| attempt_ended(transition, &web(), &by, 3, Outcome::ABORTED);
         memory.decide(end).expect("it has ended").only::<ConfigState>().wanted.clone()
     };
     let back = BTreeMap::from([(1, Target::ALL)]);
@@ -207,7 +207,7 @@ fn does(transition: &mut Transition<'_>, deed: &Deed) -> Result<(), Undecided> {
             let generation = 1 + transition.records.configs.get(&web())?.map_or(0, |state| state.wanted.generation);
             want(transition, &web(), run(version), Some(1), Wanted { generation, targets, ..Wanted::default() })
         }
-        Deed::End(version) => attempt_ended(transition.records, &web(), &run(version), version, Outcome::FAIL),
+        Deed::End(version) => attempt_ended(transition, &web(), &run(version), version, Outcome::FAIL),
         Deed::GiveWay => give_way(transition, &web(), "undone"),
         Deed::Quiesce => quiesce(transition, &web(), "ann"),
         Deed::Resume => resume(transition.records, &web()),

@@ -1,0 +1,131 @@
+//! What people do with a rollout that waits, and with what stands beside the version that serves.
+
+use super::{config_state, deployment, ends_it, refuse_if_down};
+use crate::engine::deployment::beside;
+use crate::engine::holds;
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::event::Event;
+use crate::model::hold::{Hold, HoldKind, HoldScope, Lifted, Release};
+use crate::model::ids::{ConfigKey, HoldId, RepositoryName, ServiceKey};
+use crate::model::run::{DeploymentRun, DeploymentStep};
+use crate::model::state::{ConfigState, Standing};
+use crate::model::transaction::Write;
+
+/// What `resume` has let go on.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Resumed {
+    /// A rollout that waited where it was.
+    pub rollout: bool,
+    /// What a person or the file had paused: the head is planned anew.
+    pub paused: bool,
+}
+
+/// Nothing new starts for the service of a deployment config until it is resumed; what is under way goes on, as upstream. Says
+/// whether that was not so before.
+///
+/// # Errors
+/// If there is no such deployment config.
+pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<bool, Undecided> {
+    let state = config_state(transition.records, config)?;
+    if !pauses(transition.records, &state)?.is_empty() {
+        return Ok(false);
+    }
+    let ServiceKey { project, stage, service } = state.service_key();
+    let scope = HoldScope { project, stage: Some(stage), service: Some(service) };
+    let reason = format!("dc/{} is paused; `launchway rollout resume dc/{0} -s {}`", config.name, config.stage);
+    holds::place(transition, HoldKind::Pause, scope, reason, by)?;
+    Ok(true)
+}
+
+/// A rollout that waits goes on, and nothing is paused any more: neither by a person nor by the file, until a revision changes
+/// that. `declaring` is the repository that declares the project.
+///
+/// # Errors
+/// If there is no such deployment config, or something else holds it.
+pub fn resume(
+    transition: &mut Transition<'_>,
+    config: &ConfigKey,
+    declaring: Option<&RepositoryName>,
+    by: &str,
+) -> Result<Resumed, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    let placed = pauses(transition.records, &state)?;
+    let rollout = waiting(transition.records, &state)?;
+    if let Some(run) = &rollout {
+        holds::refuse_but_for_pauses(transition.records, &state.service_key())?;
+        transition.tell(run.id.clone(), Event::Resumed { by: by.to_owned() });
+    }
+    let is_file_paused = is_paused_by_file(transition.records, &state)?;
+    let paused = is_file_paused || !placed.is_empty();
+    if paused {
+        let lifted = Lifted { config: config.clone(), by: by.to_owned(), since: transition.now };
+        let release = Release { holds: placed, paused: is_file_paused.then_some(lifted).into_iter().collect() };
+        holds::release(transition, &config.project, &release, declaring)?;
+    }
+    Ok(Resumed { rollout: rollout.is_some(), paused })
+}
+
+/// A version that proves itself beside another gets everything; says which. A canary skips the steps that are left, and A/B ends.
+///
+/// # Errors
+/// If there is no such deployment config, something holds it, or there is nothing to promote.
+pub fn promote(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    holds::refuse(transition.records, &state.service_key())?;
+    let event = Event::Promoted { by: by.to_owned() };
+    if let Some(run) = open_deployment(transition.records, &state)? {
+        if run.failure.is_some() || !matches!(run.step, DeploymentStep::Trial { .. }) {
+            let message =
+                format!("#{} is {} and takes no steps that could be skipped", run.version, run.phase.as_str());
+            return Err(Failure::stalled(message).hint(ends_it(&config.name, &config.stage)).into());
+        }
+        transition.tell(run.id.clone(), event);
+        return Ok(run.version);
+    }
+    let is_part = state.beside.as_ref().is_some_and(|beside| matches!(beside.standing, Standing::Part(_)));
+    let Some(serving) = state.serving.as_ref().filter(|_| is_part) else {
+        let message = format!("there is nothing to promote: no version of `{}` has only a part", config.name);
+        return Err(Failure::stalled(message).into());
+    };
+    if let Some(state) = transition.records.configs.get_mut(config)? {
+        beside::promote(state);
+    }
+    transition.write(Write::Event { run: config.events(), at: transition.now, event: Box::new(event) });
+    Ok(serving.number)
+}
+
+fn open_deployment(records: &Records, state: &ConfigState) -> Result<Option<DeploymentRun>, Undecided> {
+    match state.open_attempt() {
+        Some(attempt) => deployment(records, &state.key, attempt.version.number),
+        None => Ok(None),
+    }
+}
+
+/// The rollout of a deployment config, if it waits where it is.
+fn waiting(records: &Records, state: &ConfigState) -> Result<Option<DeploymentRun>, Undecided> {
+    Ok(open_deployment(records, state)?.filter(|run| run.waits.since.is_some() && run.failure.is_none()))
+}
+
+/// The holds by which people have paused the service of a deployment config.
+fn pauses(records: &Records, state: &ConfigState) -> Result<Vec<HoldId>, Undecided> {
+    let service = state.service_key();
+    let holds = records.holds.get(&service.project)?;
+    let is_its = |hold: &&Hold| hold.kind == HoldKind::Pause && hold.scope.one_service().as_ref() == Some(&service);
+    Ok(holds.iter().flat_map(|holds| &holds.holds).filter(is_its).map(|hold| hold.id.clone()).collect())
+}
+
+/// Whether what is declared now says `paused`, which nobody has lifted.
+fn is_paused_by_file(records: &Records, state: &ConfigState) -> Result<bool, Undecided> {
+    let holds = records.holds.get(&state.key.project)?;
+    let is_lifted = holds.is_some_and(|holds| holds.lifted.iter().any(|lifted| lifted.config == state.key));
+    let newest = Lookup::NewestPlanOf(state.key.project.clone(), state.service.clone());
+    let plan = records.plan(newest)?;
+    let part = plan.and_then(|plan| plan.stage(&state.key.stage)?.service(&state.service));
+    let mut changes = part.into_iter().flat_map(|part| &part.changes);
+    let is_planned = changes.any(|change| change.key == state.object.key && change.is_paused());
+    Ok(!is_lifted && (is_planned || state.spec().is_ok_and(|spec| spec.paused)))
+}

@@ -1,0 +1,43 @@
+//! What need not be remembered any more, because nothing of it is there.
+
+use std::collections::BTreeSet;
+
+use crate::engine::deployment::beside;
+use crate::engine::records::{Records, Undecided};
+use crate::model::ids::ConfigKey;
+use crate::model::state::{Beside, ConfigState, Standing};
+use crate::model::time::Timestamp;
+
+/// The last pod of a deployment config that vanished is gone: so is its record, unless it has come back.
+pub(in crate::engine) fn forget(records: &mut Records, config: &ConfigKey) -> Result<(), Undecided> {
+    match records.configs.get(config)?.is_some_and(|state| state.removed) {
+        true => records.configs.put(config, None),
+        false => Ok(()),
+    }
+}
+
+/// Versions of which nothing is there any more are forgotten, as far as they were only told to go; `generation` is the value of
+/// `Wanted` that this was seen for.
+pub(in crate::engine) fn forget_versions(
+    records: &mut Records,
+    config: &ConfigKey,
+    generation: u64,
+    versions: &BTreeSet<u32>,
+    now: Timestamp,
+) -> Result<(), Undecided> {
+    if records.configs.get(config)?.is_some_and(|state| state.wanted.generation == generation)
+        && let Some(state) = records.configs.get_mut(config)?
+    {
+        have_gone(state, versions, now);
+    }
+    Ok(())
+}
+
+fn have_gone(state: &mut ConfigState, versions: &BTreeSet<u32>, now: Timestamp) {
+    let is_over = |beside: &Beside| matches!(beside.standing, Standing::Spare(until) if until <= now);
+    let over = state.beside.take_if(|beside| is_over(beside) && versions.contains(&beside.version.number));
+    if over.is_some() && state.wanted.owner.is_none() {
+        beside::settle(state);
+    }
+    state.wanted.silenced.retain(|version| !versions.contains(version));
+}
