@@ -62,6 +62,8 @@ fn deployment(name: &str) -> DeploymentRun {
         progress: Progress::default(),
         problem: String::new(),
         not_listening: String::new(),
+        waits: Default::default(),
+        promoted: None,
         failure: None,
         created_at: Timestamp(0),
         ended_at: None,
