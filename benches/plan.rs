@@ -147,6 +147,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
         let serving = Version { number: 1, commit: plan.commit.clone(), object: object.clone() };
         let state = ConfigState {
             planned_at: None,
+            beside: None,
             key,
             service: object.service.clone(),
             destination: stage.destination.clone(),

@@ -1,6 +1,8 @@
 //! Reconciles what serves: for each deployment config, what is wanted is compared with what is there, and the difference
 //! is acted on. Nothing of this needs to be remembered, because it can always be worked out again.
 
+mod awaited_services;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -23,7 +25,7 @@ use crate::executor::set_aside::{Item, SetAside};
 use crate::executor::work_queue::{ServicesDue, WorkQueue};
 use crate::executor::{inherited, perform};
 use crate::model::event::Event;
-use crate::model::ids::{ConfigKey, Namespace, RunId, ServiceKey};
+use crate::model::ids::{ConfigKey, Namespace, ServiceKey};
 use crate::model::pod::{ObservedPod, Origin, PodId, PodOwner, PodPhase, ReplicaSet, STRANGER};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::state::ConfigState;
@@ -443,40 +445,6 @@ impl Reconciler {
         };
         self.driver.tell(owner, event).await?;
         Ok(looks_again)
-    }
-
-    /// What keeps the services from listening that lead to a deployment config's pods, if the run waits for them that brings
-    /// these up, and whether its delivery has changed one of these. Once all pods are there, the services are asked; until
-    /// then it is as it was found last.
-    async fn not_listening(
-        &self,
-        owner: &RunId,
-        state: &ConfigState,
-        serving: &Serving,
-        pods: &[ObservedPod],
-    ) -> Result<(String, bool)> {
-        let sharing = self.sharing().clone();
-        let services = self.services(&sharing);
-        let places = services.leading_to(state, pods);
-        if places.is_empty() {
-            return Ok(Default::default());
-        }
-        let owner = self.driver.store.run(owner).await?.map(|run| run.value);
-        let Some(Run::Deployment(run)) = owner else { return Ok(Default::default()) };
-        if !run.awaits_services() {
-            return Ok(Default::default());
-        }
-        if serving.converged {
-            services.reconcile_some(&places).await;
-        }
-        let problems = services.problems(&places);
-        if problems.is_empty() {
-            return Ok((problems, false));
-        }
-        let delivery = self.driver.store.run(&run.parent).await?.map(|run| run.value);
-        let mut changed = delivery.iter().filter_map(Run::sequence).flat_map(SequenceRun::changed_services);
-        let brought = changed.any(|place| places.contains(&place) && services.has_problem(&place));
-        Ok((problems, brought))
     }
 
     /// Versions that were only told to go and of which nothing is there any more need not be remembered.

@@ -112,8 +112,12 @@ mod tests {
     }
 
     #[test]
-    fn while_a_version_without_a_share_serves_every_pod_answers() {
+    fn a_version_without_a_share_answers_only_while_no_other_does() {
         let sharing = BTreeMap::from([(config("web"), canary())]);
-        assert!(weights(&[pod("web", 1, 0), pod("web", 3, 0)], &sharing).is_empty());
+        let weight = |version, weight| ("web".to_owned(), version, weight);
+        let beside = weights(&[pod("web", 1, 0), pod("web", 3, 0)], &sharing);
+        assert_eq!(beside, [weight(1, 900), weight(2, 100), weight(3, 0)]);
+        let alone = weights(&[pod("web", 3, 0)], &sharing);
+        assert!(alone.contains(&weight(3, 9)), "{alone:?}");
     }
 }

@@ -94,7 +94,7 @@ refused! {
         => "invalid" at "spec.triggers[0].imageChangeParams.from.name";
     an_image_trigger_names_containers: ["/spec/triggers" = [{"type": "ImageChange", "imageChangeParams": {"from": {"name": "a:b"}}}]]
         => "required" at "spec.triggers[0].imageChangeParams.containerNames";
-    an_unknown_strategy_is_refused: ["/spec/strategy/type" = "Canary"] => "unsupported-value" at "spec.strategy.type";
+    an_unknown_strategy_is_refused: ["/spec/strategy/type" = "BigBang"] => "unsupported-value" at "spec.strategy.type";
     update_periods_are_positive: ["/spec/strategy/rollingParams/updatePeriodSeconds" = 0] => "invalid" at "spec.strategy.rollingParams.updatePeriodSeconds";
     intervals_are_positive: ["/spec/strategy/rollingParams/intervalSeconds" = (-20)] => "invalid" at "spec.strategy.rollingParams.intervalSeconds";
     timeouts_are_positive: ["/spec/strategy/rollingParams/timeoutSeconds" = 0] => "invalid" at "spec.strategy.rollingParams.timeoutSeconds";

@@ -82,6 +82,7 @@ const CANARY: Shape = Shape {
 const CANARY_STEP: Shape = Shape {
     fields: &[
         Field::new("weight", Type::Integer(1, 99))
+            .kept()
             .required()
             .doc("How much of the traffic and the replicas it gets, in percent."),
         any("pause").kept().doc("How long that stays so, such as 5m; until `rollout resume`, if it is {}."),
@@ -103,6 +104,7 @@ const BLUE_GREEN: Shape = Shape {
 const AB: Shape = Shape {
     fields: &[
         Field::new("weight", Type::Integer(1, 99))
+            .kept()
             .required()
             .doc("How much of the traffic and the replicas the new version gets, in percent."),
         Field::new("timeoutSeconds", Type::Integer(i64::MIN, i64::MAX)).kept(),

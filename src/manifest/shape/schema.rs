@@ -69,7 +69,7 @@ mod tests {
         assert_eq!(spec["properties"]["replicas"]["minimum"], 0);
         assert_eq!(
             spec["properties"]["strategy"]["properties"]["type"]["enum"],
-            json!(["Rolling", "Recreate", "Custom"])
+            json!(["Rolling", "Recreate", "Custom", "Canary", "BlueGreen", "AB"])
         );
         assert_eq!(config["properties"]["metadata"]["required"], json!(["name"]));
         assert!(config["properties"].get("status").is_none());
