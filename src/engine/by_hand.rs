@@ -12,7 +12,7 @@ use crate::error::Failure;
 use crate::manifest::digest;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, ConfigKey, RunId, ServiceKey, StageName};
-use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::object::Object;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::project::Procedure;
@@ -30,7 +30,7 @@ pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;
 pub use switch::{bring_up, is_down, stop_missed, take_down};
 
-/// The sequence of one task that carries out what a person asked for a single deployment config.
+/// The sequence of one task that carries out what a person asked for deployment configs of one service.
 const BY_HAND: &str = "rollout";
 
 /// What a person ended.
@@ -138,9 +138,9 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     }
     refuse_if_waiting(transition.records, &state)?;
     refuse_if_not_passed(transition.records, &state)?;
-    let (commit, object) = (state.declared_on.clone(), state.object.clone());
     let cause = format!("manual change by {by}");
-    let run = by_hand(transition, &state, ByHand { commit, object, cause, by, is_rollback: false })?;
+    let (commit, objects) = (state.declared_on.clone(), vec![(state.object.clone(), cause.clone())]);
+    let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: false })?;
     transition.start(run)?;
     Ok(state.latest_version + 1)
 }
@@ -247,13 +247,13 @@ fn refuse_if_let_pass_no_more(records: &Records, run: &SequenceRun) -> Result<()
     Err(queue::not_passed(previous, service).hint(hint).into())
 }
 
-/// What a person wants to be deployed of a single deployment config.
+/// What a person wants to be deployed of a service.
 pub(in crate::engine) struct ByHand<'a> {
     /// Whose revision it is.
     pub commit: CommitId,
-    /// What.
-    pub object: Arc<Object>,
-    /// Why, for people.
+    /// Which deployment configs, each as it is to be, and why, for people.
+    pub objects: Vec<(Arc<Object>, String)>,
+    /// Why all that is done, for people.
     pub cause: String,
     /// Who.
     pub by: &'a str,
@@ -261,32 +261,36 @@ pub(in crate::engine) struct ByHand<'a> {
     pub is_rollback: bool,
 }
 
-/// A sequence run of one deployment task for a single deployment config.
+/// A sequence run of one deployment task for deployment configs of one service, of which `state` is one.
 pub(in crate::engine) fn by_hand(
     transition: &mut Transition<'_>,
     state: &ConfigState,
     asked: ByHand<'_>,
 ) -> Result<SequenceRun, Undecided> {
-    let ByHand { commit, object, cause, by, is_rollback } = asked;
+    let ByHand { commit, objects, cause, by, is_rollback } = asked;
     let implicit = Shipyard::implicit().stages.into_iter().next().and_then(|stage| stage.sequences.into_iter().next());
     let mut sequence = implicit.ok_or_else(|| Failure::stalled("there is no implicit sequence"))?;
     sequence.name = BY_HAND.into();
-    let change = Change {
-        key: ObjectKey { kind: Kind::DeploymentConfig, name: state.key.name.clone() },
+    let content = match &objects[..] {
+        [(object, _)] => object.digest.clone(),
+        several => digest::of(&several.iter().map(|(object, _)| object.digest.as_str()).collect()),
+    };
+    let changes = objects.into_iter().map(|(object, cause)| Change {
+        key: object.key.clone(),
         decision: Decision::Deploy,
         reasons: Vec::new(),
-        cause: cause.clone(),
-        object: Some(object.clone()),
+        cause,
+        object: Some(object),
         retry: None,
         was: None,
-    };
+    });
     let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
     let revision = (state.repository.clone(), commit);
     let draft = SequenceRun {
         cause,
         by: Some(by.to_owned()),
         is_rollback,
-        delivery: Some(Delivery { content: object.digest.clone(), changes: vec![change] }),
+        delivery: Some(Delivery { content, changes: changes.collect() }),
         ..SequenceRun::draft(state.service_key(), state.destination.clone(), revision, procedure)
     };
     queue::queued(transition.records, transition.now, draft)

@@ -15,9 +15,11 @@ use crate::model::ids::{
     CommitId, ConfigKey, Namespace, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
 };
 use crate::model::plan::Plan;
+use crate::model::rollback::Past;
 use crate::model::run::Run;
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, Versioned};
+use crate::model::time::Timestamp;
 use crate::model::transaction::{ObjectPlace, Read, RecordKey, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
 
@@ -85,6 +87,10 @@ pub enum Lookup {
     NewestPlanOf(ProjectName, ServiceName),
     /// The newest version of a deployment config in the history; moves with the config's record.
     NewestVersion(ConfigKey),
+    /// All versions in its history, oldest first; moves with the config's record.
+    History(ConfigKey),
+    /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
+    PlannedAt(RepositoryName, CommitId),
     /// Whether anything is left of a stage, 1 or 0; grows only with the repository that declares it.
     Inhabited(ProjectName, StageName),
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
@@ -99,6 +105,10 @@ pub enum Found {
     Plan(Option<Box<Plan>>),
     /// A number.
     Number(u32),
+    /// Versions.
+    Versions(Vec<Past>),
+    /// A time, if there is one.
+    Moment(Option<Timestamp>),
 }
 
 /// Records of one kind.
@@ -258,7 +268,7 @@ impl Records {
     pub fn plan(&self, lookup: Lookup) -> Result<Option<&Plan>, Undecided> {
         match self.lookup(lookup)? {
             Found::Plan(plan) => Ok(plan.as_deref()),
-            Found::Number(_) => Ok(None),
+            Found::Number(_) | Found::Versions(_) | Found::Moment(_) => Ok(None),
         }
     }
 
@@ -269,7 +279,29 @@ impl Records {
     pub fn number(&self, lookup: Lookup) -> Result<u32, Undecided> {
         match self.lookup(lookup)? {
             Found::Number(number) => Ok(*number),
-            Found::Plan(_) => Ok(0),
+            Found::Plan(_) | Found::Versions(_) | Found::Moment(_) => Ok(0),
+        }
+    }
+
+    /// The versions in the history of a deployment config, oldest first.
+    ///
+    /// # Errors
+    /// If they were not looked up yet.
+    pub fn history(&self, config: &ConfigKey) -> Result<&[Past], Undecided> {
+        match self.lookup(Lookup::History(config.clone()))? {
+            Found::Versions(versions) => Ok(versions),
+            Found::Plan(_) | Found::Number(_) | Found::Moment(_) => Ok(&[]),
+        }
+    }
+
+    /// When a revision was planned the last time.
+    ///
+    /// # Errors
+    /// If that was not looked up yet.
+    pub fn planned_at(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Timestamp>, Undecided> {
+        match self.lookup(Lookup::PlannedAt(repository.clone(), commit.clone()))? {
+            Found::Moment(moment) => Ok(*moment),
+            Found::Plan(_) | Found::Number(_) | Found::Versions(_) => Ok(None),
         }
     }
 

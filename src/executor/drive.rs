@@ -17,7 +17,8 @@ use crate::executor::selector_index::SelectorIndex;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
-use crate::model::ids::{ProjectName, RunId};
+use crate::model::ids::{ConfigKey, ProjectName, RunId};
+use crate::model::rollback::Past;
 use crate::model::run::{Run, TaskLimits};
 use crate::model::transaction::RecordKey;
 use crate::store::{CommitError, OutboxId, OutboxRow, ReadStore, RunFilter, Store, Transaction};
@@ -292,19 +293,17 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
             Found::Plan(store.newest_plan_of(project, service).await?.map(Box::new))
         }
         Lookup::NewestVersion(config) => {
-            let filter = RunFilter {
-                project: Some(config.project.clone()),
-                stage: Some(config.stage.clone()),
-                config: Some(config.name.clone()),
-                sequences: Some(false),
-                limit: 1,
-                ..RunFilter::default()
-            };
+            let filter = RunFilter { limit: 1, ..versions_of(config) };
             let newest = store.runs(&filter).await?.whole()?.into_iter().next().map(|run| run.value);
             Found::Number(match newest {
                 Some(Run::Deployment(run)) => run.version,
                 Some(Run::Sequence(_)) | None => 0,
             })
+        }
+        Lookup::History(config) => Found::Versions(history(store, config).await?),
+        Lookup::PlannedAt(repository, commit) => {
+            let revision = store.outline(repository, commit.as_str()).await?;
+            Found::Moment(revision.and_then(|revision| revision.plan().map(|plan| plan.at)))
         }
         Lookup::Inhabited(project, stage) => {
             let applied = store.applied_stages(project).await?.contains(stage);
@@ -315,6 +314,30 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
             Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)
         }
     })
+}
+
+/// What lists the versions of a deployment config.
+fn versions_of(config: &ConfigKey) -> RunFilter {
+    RunFilter {
+        project: Some(config.project.clone()),
+        stage: Some(config.stage.clone()),
+        config: Some(config.name.clone()),
+        sequences: Some(false),
+        ..RunFilter::default()
+    }
+}
+
+async fn history(store: &dyn ReadStore, config: &ConfigKey) -> Result<Vec<Past>> {
+    let runs = store.runs(&versions_of(config)).await?.whole()?;
+    let mut versions: Vec<Past> = runs
+        .iter()
+        .filter_map(|run| match &run.value {
+            Run::Deployment(run) => Some(Past::from(&**run)),
+            Run::Sequence(_) => None,
+        })
+        .collect();
+    versions.sort_by_key(|past| past.version);
+    Ok(versions)
 }
 
 /// What there is to say after [`TRIES`].

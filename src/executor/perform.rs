@@ -9,10 +9,11 @@ use crate::model::action::Action;
 use crate::model::event::Event;
 use crate::model::ids::{ProjectName, RunId, StageName};
 use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::references;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
-use crate::runtime::{Objects, Runtime, references};
+use crate::runtime::{Objects, Runtime};
 use crate::store::{ReadStore, Write};
 
 /// What actions act on.

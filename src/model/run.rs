@@ -20,6 +20,7 @@ use super::outcome::{Outcome, PodOutcome};
 use super::plan::Change;
 use super::pod::PodId;
 use super::project::Procedure;
+use super::rollback::RollbackGroup;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
@@ -72,6 +73,7 @@ impl SequenceRun {
             cause: String::new(),
             by: None,
             is_rollback: false,
+            group: None,
             planned_at: None,
             forced: None,
             attempt: 0,
@@ -244,6 +246,9 @@ pub struct SequenceRun {
     /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
     #[serde(default)]
     pub is_rollback: bool,
+    /// The rollback of several deployment configs that it is a part of.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub group: Option<RollbackGroup>,
     /// When what it brings was planned: of two revisions the newer one is later. Nothing, if a person asked for something
     /// else than what a revision declares.
     #[serde(default, skip_serializing_if = "Option::is_none")]

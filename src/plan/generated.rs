@@ -27,6 +27,14 @@ pub(super) fn mark(content: &mut Value, more: &str) {
     }
 }
 
+/// Marks what is generated in another content too, parts of which are in this one.
+pub fn mark_as_in(content: &mut Value, other: &Value) {
+    let known = marks(content);
+    let more = marks(other).lines().filter(|pointer| known.lines().all(|known| known != *pointer));
+    let more = more.collect::<Vec<_>>().join("\n");
+    mark(content, &more);
+}
+
 /// The content with its generated values sealed, and without the note of where they are; nothing if there are none.
 pub(super) fn sealed(content: &Value) -> Option<Value> {
     let marks = marks(content);

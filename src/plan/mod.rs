@@ -8,7 +8,7 @@ pub mod build;
 pub mod config_change;
 pub mod diff;
 pub mod gate;
-mod generated;
+pub mod generated;
 pub mod order;
 pub mod passed;
 mod procedure;

@@ -6,7 +6,6 @@
 pub mod exec;
 pub mod local;
 pub mod logs;
-pub mod references;
 pub mod replicas;
 
 use std::collections::BTreeMap;
@@ -14,14 +13,13 @@ use std::net::IpAddr;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::sync::broadcast;
 
 use self::exec::{ExecCommand, ExecSession};
 use self::logs::{LogQuery, LogStream};
 use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
-use crate::model::object::ObjectKey;
+pub use crate::model::pod::references::Objects;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::model::wanted::Backend;
@@ -115,9 +113,6 @@ pub trait Runtime: Send + Sync {
     /// Deletes installed images that no pod uses and that are not among `keep`, or only counts them; says how many.
     async fn collect_garbage(&self, keep: &[ImageUse], dry_run: bool) -> Result<u64>;
 }
-
-/// What a template refers to: ConfigMaps, Secrets and claims.
-pub type Objects = BTreeMap<ObjectKey, Value>;
 
 /// Something changed: observe again.
 #[derive(Clone, Debug, PartialEq, Eq)]

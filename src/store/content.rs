@@ -83,6 +83,8 @@ impl Refers for Run {
             Run::Sequence(run) => {
                 let mut contents: Vec<&dyn Content> = vec![&run.procedure];
                 contents.extend(objects_of(run.changes()));
+                let before = run.group.iter().flat_map(|group| &group.before);
+                contents.extend(before.map(|version| &version.object as &dyn Content));
                 contents
             }
             Run::Deployment(run) => vec![&run.object],
@@ -94,6 +96,8 @@ impl Refers for Run {
             Run::Sequence(run) => {
                 let mut contents: Vec<&mut dyn Content> = vec![&mut run.procedure];
                 contents.extend(run.delivery.iter_mut().flat_map(|delivery| objects_of_mut(&mut delivery.changes)));
+                let before = run.group.iter_mut().flat_map(|group| &mut group.before);
+                contents.extend(before.map(|version| &mut version.object as &mut dyn Content));
                 contents
             }
             Run::Deployment(run) => vec![&mut run.object],

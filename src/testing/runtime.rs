@@ -11,11 +11,12 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::ids::{Incarnation, Namespace};
 use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::pod::references;
 use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
-use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references, replicas};
+use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, replicas};
 
 /// How pods whose name begins in some way behave.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -405,7 +405,8 @@ fn news<T: Clone>(announcements: &mut broadcast::Receiver<T>) -> bool {
     any
 }
 
-fn commit(push: u32) -> CommitId {
+/// The revision of a push.
+pub(crate) fn commit(push: u32) -> CommitId {
     CommitId::new(format!("{push:07x}{:033x}", 0))
 }
 

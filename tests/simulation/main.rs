@@ -10,6 +10,7 @@ mod costs;
 mod crash;
 mod damage;
 mod deliveries;
+mod groups;
 mod interleavings;
 mod mortal;
 mod ownership;

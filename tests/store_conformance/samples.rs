@@ -62,6 +62,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        group: None,
         planned_at: None,
         forced: None,
         attempt: 1,

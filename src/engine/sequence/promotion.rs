@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::deployment::apply;
 use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::rollback;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
@@ -18,7 +19,8 @@ use crate::model::time::Timestamp;
 use crate::plan::{order, passed_procedure};
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
-/// that waited for the same content to pass gets its turn too, and has the last word.
+/// that waited for the same content to pass gets its turn too, and has the last word. Where a part of a rollback of several has
+/// failed, the others are brought back.
 ///
 /// # Errors
 /// If something must be read first.
@@ -27,6 +29,7 @@ pub(in crate::engine) fn promote(
     run: &RunId,
     outcome: Outcome,
 ) -> Result<(), Undecided> {
+    rollback::ended(transition, run)?;
     let Some(Run::Sequence(ended)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
     let service = &ended.service;
     // The plan moves with the repository's record, which must therefore be read before it.

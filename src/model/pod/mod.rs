@@ -1,6 +1,7 @@
 //! What runs: pods as they are asked for and as they are seen. Their parts are named as in Kubernetes' `core/v1`.
 
 mod probe;
+pub mod references;
 mod template;
 mod volume;
 

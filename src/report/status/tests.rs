@@ -135,6 +135,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        group: None,
         planned_at: None,
         forced: None,
         attempt,

@@ -13,6 +13,7 @@ use tokio::sync::broadcast;
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Incarnation, Namespace, RepositoryName};
+use crate::model::pod::references;
 use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
@@ -38,7 +39,7 @@ use crate::runtime::local::shim::spawn;
 use crate::runtime::local::shim::wake;
 use crate::runtime::local::shim::watch::ShimWatch;
 use crate::runtime::logs::{LogQuery, LogStream};
-use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec, references};
+use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
 
 /// What the local runtime is made of.
 pub struct LocalOptions {

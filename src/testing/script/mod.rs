@@ -24,6 +24,7 @@
 //! hold STAGE SERVICE REASON, release           `*` for all; `release dev/web` lets go on what is paused
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
 //! pause, resume, promote dc                    by hand
+//! rollback dc… [to=N] [revision=N] [only=PART] [dry]   several together; `dry` only says what that would do
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
 //! show pods|configs|runs|holds|plan|traffic|statuses N
@@ -31,6 +32,7 @@
 //! ```
 
 pub(crate) mod declared;
+mod rollback;
 mod show;
 
 use std::path::Path;
@@ -39,6 +41,7 @@ use std::time::Duration;
 use crate::clock::Clock as _;
 use crate::control::commands::by_hand;
 use crate::engine::by_hand::Resumed;
+use crate::engine::rollback::evaluate::{Stage, evaluate};
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
 use crate::executor::switch;
@@ -127,8 +130,8 @@ impl Play<'_> {
             ["check"] => self.check().await,
             ["crash"] => self.crash(),
             [
-                "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo" | "scale"
-                | "trigger" | "down" | "up",
+                "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo"
+                | "rollback" | "scale" | "trigger" | "down" | "up",
                 ..,
             ] => {
                 match self.by_hand(words).await {
@@ -264,6 +267,7 @@ impl Play<'_> {
                 let to = to.first().map(|to| number(to)).transpose()?;
                 format!("goes back to #{}", by_hand::undo(&driver, &key(dc)?, to, WHO).await?)
             }
+            ["rollback", words @ ..] => self.roll_back(words).await?,
             ["scale", dc, replicas] => {
                 by_hand::scale(&driver, &key(dc)?, number(replicas)?, WHO).await?;
                 "scaled".to_owned()
@@ -300,6 +304,17 @@ impl Play<'_> {
             }
         };
         Ok(if done { format!("{verb}d") } else { format!("already {verb}d") })
+    }
+
+    /// Says what goes back, what stays, and what differs then.
+    async fn roll_back(&self, words: &[&str]) -> Result<String> {
+        let asked = rollback::asked(words)?;
+        let store = &*self.world.driver.store;
+        let configs = store.configs(None, None).await?.whole()?.into_iter().map(|config| config.value);
+        let objects = store.objects(None, None, None).await?.whole()?.into_iter().map(|object| object.value.object);
+        let stage = Stage { configs: configs.collect(), objects: objects.collect() };
+        let started = by_hand::roll_back(&self.world.driver, &asked, words.contains(&"dry"), WHO).await?;
+        Ok(rollback::told(&started, &evaluate(&started, &stage)).join("\n  "))
     }
 
     async fn show(&mut self, what: &[&str]) -> Result<()> {

@@ -101,6 +101,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         cause: "push".into(),
         by: None,
         is_rollback: false,
+        group: None,
         planned_at: None,
         forced: None,
         attempt: 1,

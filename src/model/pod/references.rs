@@ -1,12 +1,15 @@
 //! Which objects a pod's template refers to, and what of them is not there yet.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::Objects;
+use super::{KeyToPath, Pod, PodTemplate};
+use crate::model::ids::Namespace;
 use crate::model::object::{Kind, ObjectKey};
-use crate::model::pod::{KeyToPath, Pod};
+
+/// ConfigMaps, Secrets and claims with their contents.
+pub type Objects = BTreeMap<ObjectKey, Value>;
 
 /// One place of a template that names a ConfigMap, a Secret or a claim.
 struct Reference<'a> {
@@ -26,18 +29,27 @@ impl Reference<'_> {
 
 /// The ConfigMaps, Secrets and claims that a pod names.
 pub fn of(pod: &Pod) -> BTreeSet<ObjectKey> {
-    references(pod).iter().map(Reference::key).collect()
+    references(&pod.template).iter().map(Reference::key).collect()
 }
 
 /// The first thing that a pod needs and that is not among `objects`, in Kubernetes' words.
 pub fn missing(pod: &Pod, objects: &Objects) -> Option<String> {
-    references(pod).iter().filter(|reference| !reference.optional).find_map(|reference| {
+    lacking(&pod.template, &pod.id.namespace, objects).next()
+}
+
+/// Everything that a template needs in a namespace and that is not among `objects`, in Kubernetes' words.
+pub fn lacking<'a>(
+    template: &'a PodTemplate,
+    namespace: &'a Namespace,
+    objects: &'a Objects,
+) -> impl Iterator<Item = String> + 'a {
+    references(template).into_iter().filter(|reference| !reference.optional).filter_map(move |reference| {
         let (kind, name) = (reference.kind.name(), reference.name);
         let Some(content) = objects.get(&reference.key()) else {
             return Some(format!("{} \"{name}\" not found", kind.to_lowercase()));
         };
         let key = reference.keys.iter().find(|key| !has_key(content, key))?;
-        Some(format!("couldn't find key {key} in {kind} {}/{name}", pod.id.namespace))
+        Some(format!("couldn't find key {key} in {kind} {namespace}/{name}"))
     })
 }
 
@@ -47,8 +59,8 @@ fn has_key(content: &Value, key: &str) -> bool {
         .any(|field| content.get(field).is_some_and(|map| map.get(key).is_some()))
 }
 
-fn references(pod: &Pod) -> Vec<Reference<'_>> {
-    let spec = &pod.template.spec;
+fn references(template: &PodTemplate) -> Vec<Reference<'_>> {
+    let spec = &template.spec;
     let mut found = Vec::new();
     for container in spec.init_containers.iter().chain(&spec.containers) {
         for source in &container.env_from {
@@ -98,7 +110,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::model::ids::{CommitId, Namespace, PodName, RepositoryName, RunId};
+    use crate::model::ids::{CommitId, PodName, RepositoryName, RunId};
     use crate::model::pod::{PodId, PodOwner};
 
     fn pod(spec: Value) -> Pod {

@@ -10,7 +10,8 @@ use crate::engine::fixtures::{
 use crate::model::event::Event;
 use crate::model::hold::ProjectHolds;
 use crate::model::outcome::Outcome;
-use crate::model::run::SequenceRun;
+use crate::model::run::{Phase, SequenceRun};
+use crate::model::state::ConfigState;
 use crate::model::state::{Beside, Standing};
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Target, Wanted};

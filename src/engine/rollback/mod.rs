@@ -1,0 +1,60 @@
+//! Going back to what ran before: an emergency, which waits for nothing that is under way.
+//!
+//! [`target`] says to which version, [`restore`] what of it comes back, [`start`] whether it may and with which runs,
+//! [`group`] what the end of one part means for the others, and [`evaluate`] what people should know before and after.
+
+pub mod evaluate;
+mod group;
+mod restore;
+mod start;
+mod target;
+mod undo;
+
+use crate::engine::deployment::{apply, beside};
+use crate::engine::records::Undecided;
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::ids::ServiceKey;
+use crate::model::object::Kind;
+use crate::model::run::Run;
+use crate::model::state::ConfigState;
+
+pub(in crate::engine) use group::ended;
+pub use start::{RolledBack, Started, roll_back};
+pub use undo::undo;
+
+/// In the words of `oc` and `kubectl`, which refuse it too.
+fn refuse_if_paused(state: &ConfigState) -> Result<(), Failure> {
+    if !state.spec().is_ok_and(|spec| spec.paused) {
+        return Ok(());
+    }
+    let kind = if state.object.declared_kind() == Kind::Deployment { "deployment" } else { "deployment config" };
+    Err(Failure::stalled(format!("cannot rollback a paused {kind}")).hint("set `paused: false` and push; then go back"))
+}
+
+/// The deployments under way in a slot give way: a rollback exchanges their pods for its own, and does not wait until what
+/// served before is back. Its turn in the slot ends the rest of the run.
+fn give_way(transition: &mut Transition<'_>, service: &ServiceKey, reason: &str) -> Result<(), Undecided> {
+    let holder = transition.records.slots.get(service)?.and_then(|slot| slot.holder.clone());
+    let Some(holder) = holder else { return Ok(()) };
+    let Some(Run::Sequence(run)) = transition.records.runs.get(&holder)?.cloned() else { return Ok(()) };
+    let open = run.tasks.iter().flat_map(|task| &task.deployments).filter(|deployment| deployment.outcome.is_none());
+    open.into_iter().try_for_each(|open| apply::give_way(transition, &service.config(&open.config), reason))
+}
+
+/// A version that stands beside the one that serves has its traffic from the moment in which somebody goes back to it.
+fn hand_over_to_beside(
+    transition: &mut Transition<'_>,
+    state: &ConfigState,
+    target: u32,
+    reason: &str,
+) -> Result<(), Undecided> {
+    if state.beside.as_ref().is_none_or(|beside| beside.version.number != target) {
+        return Ok(());
+    }
+    apply::give_way(transition, &state.key, reason)?;
+    if let Some(state) = transition.records.configs.get_mut(&state.key)? {
+        beside::go_back_to_beside(state);
+    }
+    Ok(())
+}

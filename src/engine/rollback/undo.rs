@@ -1,0 +1,63 @@
+//! `rollout undo`: the template of an earlier version, and nothing else of it.
+
+use crate::engine::by_hand::{ByHand, by_hand, config_state, deployment, refuse_if_down};
+use crate::engine::holds;
+use crate::engine::records::Undecided;
+use crate::engine::rollback::{give_way, hand_over_to_beside, refuse_if_paused, target};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::manifest::digest;
+use crate::model::hold::{HoldKind, HoldScope};
+use crate::model::ids::ConfigKey;
+use crate::model::object::Object;
+use crate::model::rollback::RollbackTo;
+use crate::plan::generated;
+
+/// Deploys an earlier version's template as a new version, and holds the service so that the next push does not undo
+/// it; says which version is restored. What is under way gives way at once. A version that stands beside the one that serves
+/// has its traffic from the same moment.
+///
+/// # Errors
+/// If there is no such version.
+pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32, Undecided> {
+    let state = config_state(transition.records, config)?;
+    refuse_if_down(transition.records, &state)?;
+    refuse_if_paused(&state)?;
+    let target = match to {
+        Some(version) => version, // refused below in the words of `oc`
+        None => {
+            let history = transition.records.history(config)?;
+            target::choose(history, &state, &RollbackTo::LastComplete, &target::Planned::new())?
+        }
+    };
+    let gone = || Failure::stalled("unable to find the specified revision").hint("`launchway history` lists them");
+    let earlier = deployment(transition.records, config, target)?.ok_or_else(gone)?;
+    let template = earlier.object.template().ok_or_else(gone)?;
+    let mut object = Object::clone(&state.object);
+    let mut content = object.content.value();
+    if let Some(spec) = content.get_mut("spec").and_then(serde_json::Value::as_object_mut) {
+        spec.insert("template".into(), template);
+    }
+    generated::mark_as_in(&mut content, &earlier.object.content.value());
+    digest::exchange(&mut object, content);
+    let cause = format!("rollback to version {target} by {by}");
+    let reason = format!("superseded by {cause}");
+    give_way(transition, &state.service_key(), &reason)?;
+    hand_over_to_beside(transition, &state, target, &reason)?;
+    // What it deploys is the earlier revision's, and so is its result.
+    let (commit, objects) = (earlier.commit, vec![(object.into(), cause.clone())]);
+    let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: true })?;
+    transition.start(run)?;
+    let scope = HoldScope {
+        project: config.project.clone(),
+        stage: Some(config.stage.clone()),
+        service: Some(state.service.clone()),
+    };
+    let name = &config.name;
+    let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");
+    holds::place(transition, HoldKind::Rollback, scope, reason, by)?;
+    Ok(target)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,99 @@
+//! What a person asks for who goes back to what ran before. Source: OpenShift's proposal "Deployments", section
+//! "Rollbacks".
+
+use serde::{Deserialize, Serialize};
+
+use super::ids::{CommitId, ConfigKey, RepositoryName, RunId};
+use super::run::{DeploymentRun, Phase};
+use super::state::Version;
+use super::time::Timestamp;
+
+/// One deployment config is to go back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Rollback {
+    /// Which.
+    pub config: ConfigKey,
+    /// To what.
+    pub to: RollbackTo,
+    /// What of it comes back.
+    pub parts: RollbackParts,
+    /// Why, for people; may be empty.
+    pub notes: String,
+    /// Whether it stays as it is where nothing of it was deployed then: all of a stage goes back.
+    pub may_be_absent: bool,
+}
+
+/// What is gone back to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum RollbackTo {
+    /// The last complete version before the one that serves, or what serves where a later one was attempted.
+    LastComplete,
+    /// This version.
+    Version(u32),
+    /// What was deployed when this revision had been applied.
+    Revision(CommitId),
+}
+
+/// What of an earlier version comes back. Source: the proposal's table of fields.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RollbackParts {
+    /// The labels of the deployment config (`config` in the proposal).
+    pub labels: bool,
+    /// The strategy with its hooks (`config` in the proposal, unless it is left out).
+    pub strategy: bool,
+    /// The template of the pods, their number and their selector (`application` in the proposal).
+    pub application: bool,
+}
+
+impl RollbackParts {
+    /// Everything that a rollback can bring back.
+    pub const ALL: Self = Self { labels: true, strategy: true, application: true };
+    /// The proposal's "configuration rollback".
+    pub const CONFIG: Self = Self { application: false, ..Self::ALL };
+    /// The proposal's "application rollback".
+    pub const APPLICATION: Self = Self { labels: false, strategy: false, application: true };
+
+    /// Whether nothing would come back.
+    pub fn is_nothing(self) -> bool {
+        !(self.labels || self.strategy || self.application)
+    }
+}
+
+/// A version of a deployment config in its history.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Past {
+    /// Its number.
+    pub version: u32,
+    /// Whether it has served.
+    pub is_complete: bool,
+    /// Whose revision it is.
+    pub repository: RepositoryName,
+    /// The revision.
+    pub commit: CommitId,
+    /// When it was made.
+    pub created_at: Timestamp,
+}
+
+impl From<&DeploymentRun> for Past {
+    fn from(run: &DeploymentRun) -> Self {
+        Self {
+            version: run.version,
+            is_complete: run.phase == Phase::Complete,
+            repository: run.repository.clone(),
+            commit: run.commit.clone(),
+            created_at: run.created_at,
+        }
+    }
+}
+
+/// A rollback of several deployment configs, of which a sequence run is a part: all of them go back, or none.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RollbackGroup {
+    /// The runs of all parts, in the order of their slots.
+    pub runs: Vec<RunId>,
+    /// What served before of the deployment configs of this part.
+    pub before: Vec<Version>,
+}
