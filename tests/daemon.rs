@@ -29,6 +29,7 @@ mod daemon_edges {
     mod proxies;
     mod pushed;
     mod repositories;
+    mod rollback;
     mod rules;
     mod secrets;
     mod sequences;

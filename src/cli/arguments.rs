@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::output::Format;
 use super::{
     completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, prune, release, repository,
-    rollout, scale, schema, serve, status, store, sync, trigger, up, validate, why,
+    rollback, rollout, scale, schema, serve, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -104,6 +104,7 @@ pub(super) enum Verb {
     Events(events::Arguments),
     Why(why::Arguments),
     Rollout(rollout::Arguments),
+    Rollback(rollback::Arguments),
     Scale(scale::Arguments),
     Prune(prune::Arguments),
     Hold(hold::Hold),

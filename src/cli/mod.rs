@@ -24,6 +24,7 @@ mod plan;
 mod prune;
 mod release;
 mod repository;
+mod rollback;
 mod rollout;
 mod scale;
 mod schema;
@@ -96,6 +97,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Events(arguments) => wait(events::run(arguments, global, output)),
         Verb::Why(arguments) => wait(why::run(arguments, global, output)),
         Verb::Rollout(arguments) => wait(rollout::run(arguments, global, output)),
+        Verb::Rollback(arguments) => wait(rollback::run(arguments, global, output)),
         Verb::Prune(arguments) => wait(prune::run(arguments, global, output)),
         Verb::Scale(arguments) => wait(scale::run(arguments, global, output)),
         Verb::Hold(arguments) => wait(hold::hold(arguments, global, output)),

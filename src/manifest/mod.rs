@@ -8,6 +8,7 @@
 
 pub mod digest;
 pub mod project;
+pub mod rollback;
 pub mod service;
 pub mod task;
 pub mod yaml;

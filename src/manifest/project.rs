@@ -77,9 +77,8 @@ fn statuses(word: &str) -> StatusDetail {
 
 fn rollback(value: &Value, findings: &mut Findings<'_>) {
     let wanted = text_at(value, "/spec/rollback/onFailure");
-    if matches!(wanted, "automatic" | "pull-request") {
-        let message =
-            format!("`{wanted}` is not supported yet: the last complete version serves again, and that is all");
+    if matches!(wanted, "none" | "pull-request") {
+        let message = format!("`{wanted}` is not supported yet: what served before serves again by itself");
         findings.warning("/spec/rollback/onFailure", "not-supported", message);
     }
 }
@@ -190,7 +189,7 @@ mod tests {
     fn settings_are_read() {
         let (settings, problems) = read_spec(
             "{statuses: services, strict: true, shipyard: ./ci/shipyard.yaml, include: ['deploy/**'], exclude: ['**/old/*'], \
-             rollback: {onFailure: none}, stages: {dev: {path: deploy/dev/, runtime: local, delivery: ship, \
+             rollback: {onFailure: automatic}, stages: {dev: {path: deploy/dev/, runtime: local, delivery: ship, \
              parameters: {A: 1, B: 1.10, C: 'x y', D: yes, E: [1, a], F: null}, prune: false}}}",
         );
         assert_eq!(problems, [] as [&str; 0]);
@@ -209,12 +208,13 @@ mod tests {
 
     #[test]
     fn what_cannot_be_kept_is_told() {
-        let table: [(&str, &[&str]); 11] = [
+        let table: [(&str, &[&str]); 12] = [
             ("{stage: {}}", &["error spec.stage: unknown-key"]),
             ("{statuses: all}", &["error spec.statuses: unsupported-value"]),
             ("{include: ['a[']}", &["error spec.include[0]: invalid"]),
             ("{shipyard: ../x.yaml}", &["error spec.shipyard: invalid"]),
-            ("{rollback: {onFailure: automatic}}", &["warning spec.rollback.onFailure: not-supported"]),
+            ("{rollback: {onFailure: automatic}}", &[]),
+            ("{rollback: {onFailure: none}}", &["warning spec.rollback.onFailure: not-supported"]),
             ("{stages: {dev: {path: /etc}}}", &["error spec.stages.dev.path: invalid"]),
             ("{stages: {dev: {runtime: kubernetes}}}", &["warning spec.stages.dev.runtime: not-supported"]),
             ("{stages: {dev: {namespace: A}}}", &["error spec.stages.dev.namespace: invalid"]),

@@ -15,7 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
-use super::api::{act, exec, openapi, output, read};
+use super::api::{act, exec, openapi, output, read, rollback};
 use super::events;
 use super::origin::Origin;
 use super::page;
@@ -67,6 +67,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/deployments/{project}/{stage}/{name}/undo", post(act::undo))
         .route("/api/v1/deployments/{project}/{stage}/{name}/scale", post(act::scale))
         .route("/api/v1/deployments/{project}/{stage}/{name}/exec", post(exec::exec))
+        .route("/api/v1/rollbacks", post(rollback::roll_back))
         .route("/api/v1/deliveries", post(act::deliver))
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))

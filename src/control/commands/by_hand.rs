@@ -1,6 +1,8 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
 use crate::engine::by_hand::{Cancelled, Resumed};
+use crate::engine::records::Records;
+use crate::engine::rollback::Started;
 use crate::engine::transition::Transition;
 use crate::engine::{by_hand, holds, rollback};
 use crate::error::Result;
@@ -9,6 +11,7 @@ use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
 use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
+use crate::model::rollback::Rollback;
 use crate::model::run::{Run, SequenceRun};
 use crate::model::transaction::Write;
 
@@ -62,6 +65,18 @@ pub async fn latest(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32
 /// If there is no such version.
 pub async fn undo(driver: &Driver, config: &ConfigKey, to: Option<u32>, by: &str) -> Result<u32> {
     driver.decide(|transition| rollback::undo(transition, config, to, by)).await
+}
+
+/// Has deployment configs go back, all or none; says which. A dry run changes nothing.
+///
+/// # Errors
+/// If one of them cannot.
+pub async fn roll_back(driver: &Driver, asked: &[Rollback], dry_run: bool, by: &str) -> Result<Started> {
+    let decide = |transition: &mut Transition<'_>| rollback::roll_back(transition, asked, by);
+    if dry_run {
+        return driver.work_out(&mut Records::default(), decide).await.map(|(started, ..)| started);
+    }
+    driver.decide(decide).await
 }
 
 /// Changes the number of replicas until a revision declares another one.

@@ -3,12 +3,15 @@
 pub mod by_hand;
 pub mod operator;
 mod release;
+mod rollback;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::engine::rollback::evaluate::Evaluation;
 use crate::error::Failure;
+use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
 use crate::model::hold::HoldScope;
 use crate::model::ids::{
     CommitId, ConfigKey, HoldId, PodName, ProjectName, RepositoryName, RunId, ServiceName, StageName,
@@ -80,6 +83,8 @@ pub enum Command {
         /// Of which config.
         config: ConfigKey,
     },
+    /// Deploy what deployment configs were before, all or none of them.
+    Rollback(RollbackCommand),
     /// Change the number of pods until a revision changes it.
     Scale {
         /// Which.
@@ -142,6 +147,24 @@ pub enum Command {
     },
 }
 
+/// Which deployment configs go back, and to what.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RollbackCommand {
+    /// Of which project.
+    pub project: ProjectName,
+    /// In which stage.
+    pub stage: StageName,
+    /// Which ones.
+    pub rollbacks: Vec<RollbackRequest>,
+    /// In place of these: all that there are, so.
+    pub all: Option<RollbackSettings>,
+    /// To what was deployed when this revision had been applied.
+    pub to_revision: Option<CommitId>,
+    /// Only say what that would do.
+    pub dry_run: bool,
+}
+
 /// A command that was taken.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
@@ -155,6 +178,9 @@ pub struct Done {
     /// What it lets start, a line each.
     #[serde(default)]
     pub starts: Vec<String>,
+    /// What a rollback changes, and what people should know of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evaluations: Vec<Evaluation>,
 }
 
 /// A command that was not taken.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::control::commands::release::release;
+use crate::control::commands::rollback::rollback;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
@@ -65,6 +66,7 @@ impl Commands for Operator {
             Command::Pause { config } => self.pause(&config, by).await,
             Command::Resume { config } => self.resume(&config, by).await,
             Command::Promote { config } => self.promote(&config, by).await,
+            Command::Rollback(asked) => rollback(self, asked, by).await,
             Command::Scale { config, replicas } => {
                 let title = self.title(&config).await?;
                 refuse_many(replicas)?;
@@ -259,7 +261,7 @@ impl Operator {
     }
 }
 
-fn conflict(failure: Failure) -> Refusal {
+pub(super) fn conflict(failure: Failure) -> Refusal {
     match failure.class() {
         Class::Stalled => Refusal::Conflict(failure),
         Class::Transient | Class::Waiting => Refusal::Failed(failure),
@@ -287,7 +289,7 @@ fn missing(config: &ConfigKey) -> Refusal {
     Refusal::Unknown(Failure::stalled(message))
 }
 
-fn undeclared(project: &ProjectName) -> Refusal {
+pub(super) fn undeclared(project: &ProjectName) -> Refusal {
     Refusal::Unknown(Failure::stalled(format!("no repository declares project `{project}`")))
 }
 

@@ -37,6 +37,25 @@ const PROJECT_STAGE: Shape = Shape {
     ],
 };
 
+/// A request to go back.
+pub(crate) const ROLLBACK_REQUEST: Shape = Shape {
+    fields: &[
+        text("id").required().doc("The name of the deployment config."),
+        word("kind", &["DeploymentConfig", "Deployment"]),
+        object("rollback", &ROLLBACK_SETTINGS),
+    ],
+};
+
+const ROLLBACK_SETTINGS: Shape = Shape {
+    fields: &[
+        text("release").doc("The version, as `<id>-<n>`; the last complete one unless given."),
+        flag("config").kept().doc("Whether labels and strategy come back; true unless given."),
+        flag("application").kept().doc("Whether template, replicas and selector come back; true unless given."),
+        flag("strategy").kept().doc("Whether the strategy comes back; as `config` unless given."),
+        text("notes").doc("Why."),
+    ],
+};
+
 /// How a shipyard task runs.
 pub(crate) const TASK: Shape = Shape { fields: &[API_VERSION, KIND, METADATA, object("spec", &TASK_SPEC).required()] };
 

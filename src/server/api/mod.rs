@@ -7,3 +7,4 @@ pub mod hooks;
 pub mod openapi;
 pub mod output;
 pub mod read;
+pub mod rollback;

@@ -9,6 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::exec::ExecRequest;
+use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
@@ -40,7 +41,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 34] = [
+const OPERATIONS: [Operation; 35] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
@@ -85,6 +86,12 @@ const OPERATIONS: [Operation; 34] = [
         "Run a command beside the processes of a pod; the connection is upgraded to `launchway-exec.v1`",
         Some(schema::<ExecRequest>),
         schema::<Value>,
+    ),
+    post(
+        "/rollbacks",
+        "Deploy what deployment configs were before, all or none of them, or say what that would do",
+        Some(schema::<RollbacksRequest>),
+        schema::<Done>,
     ),
     post("/deliveries", "Start a stage's delivery sequence", Some(schema::<DeliveryRequest>), schema::<Done>),
     post("/holds", "Let nothing change until released", Some(schema::<HoldRequest>), schema::<Done>),
