@@ -8,6 +8,7 @@ use std::fmt;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -220,7 +221,7 @@ impl ServiceRecord {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReadyMarker {
     /// The pod's address.
-    pub(super) address: String,
+    pub(super) address: Arc<str>,
     /// The real port of each declared number and name.
     #[serde(default)]
     pub(super) ports: BTreeMap<String, u16>,

@@ -36,13 +36,13 @@ struct Pods {
     file: CachedFile<Vec<Endpoint>>,
     endpoints: Arc<Vec<Endpoint>>,
     /// One for each endpoint, in their order.
-    known: Vec<Arc<Pod>>,
+    known: Arc<[Arc<Pod>]>,
 }
 
 impl Backends {
     pub(super) fn new(dir: &ServiceDir, folders: Arc<Folders>) -> Self {
         let file = CachedFile::new(dir.endpoints(), folders.clone());
-        let pods = Mutex::new(Pods { file, endpoints: Arc::default(), known: Vec::new() });
+        let pods = Mutex::new(Pods { file, endpoints: Arc::default(), known: Arc::default() });
         let record = Mutex::new(CachedFile::new(dir.record(), folders.clone()));
         Self { folders, record, pods, turn: AtomicUsize::new(0) }
     }
@@ -87,7 +87,7 @@ impl Backends {
         self.record.lock().unwrap_or_else(PoisonError::into_inner).read()
     }
 
-    fn pods(&self) -> (Arc<Vec<Endpoint>>, Vec<Arc<Pod>>) {
+    fn pods(&self) -> (Arc<Vec<Endpoint>>, Arc<[Arc<Pod>]>) {
         let mut pods = self.pods.lock().unwrap_or_else(PoisonError::into_inner);
         let endpoints = pods.file.read().unwrap_or_default();
         if endpoints != pods.endpoints {
@@ -144,7 +144,7 @@ fn by_weight(endpoints: &[Endpoint], mut order: Vec<usize>, turn: usize) -> Vec<
 fn outside(record: &ServiceRecord, port: u16, turn: usize, tried: &[Destination]) -> Option<Lease> {
     let all = record.spec.external.iter().map(|endpoint| Destination {
         pod: None,
-        host: endpoint.host.clone(),
+        host: endpoint.host.as_str().into(),
         port: endpoint.port.unwrap_or(port),
     });
     let untried: Vec<Destination> = all.filter(|destination| !tried.contains(destination)).collect();

@@ -1,7 +1,8 @@
 //! Where a connection leads.
 
 use std::io;
-use std::path::PathBuf;
+use std::path::Path;
+use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::net::TcpStream;
@@ -14,9 +15,9 @@ const CONNECT: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Destination {
     /// The folder of the pod, unless it leads outside.
-    pub(super) pod: Option<PathBuf>,
+    pub(super) pod: Option<Arc<Path>>,
     /// An address or a name.
-    pub(super) host: String,
+    pub(super) host: Arc<str>,
     /// The port.
     pub(super) port: u16,
 }
@@ -24,7 +25,7 @@ pub(super) struct Destination {
 impl Destination {
     /// Connects to it.
     pub(super) async fn connect(&self) -> io::Result<TcpStream> {
-        let stream = timeout(CONNECT, TcpStream::connect((self.host.as_str(), self.port))).await??;
+        let stream = timeout(CONNECT, TcpStream::connect((&*self.host, self.port))).await??;
         stream.set_nodelay(true)?;
         Ok(stream)
     }

@@ -94,14 +94,15 @@ impl Arrival {
     /// Carries its connection once it has its place, and tells when that is.
     async fn carry(self, place: Option<Share<ServiceId>>, placed: oneshot::Sender<()>) {
         let Self { shared, port, worker, client } = self;
-        let cut_off = shared.cut_off.clone();
+        // Of its own, so that workers do not meet at one lock whenever something happens on any connection.
+        let (ending, cut_off) = (shared.ending.child_token(), shared.cut_off.child_token());
         let carried = async {
             let place = match place {
                 Some(place) => place,
                 None => shared.places.take(&shared.service, 1).await,
             };
             placed.send(()).ok();
-            let stay = Stay { _place: Arc::new(place), ending: shared.ending.clone() };
+            let stay = Stay { _place: Arc::new(place), ending };
             if let Ok(client) = TcpStream::from_std(client) {
                 connection::serve(Session { shared, port, worker, stay }, client).await;
             }

@@ -1,6 +1,5 @@
 //! HTTP/1: every request goes to a pod of its own, so that clients keep their connections while pods come and go.
 
-use std::convert::Infallible;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,7 +10,7 @@ use http_body_util::{Either, Empty, Full};
 use hyper::body::{Body, Frame, Incoming, SizeHint};
 use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
-use hyper::service::Service;
+use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
@@ -37,23 +36,12 @@ pub(super) type ResponseBody = Either<Relayed, Full<Bytes>>;
 pub(super) async fn serve(session: Session, client: TcpStream) {
     let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let ending = session.stay.ending.clone();
-    let requests = Requests(Arc::new(ClientSide { session, authority }));
+    let client_side = Arc::new(ClientSide { session, authority });
+    let requests = service_fn(move |request| {
+        let client_side = client_side.clone();
+        async move { Ok(client_side.answer(request).await) }
+    });
     keep_alive::serve(client, requests, ending).await;
-}
-
-/// Answers the requests of one client.
-#[derive(Clone)]
-pub(super) struct Requests(Arc<ClientSide>);
-
-impl Service<Request<Incoming>> for Requests {
-    type Response = Response<ResponseBody>;
-    type Error = Infallible;
-    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Infallible>> + Send>>;
-
-    fn call(&self, request: Request<Incoming>) -> Self::Future {
-        let client_side = self.0.clone();
-        Box::pin(async move { Ok(client_side.answer(request).await) })
-    }
 }
 
 /// What is known of the client's connection.
@@ -135,7 +123,7 @@ impl ClientSide {
         headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
             let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.session.stay.clone());
-            let cut_off = self.session.shared.cut_off.clone();
+            let cut_off = self.session.shared.cut_off.child_token();
             self.session.worker.carry(async move { cut_off.run_until_cancelled(tunnel).await.unwrap_or_default() });
             return response.map(|_| Either::Right(Full::default()));
         }
@@ -222,7 +210,7 @@ impl Relayed {
 
     fn complete(&mut self) {
         if let Some(Exchange { sender, lease, upstreams }) = self.exchange.take() {
-            upstreams.keep(sender, lease);
+            upstreams.keep(sender, &lease);
         }
     }
 }

@@ -5,6 +5,7 @@
 //! do so for long, and a head that has begun has its own, short time. A few that have just been busy keep hyper for a
 //! moment, because their next request comes soon.
 
+use std::convert::Infallible;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -12,7 +13,10 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use bytes::Bytes;
+use hyper::body::Incoming;
 use hyper::server::conn::http1::{self, UpgradeableConnection};
+use hyper::service::Service;
+use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
@@ -20,7 +24,7 @@ use tokio::time::{Instant, Sleep, sleep};
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 
 use super::client::{Client, HeadTimer, Watch};
-use super::http::{MAX_HEAD, Requests};
+use super::http::{MAX_HEAD, ResponseBody};
 
 /// How long a head may take from its first byte on. One that is sent at all comes at once; nobody may hold a place by a
 /// byte now and then.
@@ -37,8 +41,22 @@ const LATE: &[u8] =
     b"HTTP/1.1 408 Request Timeout\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Length: 39\r\n\
     Connection: close\r\n\r\nthe head of the request came too slowly";
 
+/// What answers requests.
+pub(super) trait Requests:
+    Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible, Future: Send> + Clone + Unpin + Send
+{
+}
+
+impl<R> Requests for R where
+    R: Service<Request<Incoming>, Response = Response<ResponseBody>, Error = Infallible, Future: Send>
+        + Clone
+        + Unpin
+        + Send
+{
+}
+
 /// Serves a client, which has sent something, until it or the service ends.
-pub(super) async fn serve(mut client: TcpStream, requests: Requests, ending: CancellationToken) {
+pub(super) async fn serve<R: Requests>(mut client: TcpStream, requests: R, ending: CancellationToken) {
     let mut ending = pin!(ending.cancelled());
     let mut limit = pin!(sleep(IDLE));
     // The connection is on the heap, so that nothing is left of its size while it rests.
@@ -67,8 +85,8 @@ async fn reached(mut sleep: Pin<&mut Sleep>, time: Instant) {
 }
 
 /// A connection while hyper serves it.
-struct Connection {
-    hyper: UpgradeableConnection<Client, Requests>,
+struct Connection<R: Requests> {
+    hyper: UpgradeableConnection<Client, R>,
     watch: Arc<Watch>,
     limit: Option<Limit>,
     linger: Option<Linger>,
@@ -108,12 +126,12 @@ enum Stop {
     Late(Cause),
 }
 
-impl Connection {
-    fn new(client: TcpStream, requests: &Requests) -> Self {
+impl<R: Requests> Connection<R> {
+    fn new(client: TcpStream, requests: &R) -> Self {
         Self::with(TokioIo::new(client), Bytes::new(), requests.clone())
     }
 
-    fn with(stream: TokioIo<TcpStream>, ahead: Bytes, requests: Requests) -> Self {
+    fn with(stream: TokioIo<TcpStream>, ahead: Bytes, requests: R) -> Self {
         let watch = Watch::new();
         let mut builder = http1::Builder::new();
         // hyper takes 100 fields in a head, as others do; room for more would be allocated for each request.

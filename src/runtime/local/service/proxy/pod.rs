@@ -1,7 +1,7 @@
 //! A pod as the proxy sees it: whether it may get requests, and how many it has.
 
 use std::fs::{File, OpenOptions};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::super::record::ReadyMarker;
@@ -13,7 +13,7 @@ use crate::model::pod::Scalar;
 /// A pod behind the service.
 #[derive(Debug)]
 pub(super) struct Pod {
-    dir: PathBuf,
+    dir: Arc<Path>,
     folders: Arc<Folders>,
     state: Mutex<State>,
 }
@@ -29,7 +29,7 @@ struct State {
 impl Pod {
     pub(super) fn new(dir: &Path, folders: Arc<Folders>) -> Arc<Self> {
         let marker = CachedFile::new(dir.join("ready"), folders.clone());
-        Arc::new(Self { dir: dir.to_owned(), folders, state: Mutex::new(State { in_flight: 0, lock: None, marker }) })
+        Arc::new(Self { dir: dir.into(), folders, state: Mutex::new(State { in_flight: 0, lock: None, marker }) })
     }
 
     pub(super) fn dir(&self) -> &Path {

@@ -54,7 +54,8 @@ impl Upstreams {
     pub(super) fn take(&self, destination: &Destination) -> Option<Sender> {
         let mut idle = self.idle();
         let connections = idle.get_mut(destination)?;
-        std::iter::from_fn(|| connections.pop()).find(|idle| idle.sender.is_ready()).map(|idle| idle.sender)
+        let ready = connections.iter().rposition(|idle| idle.sender.is_ready())?;
+        Some(connections.swap_remove(ready).sender)
     }
 
     /// Opens a connection.
@@ -68,19 +69,18 @@ impl Upstreams {
         Ok(sender)
     }
 
-    /// Keeps a connection whose response has ended, as soon as it is ready for another request.
-    pub(super) fn keep(self: &Arc<Self>, mut sender: Sender, lease: Lease) {
-        let (destination, pod) = (lease.destination.clone(), lease.pod().cloned());
-        drop(lease);
-        if sender.is_ready() {
-            return self.put(destination, Idle { sender, pod, since: Instant::now() });
+    /// Keeps a connection whose response has ended. It may be ready for another request only in a moment; whether its pod
+    /// leaves is asked when it gets one, and by the sweep.
+    pub(super) fn keep(&self, sender: Sender, lease: &Lease) {
+        let mut idle = self.idle();
+        let connections = match idle.get_mut(&lease.destination) {
+            Some(connections) => connections,
+            None => idle.entry(lease.destination.clone()).or_default(),
+        };
+        if connections.len() < MAX_IDLE && !sender.is_closed() {
+            connections.push(Idle { sender, pod: lease.pod().cloned(), since: Instant::now() });
+            self.filled.notify_one();
         }
-        let upstreams = self.clone();
-        tokio::spawn(async move {
-            if sender.ready().await.is_ok() {
-                upstreams.put(destination, Idle { sender, pod, since: Instant::now() });
-            }
-        });
     }
 
     /// Closes idle connections that are too old, and those to pods that leave.
@@ -90,16 +90,6 @@ impl Upstreams {
             while !self.sweep() {
                 sleep(SWEEP).await;
             }
-        }
-    }
-
-    fn put(&self, destination: Destination, connection: Idle) {
-        let mut idle = self.idle();
-        let connections = idle.entry(destination).or_default();
-        // Whether the pod leaves is asked when it gets a request, and by the sweep.
-        if connections.len() < MAX_IDLE && !connection.sender.is_closed() {
-            connections.push(connection);
-            self.filled.notify_one();
         }
     }
 
