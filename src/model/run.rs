@@ -1,5 +1,6 @@
 //! Runs: executions that are being driven, as values.
 
+mod hook;
 mod task;
 mod whereabouts;
 
@@ -10,13 +11,11 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::by_digest::ByDigest;
-use super::deployment_config::{DeploymentConfigSpec, HookPoint};
+use super::deployment_config::DeploymentConfigSpec;
 use super::hold::Hold;
-use super::ids::{
-    CommitId, ConfigKey, Destination, Digest, PlanId, PodName, RepositoryName, RunId, ServiceKey, ServiceName,
-};
+use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, RepositoryName, RunId, ServiceKey, ServiceName};
 use super::object::{Kind, Object};
-use super::outcome::{Outcome, PodOutcome};
+use super::outcome::Outcome;
 use super::plan::Change;
 use super::pod::PodId;
 use super::project::Procedure;
@@ -24,6 +23,7 @@ use super::rollback::RollbackGroup;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
+pub use hook::HookRecord;
 pub use task::{DeploymentRef, TaskLimits, TaskRecord, TaskTry};
 
 /// What a run drives.
@@ -470,23 +470,6 @@ pub struct Waits {
     pub paused_by: Option<String>,
     /// Milliseconds that it has waited so far, which count for no deadline.
     pub waited_ms: u64,
-}
-
-/// One run of a lifecycle hook.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct HookRecord {
-    /// Which hook.
-    pub point: HookPoint,
-    /// The sequence run that it was run for: each attempt at a deployment is another one's.
-    pub by: RunId,
-    /// Its pod.
-    pub pod: PodName,
-    /// When it was asked for.
-    pub started_at: Timestamp,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// How it ended.
-    pub outcome: Option<PodOutcome>,
 }
 
 /// Why a deployment will not complete.

@@ -90,12 +90,13 @@ fn while_visitors_come(strategy: &str, told: impl FnOnce(&World, &Visits)) {
     let address = service_address(&world);
     eventually("version one answers", || says(&address, "one"));
     let visits = Visits::default();
+    let (visitors, at) = (&visits, &address);
     std::thread::scope(|scope| {
         for keeps in [true, true, false, false] {
-            scope.spawn(|| visits.ask(&address, keeps));
+            scope.spawn(move || visitors.ask(at, keeps));
         }
-        let _over = Over(&visits.over);
-        told(&world, &visits);
+        let _over = Over(&visitors.over);
+        told(&world, visitors);
     });
     let failed = visits.failed.into_inner().unwrap();
     assert!(failed.is_empty(), "{} were turned away: {:?}", failed.len(), &failed[..failed.len().min(5)]);

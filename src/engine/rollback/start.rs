@@ -74,7 +74,7 @@ pub fn roll_back(transition: &mut Transition<'_>, asked: &[Rollback], by: &str) 
         }
         let reason = format!("superseded by {}", run.cause);
         give_way(transition, service, &reason)?;
-        for member in *part {
+        for member in part.iter() {
             hand_over_to_beside(transition, &member.state, member.to, &reason)?;
         }
         transition.start(run)?;

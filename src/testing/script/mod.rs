@@ -272,15 +272,7 @@ impl Play<'_> {
                 by_hand::scale(&driver, &key(dc)?, number(replicas)?, WHO).await?;
                 "scaled".to_owned()
             }
-            ["trigger", service, force @ ..] => {
-                let (stage, service) =
-                    service.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<service>"))?;
-                let reason = force.join(" ");
-                let force = Some(reason.as_str()).filter(|reason| !reason.is_empty());
-                let (stage, service) = (StageName::new(stage), ServiceName::new(service));
-                let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO };
-                format!("starts {}", self.world.trigger(&self.pushed, asked).await?.len())
-            }
+            ["trigger", service, force @ ..] => self.trigger(service, &force.join(" ")).await?,
             ["down"] => format!("takes {} down", switch::down(&driver, &repository, WHO).await?),
             ["up"] => {
                 switch::up(&driver, &repository, WHO).await?;
@@ -288,6 +280,14 @@ impl Play<'_> {
             }
             _ => return Err(Failure::stalled("this is no command")),
         })
+    }
+
+    async fn trigger(&mut self, service: &str, reason: &str) -> Result<String> {
+        let (stage, service) = service.split_once('/').ok_or_else(|| Failure::stalled("say <stage>/<service>"))?;
+        let force = Some(reason).filter(|reason| !reason.is_empty());
+        let (stage, service) = (StageName::new(stage), ServiceName::new(service));
+        let asked = Trigger { stage: &stage, service: Some(&service), force, by: WHO };
+        Ok(format!("starts {}", self.world.trigger(&self.pushed, asked).await?.len()))
     }
 
     async fn steer(&mut self, verb: &str, config: &ConfigKey) -> Result<String> {

@@ -208,7 +208,7 @@ fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
         };
         let command = hook.exec_new_pod.as_ref()?.command.join(" ");
         let command: String = command.chars().take(MOST_OF_A_COMMAND).collect();
-        Some(format!("{} ({policy}): {command}", point.as_str()))
+        Some(format!("{point} ({policy}): {command}"))
     };
     [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter().filter_map(hook).collect()
 }
