@@ -5,7 +5,7 @@ use std::fs;
 use serde_json::{Value, json};
 
 use crate::daemon_edges::verbs::assert_refused;
-use crate::support::daemon::{World, complaint, config, eventually, hook, http};
+use crate::support::daemon::{World, config, eventually, hook, http};
 
 /// A deployment config of one sleeping process with a variable, and with hooks.
 fn declared(name: &str, variable: &str, hooks: &str) -> String {
@@ -117,15 +117,15 @@ fn a_group_goes_back_together_and_all_are_brought_back_where_one_fails() {
 
     fs::remove_file(&flag).unwrap();
     let all = world.tell(&["rollback", "--all", "--to-revision", &first]);
-    assert!(
-        all.contains("deploymentconfig/api rolled back to version 1")
-            && all.contains("deploymentconfig/web rolled back")
-    );
+    // The revision's newest version of `api` that was complete is the one that went back to it.
+    let both = [("api", 3), ("web", 1)];
+    let said = |(name, version): &(&str, u32)| format!("deploymentconfig/{name} rolled back to version {version} ");
+    assert!(both.iter().all(|back| all.contains(&said(back))), "{all}");
     eventually("both serve", || {
-        ["api", "web"].iter().all(|name| {
+        both.iter().all(|(name, version)| {
             let rows = history(&world, name);
-            let last = rows.last().unwrap();
-            last["status"] == "Complete" && last["cause"].as_str().unwrap().starts_with("rollback to version 1")
+            let (last, cause) = (rows.last().unwrap(), format!("rollback to version {version} "));
+            last["status"] == "Complete" && last["cause"].as_str().unwrap().starts_with(&cause)
         })
     });
 }
@@ -154,6 +154,4 @@ fn the_same_is_asked_for_over_http() {
     let (code, answer) = post(&body(false));
     assert!(code == 200 && answer.contains("rolled back to version 1 as version 3"), "{answer}");
     eventually("version 3 serves", || serving(&world, "web").0 == 3);
-    let help = world.run(&["rollback", "--help"]);
-    assert!(complaint(&help).is_empty());
 }

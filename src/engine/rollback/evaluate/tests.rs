@@ -120,8 +120,8 @@ fn what_no_longer_fits_the_application_is_told() {
     };
     let configs = [
         declared("api", shop.clone(), url("http://web:80/"), strategy.clone()),
-        declared("cart", shop.clone(), url("http://web-2:80/ and my.web"), strategy.clone()),
-        declared("bank", bank, url("http://web/"), strategy.clone()),
+        declared("cart", shop, url("http://web-2:80/ and my.web"), strategy.clone()),
+        declared("bank", bank, url("http://web/"), strategy),
     ];
     let stage = Stage {
         configs: configs.iter().chain([&now]).map(state).collect(),

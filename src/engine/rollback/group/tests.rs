@@ -12,12 +12,15 @@ fn part(id: &str, outcome: Option<Outcome>) -> SequenceRun {
     SequenceRun { group: Some(RollbackGroup { runs, before: Vec::new() }), ..run }
 }
 
+type Parts = &'static [&'static str];
+/// How each part ended, and which one failed, which are cancelled and which are brought back.
+type Case = ([Option<Outcome>; 3], Option<&'static str>, Parts, Parts);
+
 #[test]
 fn the_first_failure_brings_all_back_and_each_part_is_brought_back_once() {
     let (good, bad, open) = (Some(Outcome::PASS), Some(Outcome::FAIL), None);
     let gave_way = Some(Outcome::SUPERSEDED);
-    type Parts = &'static [&'static str];
-    let table: [([Option<Outcome>; 3], Option<&str>, Parts, Parts); 8] = [
+    let table: [Case; 8] = [
         ([good, open, open], None, &[], &[]),
         ([good, good, good], None, &[], &[]),
         ([bad, open, open], Some("a"), &["b", "c"], &["a"]),

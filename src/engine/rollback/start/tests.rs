@@ -172,7 +172,7 @@ fn none_goes_back_where_one_cannot() {
 fn two_of_one_service_go_back_in_one_run() {
     let mut memory = history_of(history(), "api");
     let key = ConfigKey { name: "api".into(), ..web() };
-    let state = ConfigState { service: "web".into(), ..memory.get::<ConfigState>(key.clone()).clone() };
+    let state = ConfigState { service: "web".into(), ..memory.get::<ConfigState>(key).clone() };
     memory = memory.with(state);
     let both = [asked("web", RollbackTo::Version(1)), asked("api", RollbackTo::LastComplete)];
     let made = back(&memory, &both).expect("both can");
