@@ -48,7 +48,7 @@ fn a_delivery_is_known_by_one_usable_id() {
         (Host::Generic, &[("x-delivery", "")], required),
         (Host::Generic, &[], required),
     ];
-    let call = Call::read(br#"{"id": "03c164c2-8912-4d5e-8009-3707d5f83734"}"#).unwrap();
+    let call = Call::read(Host::Azure, br#"{"id": "03c164c2-8912-4d5e-8009-3707d5f83734"}"#).unwrap();
     for (host, pairs, expected) in cases {
         let mut map = HeaderMap::new();
         for (name, value) in pairs {

@@ -131,7 +131,7 @@ impl Webhooks {
             tracing::warn!(%repository, ?host, secrets = target.secrets.len(), %problem, "refused a webhook");
             Problem::new(StatusCode::UNAUTHORIZED, problem.to_string())
         })?;
-        let call = Call::read(&body).map_err(bad_request)?;
+        let call = Call::read(host, &body).map_err(bad_request)?;
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
         let verdict = interpret(host, headers, &call, target.branch.as_deref());
         let outcome = self.act(repository, delivery.as_deref(), verdict.interest).await;
