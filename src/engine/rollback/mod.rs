@@ -1,7 +1,7 @@
 //! Going back to what ran before: an emergency, which waits for nothing that is under way.
 //!
-//! [`target`] says to which version, [`restore`] what of it comes back, [`start`] whether it may and with which runs,
-//! [`group`] what the end of one part means for the others, and [`evaluate`] what people should know before and after.
+//! `target` says to which version, `restore` what of it comes back, `start` whether it may and with which runs,
+//! `group` what the end of one part means for the others, and `evaluate` what people should know before and after.
 
 pub mod evaluate;
 mod group;
