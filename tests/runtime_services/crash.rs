@@ -151,6 +151,19 @@ fn a_low_limit_of_open_files_leaves_room_for_some_services_instead_of_none() {
 }
 
 #[test]
+fn lists_of_processes_show_which_is_which() {
+    let (world, _, _pod) = world_with_pod();
+    let (shim, proxy) = (world.shim(), world.proxy());
+    kill(shim);
+    // Who is started again, is so by another way.
+    eventually("there are others", || world.shim() != shim && world.proxy() != proxy);
+    for (process, expected) in [(world.shim(), "launchway-shim"), (world.proxy(), "launchway-proxy")] {
+        let name = || fs::read_to_string(format!("/proc/{process}/comm")).unwrap();
+        eventually(&format!("process {process} is called {expected}"), || name().trim_end() == expected);
+    }
+}
+
+#[test]
 fn a_shim_is_small() {
     let (world, _, _pod) = world_with_pod();
     let status = fs::read_to_string(format!("/proc/{}/status", world.shim())).unwrap();

@@ -39,6 +39,8 @@ const HAND_OVER: Duration = Duration::from_secs(5);
 
 /// Runs until no service is left.
 pub(super) fn run(dir: ServicesDir, start: Start) -> ExitCode {
+    // Lists of processes show it, where they would show `exe` or a number: how the program was found to start it.
+    rustix::thread::set_name(c"launchway-shim").ok();
     // Fails only for the leader of a group, who is out of the daemon's group already.
     rustix::process::setsid().ok();
     open_files::raise();

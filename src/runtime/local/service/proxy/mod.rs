@@ -66,6 +66,8 @@ const LAST_CONNECTIONS: Duration = Duration::from_secs(3600);
 
 /// Runs until its shim ends, or another proxy has taken over.
 pub(super) fn run(dir: ServicesDir) -> ExitCode {
+    // As the shim.
+    rustix::thread::set_name(c"launchway-proxy").ok();
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     match runtime.and_then(|runtime| runtime.block_on(serve(dir))) {
         Ok(()) => ExitCode::SUCCESS,
