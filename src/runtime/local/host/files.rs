@@ -169,7 +169,7 @@ pub(crate) fn try_lock(path: &Path) -> io::Result<Option<File>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
 
     #[test]
@@ -192,15 +192,15 @@ mod tests {
     }
 
     /// Does something as a user who is not root.
-    fn as_nobody(work: impl FnOnce() + Send) {
+    pub(crate) fn as_nobody<T: Send>(work: impl FnOnce() -> T + Send) -> T {
         let nobody = || {
             if rustix::process::getuid().is_root() {
                 rustix::thread::set_thread_gid(rustix::process::Gid::from_raw(65534)).unwrap();
                 rustix::thread::set_thread_uid(rustix::process::Uid::from_raw(65534)).unwrap();
             }
-            work();
+            work()
         };
-        thread::scope(|scope| scope.spawn(nobody).join().unwrap());
+        thread::scope(|scope| scope.spawn(nobody).join().unwrap())
     }
 
     #[test]

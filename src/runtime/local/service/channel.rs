@@ -10,7 +10,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rustix::fs::{Mode, OFlags};
 use rustix::io::Errno;
@@ -35,6 +35,8 @@ const SOCKET: &str = "shim.sock";
 const BACKLOG: i32 = 16;
 /// The pause while too many sockets are on their way.
 const CROWDED: Duration = Duration::from_millis(5);
+/// How long they may be too many: whoever should receive them is stopped, and nobody may stop with it.
+const TOO_LONG: Duration = Duration::from_secs(2);
 
 /// What is said.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -162,6 +164,7 @@ pub(super) fn send_sockets<'a, S: AsFd + 'a>(
 
 fn send_with(channel: BorrowedFd<'_>, message: &Message, descriptors: &[BorrowedFd<'_>]) -> io::Result<()> {
     let text = serde_json::to_vec(&Envelope { v: record::VERSION, message: message.clone() })?;
+    let deadline = Instant::now() + TOO_LONG;
     loop {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_SOCKETS))];
         let mut rights = SendAncillaryBuffer::new(&mut space);
@@ -170,7 +173,13 @@ fn send_with(channel: BorrowedFd<'_>, message: &Message, descriptors: &[Borrowed
         }
         match rustix::net::sendmsg(channel, &[IoSlice::new(&text)], &mut rights, SendFlags::NOSIGNAL) {
             // The kernel counts what nobody has received yet against the limit of open files.
-            Err(Errno::TOOMANYREFS) => thread::sleep(CROWDED),
+            Err(Errno::TOOMANYREFS) if Instant::now() < deadline => thread::sleep(CROWDED),
+            Err(Errno::TOOMANYREFS) => {
+                return Err(io::Error::new(
+                    io::ErrorKind::TimedOut,
+                    "as many sockets as may be on their way are not received",
+                ));
+            }
             sent => return Ok(sent.map(drop)?),
         }
     }
@@ -212,6 +221,7 @@ pub(super) fn receive(channel: impl AsFd) -> io::Result<Option<(Message, Vec<Tcp
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::runtime::local::host::files::tests::as_nobody;
 
     fn port(number: u16) -> Port {
         Port { service: ServiceId::new("shop-dev", "web").unwrap(), number }
@@ -256,6 +266,30 @@ mod tests {
             sending.join().unwrap().unwrap();
             assert_eq!(received, expected);
         }
+    }
+
+    #[test]
+    fn sockets_that_nobody_receives_hold_their_sender_up_for_a_moment() {
+        let send_until_it_fails = || {
+            let socket = free_socket();
+            let (message, sockets) = (Message::Done, [socket.as_fd(); MAX_SOCKETS]);
+            let mut ends = Vec::new();
+            loop {
+                // As many as one channel holds, then others.
+                ends.push(pair().unwrap());
+                let (here, _) = ends.last().unwrap();
+                be_patient(here, Duration::from_millis(10)).unwrap();
+                let begun = Instant::now();
+                let sent = std::iter::repeat_with(|| send_with(here.as_fd(), &message, &sockets)).find_map(Result::err);
+                if let Some(error) = sent.filter(|error| error.kind() == io::ErrorKind::TimedOut) {
+                    return (error, begun.elapsed());
+                }
+            }
+        };
+        // Of root the kernel puts up with any number.
+        let (error, time) = as_nobody(send_until_it_fails);
+        assert!(error.to_string().contains("are not received"), "{error}");
+        assert!((TOO_LONG..2 * TOO_LONG).contains(&time), "after {time:?}");
     }
 
     #[test]
