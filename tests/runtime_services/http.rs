@@ -167,6 +167,35 @@ fn the_head_passes_as_it_is_except_what_concerns_one_connection() {
 }
 
 #[test]
+fn a_request_that_is_broken_is_the_clients_fault() {
+    let world = World::new();
+    let (_, address) = world.web();
+    // It answers only what it has read to its end, which never comes.
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pod = Pod::at(world.pod_dir("patient"), "patient", listener.local_addr().unwrap().port());
+    thread::spawn(move || {
+        for stream in listener.incoming() {
+            std::io::copy(&mut stream.unwrap(), &mut std::io::sink()).ok();
+        }
+    });
+    pod.make_ready();
+    world.select(&[&pod]);
+    let cases = [
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "the request names more than one host\n"),
+        ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "the request names more than one host\n"),
+        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n", "the body of the request is broken"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
+            "the body of the request is broken",
+        ),
+    ];
+    for (request, expected) in cases {
+        let answer = Client::connect(address).unwrap().send(request).unwrap();
+        assert!(answer.status == 400 && answer.body.starts_with(expected), "{request:?}: {answer:?}");
+    }
+}
+
+#[test]
 fn a_head_beyond_the_limits_is_refused() {
     let world = World::new();
     let (_, address) = world.web();

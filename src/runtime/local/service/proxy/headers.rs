@@ -28,6 +28,11 @@ pub(super) fn is_idempotent(method: &Method) -> bool {
     [Method::GET, Method::HEAD, Method::OPTIONS, Method::TRACE, Method::PUT, Method::DELETE].contains(method)
 }
 
+/// Whether a request leaves open which host it is for: proxies and pods could choose different ones (RFC 9112, 3.2).
+pub(super) fn has_several_hosts(headers: &HeaderMap) -> bool {
+    headers.get_all(HOST).iter().nth(1).is_some()
+}
+
 /// Makes a client's request one of the proxy's own. `authority` is where the client connected to.
 pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
     let upgrade = is_upgrade(&head.headers).then(|| head.headers.get(UPGRADE).cloned()).flatten();

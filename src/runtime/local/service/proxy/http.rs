@@ -63,6 +63,9 @@ impl ClientSide {
         if request.method() == Method::CONNECT {
             return text(StatusCode::METHOD_NOT_ALLOWED, "a service is no proxy to other places");
         }
+        if headers::has_several_hosts(request.headers()) {
+            return text(StatusCode::BAD_REQUEST, "the request names more than one host");
+        }
         self.forward(request).await.unwrap_or_else(|refusal| refusal)
     }
 
@@ -80,6 +83,10 @@ impl ClientSide {
             match self.attempt(&mut message, &lease).await {
                 Ok((response, sender)) => return Ok(self.relay(response, sender, lease, upgrade)),
                 Err(Failed::Unsent(error)) => last = Some(error),
+                // The pod has seen a part of it, and does not answer that.
+                Err(Failed::Sent(error)) if error.is_user() => {
+                    return Err(text(StatusCode::BAD_REQUEST, &format!("the body of the request is broken: {error}")));
+                }
                 Err(Failed::Sent(error)) => {
                     sent += 1;
                     if !message.is_repeatable() || sent == MAX_SENT {
