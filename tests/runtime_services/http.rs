@@ -5,7 +5,9 @@ use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
 use std::thread;
+use std::time::Duration;
 
 use launchway::model::wanted::Backend;
 
@@ -117,6 +119,65 @@ fn bodies_pass_in_both_directions_whatever_their_framing() {
     assert_eq!(client.send(chunked).unwrap(), answer(200, "abcde"));
     let empty = "POST /echo HTTP/1.1\r\nHost: x\r\nContent-Length: 0\r\n\r\n";
     assert_eq!(client.send(empty).unwrap(), answer(200, ""));
+}
+
+/// A pod that reads the head of one request, then says what it is told to say, and answers with the body that it gets.
+fn reserved(world: &World, says: &'static [u8]) -> (Pod, mpsc::Receiver<String>, mpsc::Sender<()>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pod = Pod::at(world.pod_dir("reserved"), "reserved", listener.local_addr().unwrap().port());
+    let ((heads, head), (go_on, goes_on)) = (mpsc::channel(), mpsc::channel());
+    thread::spawn(move || {
+        let mut pod = Client::of(listener.accept().unwrap().0);
+        let lines: Vec<String> = std::iter::from_fn(|| pod.line().ok().filter(|line| !line.is_empty())).collect();
+        heads.send(lines.join("\n").to_ascii_lowercase()).unwrap();
+        goes_on.recv().unwrap();
+        pod.write(says).unwrap();
+        let body = pod.exactly(2).unwrap();
+        pod.write(&[b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n", &*body].concat()).unwrap();
+    });
+    pod.make_ready();
+    world.select(&[&pod]);
+    (pod, head, go_on)
+}
+
+const EXPECTING: &[u8] = b"POST / HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n";
+
+#[test]
+fn a_client_is_told_to_go_on_by_the_pod_alone() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (_pod, head, go_on) = reserved(&world, b"HTTP/1.1 100 Continue\r\n\r\n");
+    let mut client = Client::connect(address).unwrap();
+    client.write(EXPECTING).unwrap();
+    assert!(head.recv().unwrap().contains("\nexpect: 100-continue"));
+    assert!(!client.hears_within(Duration::from_millis(300)), "the pod has not spoken");
+    go_on.send(()).unwrap();
+    assert_eq!([client.line().unwrap(), client.line().unwrap()], ["HTTP/1.1 100 Continue", ""]);
+    client.write(b"hi").unwrap();
+    assert_eq!(client.answer().unwrap(), answer(200, "hi"));
+}
+
+#[test]
+fn a_pod_refuses_a_request_before_its_body_is_sent() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (_pod, _head, go_on) = reserved(&world, b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 2\r\n\r\nno");
+    let mut client = Client::connect(address).unwrap();
+    client.write(EXPECTING).unwrap();
+    go_on.send(()).unwrap();
+    assert_eq!(client.answer().unwrap(), answer(401, "no"));
+}
+
+#[test]
+fn a_pod_that_does_not_say_that_it_wants_a_body_gets_it() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let (_pod, _head, go_on) = reserved(&world, b"");
+    go_on.send(()).unwrap();
+    let mut client = Client::connect(address).unwrap();
+    client.write(&[EXPECTING, b"hi"].concat()).unwrap();
+    assert_eq!([client.line().unwrap(), client.line().unwrap()], ["HTTP/1.1 100 Continue", ""]);
+    assert_eq!(client.answer().unwrap(), answer(200, "hi"));
 }
 
 #[test]

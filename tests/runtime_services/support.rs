@@ -308,7 +308,20 @@ impl Client {
         let stream = TcpStream::connect(address)?;
         stream.set_nodelay(true)?;
         stream.set_read_timeout(Some(DEADLINE))?;
-        Ok(Self { connection: BufReader::new(stream) })
+        Ok(Self::of(stream))
+    }
+
+    /// Either end of a connection.
+    pub(crate) fn of(stream: TcpStream) -> Self {
+        Self { connection: BufReader::new(stream) }
+    }
+
+    /// Whether something comes in this time, which stays unread.
+    pub(crate) fn hears_within(&mut self, time: Duration) -> bool {
+        self.connection.get_ref().set_read_timeout(Some(time)).unwrap();
+        let heard = self.connection.fill_buf().is_ok();
+        self.connection.get_ref().set_read_timeout(Some(DEADLINE)).unwrap();
+        heard
     }
 
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
@@ -354,7 +367,7 @@ impl Client {
         }
     }
 
-    fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
+    pub(crate) fn exactly(&mut self, length: usize) -> io::Result<Vec<u8>> {
         let mut body = vec![0; length];
         self.connection.read_exact(&mut body)?;
         Ok(body)

@@ -1,8 +1,8 @@
 //! Heads of messages on their way through: what belongs to one connection stays on it (RFC 9110, 7.6.1).
 
 use hyper::header::{
-    CONNECTION, CONTENT_LENGTH, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TE, TRANSFER_ENCODING,
-    UPGRADE,
+    CONNECTION, CONTENT_LENGTH, EXPECT, HOST, HeaderMap, HeaderName, HeaderValue, PROXY_AUTHENTICATE, TE,
+    TRANSFER_ENCODING, UPGRADE,
 };
 use hyper::http::request::Parts;
 use hyper::http::uri::{PathAndQuery, Uri};
@@ -38,6 +38,10 @@ pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
     let upgrade = is_upgrade(&head.headers).then(|| head.headers.get(UPGRADE).cloned()).flatten();
     let trailers = head.headers.get(TE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"trailers"));
     remove_per_connection(&mut head.headers);
+    // Who speaks HTTP/1.0 knows of no answer to that before the last one (RFC 9110, 10.1.1).
+    if head.version < Version::HTTP_11 {
+        head.headers.remove(EXPECT);
+    }
     keep_upgrade(&mut head.headers, upgrade);
     if trailers {
         head.headers.insert(TE, HeaderValue::from_static("trailers"));
@@ -160,6 +164,14 @@ mod tests {
         );
         assert_eq!(prepared(Request::get("/").version(Version::HTTP_10)).headers[HOST], "127.128.0.1:80");
         assert_eq!(prepared(Request::options("*")).uri, "*");
+    }
+
+    #[test]
+    fn only_who_can_be_told_to_go_on_may_expect_it() {
+        for (version, is_kept) in [(Version::HTTP_10, false), (Version::HTTP_11, true)] {
+            let head = prepared(Request::post("/").version(version).header("Expect", "100-continue"));
+            assert_eq!(head.headers.contains_key(EXPECT), is_kept, "{version:?}");
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::backends::PATIENCE;
+use super::expect;
 use super::headers;
 use super::keep_alive;
 use super::pod::Lease;
@@ -164,7 +165,7 @@ impl Message {
         if body.is_end_stream() && headers::is_idempotent(&head.method) && !upgrade {
             return Self::Repeatable(head);
         }
-        Self::Once(Some(Request::from_parts(head, Either::Left(body))))
+        Self::Once(Some(expect::with_body(Request::from_parts(head, body)).map(Either::Left)))
     }
 
     fn is_repeatable(&self) -> bool {

@@ -14,6 +14,7 @@ mod client;
 mod connection;
 mod destination;
 mod entrance;
+mod expect;
 mod folders;
 mod headers;
 mod http;

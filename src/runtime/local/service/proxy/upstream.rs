@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::{Either, Empty};
-use hyper::body::Incoming;
 use hyper::client::conn::http1::{self, SendRequest};
 use hyper_util::rt::TokioIo;
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
 use super::destination::Destination;
+use super::expect::ClientBody;
 use super::http::MAX_HEAD;
 use super::pod::{Lease, Pod};
 
@@ -25,7 +25,7 @@ const MAX_AGE: Duration = Duration::from_secs(4);
 const SWEEP: Duration = Duration::from_millis(100);
 
 /// The body of a request to a pod.
-pub(super) type RequestBody = Either<Incoming, Empty<Bytes>>;
+pub(super) type RequestBody = Either<ClientBody, Empty<Bytes>>;
 /// A connection to a pod.
 pub(super) type Sender = SendRequest<RequestBody>;
 
