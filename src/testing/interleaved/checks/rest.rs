@@ -82,8 +82,8 @@ impl At<'_> {
             .filter(|(config, _)| !known.contains(config))
             .collect();
         let open = RunFilter { open: Some(true), ..RunFilter::default() };
-        let mut busy: BTreeSet<ProjectName> =
-            now(self.store.runs(&open))?.whole()?.into_iter().map(|run| run.value.service().project).collect();
+        let open = now(self.store.runs(&open))?.whole()?;
+        let mut busy: BTreeSet<ProjectName> = open.iter().map(|run| run.value.service().project).collect();
         let refused = repositories.iter().filter(|repository| !repository.down && !repository.has_applied_its_head());
         busy.extend(refused.filter_map(|repository| repository.project.clone()));
         for (config, seen) in orphans.iter().filter(|(config, _)| !busy.contains(&config.project)) {
@@ -96,7 +96,9 @@ impl At<'_> {
         }
         let is_busy = |config: &ConfigState| busy.contains(&config.key.project);
         let serves_on = |config: &ConfigState| self.serves_on(config, &alive, &repositories, is_busy(config));
-        for config in configs.iter().filter(|config| !serves_on(&config.value)) {
+        // What is held cannot be resumed: both versions stand until somebody lets go.
+        let stands = |config: &ConfigState| open.iter().any(|run| is_rollout_that_waits(&run.value, &config.key));
+        for config in configs.iter().filter(|config| !serves_on(&config.value) && !stands(&config.value)) {
             let is_down = down.contains(&config.value.repository);
             let now = self.around.clock.now();
             if let Err(what) = is_served(&config.value, &alive, is_down, now) {
@@ -193,6 +195,10 @@ fn are_many(orphans: &[(&ConfigKey, &ObservedPod)], known: &BTreeSet<&ConfigKey>
 
 fn serves(what: String) -> Violation {
     Violation::new(Invariant::RecordedServes, what)
+}
+
+fn is_rollout_that_waits(run: &Run, config: &ConfigKey) -> bool {
+    matches!(run, Run::Deployment(run) if &run.config == config && run.waits_for_a_person())
 }
 
 fn is_alive(pod: &ObservedPod) -> bool {
