@@ -6,7 +6,9 @@ use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use crate::support::{Load, World, eventually, get, is_running, kill, open, spec};
+use rustix::process::{Pid, Signal};
+
+use crate::support::{Client, Load, World, eventually, get, is_running, kill, namespace, open, spec, unused_port};
 
 fn world_with_pod() -> (World, SocketAddr, crate::support::Pod) {
     let world = World::new();
@@ -52,6 +54,39 @@ fn the_shims_death_refuses_no_connection_and_breaks_none() {
     assert_eq!(seen.answers.keys().collect::<Vec<_>>(), ["200 a"]);
 }
 
+/// Clients of these addresses whose connections a proxy has that was orphaned by its shim's death, and that proxy.
+fn left_with_an_orphan<const N: usize>(world: &World, addresses: [SocketAddr; N]) -> ([Client; N], i32) {
+    let mut clients = addresses.map(|address| Client::connect(address).unwrap());
+    let ask = |client: &mut Client| assert_eq!(client.get("/").unwrap().body, "a");
+    clients.iter_mut().for_each(ask);
+    let (shim, proxy) = (world.shim(), world.proxy());
+    kill(shim);
+    eventually("another shim and proxy serve", || world.shim() != shim && world.proxy() != proxy);
+    clients.iter_mut().for_each(ask);
+    (clients, proxy)
+}
+
+#[test]
+fn a_removed_service_ends_also_where_a_proxy_has_lost_its_shim() {
+    let (world, address, _pod) = world_with_pod();
+    let other = world.apply(&spec("other", &[unused_port()]));
+    let ([mut goes, mut stays], orphan) = left_with_an_orphan(&world, [address, other]);
+    world.services.remove(&namespace(), "web").unwrap();
+    assert!(goes.is_closed());
+    assert_eq!(stays.get("/").unwrap().body, "a");
+    drop(stays);
+    eventually("the orphan ends with its last connection", || !is_running(orphan));
+}
+
+#[test]
+fn a_proxy_that_only_finishes_ends_when_it_is_told_to() {
+    let (world, address, _pod) = world_with_pod();
+    let ([mut kept], orphan) = left_with_an_orphan(&world, [address]);
+    rustix::process::kill_process(Pid::from_raw(orphan).unwrap(), Signal::TERM).unwrap();
+    assert!(kept.is_closed());
+    eventually("it ends", || !is_running(orphan));
+}
+
 #[test]
 fn the_end_of_shim_and_proxy_is_healed_by_the_next_apply() {
     let (world, address, _pod) = world_with_pod();
@@ -80,7 +115,7 @@ fn stand_in() {
 #[test]
 fn the_daemons_death_with_its_whole_group_is_not_noticed() {
     let world = World::new();
-    let port = crate::support::unused_port();
+    let port = unused_port();
     fs::write(world.root.path().join("port"), port.to_string()).unwrap();
     let mut daemon = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "crash::stand_in", "--ignored"])
@@ -97,8 +132,8 @@ fn the_daemons_death_with_its_whole_group_is_not_noticed() {
     let (shim, proxy) = (world.shim(), world.proxy());
     let load = Load::start(address);
     eventually("the load is answered", || get(address, "/").is_ok());
-    let group = rustix::process::Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
-    rustix::process::kill_process_group(group, rustix::process::Signal::KILL).unwrap();
+    let group = Pid::from_raw(i32::try_from(daemon.id()).unwrap()).unwrap();
+    rustix::process::kill_process_group(group, Signal::KILL).unwrap();
     daemon.wait().unwrap();
     let next = world.pod("b");
     next.make_ready();
@@ -120,18 +155,18 @@ fn a_shim_ends_by_sigterm_and_takes_its_proxy_along() {
 #[test]
 fn a_proxy_that_is_told_to_end_answers_what_is_under_way() {
     let (world, address, pod) = world_with_pod();
-    let mut client = crate::support::Client::connect(address).unwrap();
+    let mut client = Client::connect(address).unwrap();
     client.write(b"GET /slow/1000 HTTP/1.1\r\nHost: shop.example\r\n\r\n").unwrap();
     eventually("the request is under way", || !pod.is_drained());
-    let proxy = rustix::process::Pid::from_raw(world.proxy()).unwrap();
-    rustix::process::kill_process(proxy, rustix::process::Signal::TERM).unwrap();
+    let proxy = Pid::from_raw(world.proxy()).unwrap();
+    rustix::process::kill_process(proxy, Signal::TERM).unwrap();
     assert_eq!(client.answer().unwrap().body, "slow");
     assert_eq!(get(address, "/").unwrap().body, "a", "another one accepts");
 }
 
 #[test]
 fn a_low_limit_of_open_files_leaves_room_for_some_services_instead_of_none() {
-    use rustix::process::{Pid, Resource, Rlimit, prlimit};
+    use rustix::process::{Resource, Rlimit, prlimit};
     let world = World::new();
     let (names, addresses) = world.webs(60);
     let pod = world.pod("a");
@@ -250,9 +285,9 @@ fn a_damaged_service_is_listed_and_can_be_removed() {
     let (shim, proxy) = (world.shim(), world.proxy());
     fs::write(world.service_dir("web").join("service.json"), "{").unwrap();
     let again = open(world.root.path());
-    let names: Vec<String> = again.list(&crate::support::namespace()).unwrap().into_iter().map(|it| it.name).collect();
+    let names: Vec<String> = again.list(&namespace()).unwrap().into_iter().map(|it| it.name).collect();
     assert_eq!(names, ["web"]);
-    again.remove(&crate::support::namespace(), "web").unwrap();
+    again.remove(&namespace(), "web").unwrap();
     assert!(!world.service_dir("web").exists());
     eventually("both are gone", || !is_running(shim) && !is_running(proxy));
 }

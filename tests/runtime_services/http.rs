@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use launchway::model::wanted::Backend;
 
@@ -102,6 +102,17 @@ fn without_a_ready_pod_the_answer_says_so_and_the_connection_stays() {
     pod.make_ready();
     world.select(&[&pod]);
     assert_eq!(client.get("/").unwrap(), answer(200, "late"));
+}
+
+#[test]
+fn a_request_to_a_service_that_goes_at_this_moment_does_not_wait_for_a_pod() {
+    let world = World::new();
+    let (_, address) = world.web();
+    let mut client = Client::connect(address).unwrap();
+    std::fs::remove_file(world.service_dir("web").join("service.json")).unwrap();
+    let begun = Instant::now();
+    assert_eq!(client.get("/").unwrap().status, 503);
+    assert!(begun.elapsed() < Duration::from_secs(3), "after {:?}", begun.elapsed());
 }
 
 #[test]
@@ -283,7 +294,7 @@ fn a_head_that_does_not_arrive_is_refused_and_a_connection_without_one_stays() {
     assert_eq!(pipelined.answer().unwrap(), answer(200, "a"));
     for slow in [&mut fresh, &mut kept, &mut pipelined] {
         assert_eq!(slow.answer().unwrap(), answer(408, "the head of the request came too slowly"));
-        assert!(slow.line().is_err(), "it is closed");
+        assert!(slow.is_closed());
     }
     assert_eq!(resting.get("/").unwrap(), answer(200, "a"));
 }

@@ -50,6 +50,18 @@ fn world_of_another_build() -> (World, SocketAddr, crate::support::Pod) {
     (world, address, pod)
 }
 
+#[test]
+fn a_removed_service_ends_also_at_the_proxy_before() {
+    let (world, address, _pod) = world_of_another_build();
+    let (proxy, mut kept) = (world.proxy(), Client::connect(address).unwrap());
+    assert_eq!(kept.get("/").unwrap().body, "a");
+    world.apply(&spec("web", &[address.port()]));
+    assert_eq!(kept.get("/").unwrap().body, "a");
+    world.services.remove(&namespace(), "web").unwrap();
+    assert!(kept.is_closed());
+    eventually("it ends with its last connection", || !is_running(proxy));
+}
+
 fn program_of(process: i32) -> PathBuf {
     fs::read_link(format!("/proc/{process}/exe")).unwrap()
 }

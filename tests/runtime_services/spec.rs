@@ -5,6 +5,7 @@ use std::fs;
 use std::net::{IpAddr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Barrier;
 use std::thread;
+use std::time::{Duration, Instant};
 
 use launchway::error::Class;
 use launchway::model::pod::Scalar;
@@ -65,6 +66,30 @@ fn ports_come_and_go_and_connections_to_those_that_stay_live_on() {
     assert_eq!(get(at(ports[2]), "/").unwrap().body, "a");
     eventually("the port is closed", || TcpStream::connect(at(ports[1])).is_err());
     assert_eq!(world.proxy(), proxy);
+}
+
+#[test]
+fn a_port_that_goes_takes_its_connections_along_when_they_are_answered() {
+    let world = World::new();
+    let ports = [unused_port(), unused_port()];
+    let ip = world.apply(&spec("web", &ports)).ip();
+    let pod = world.pod("a");
+    pod.make_ready();
+    world.select(&[&pod]);
+    let connect = |port| Client::connect(SocketAddr::new(ip, port)).unwrap();
+    let [mut stays, mut idle, mut busy] = [ports[0], ports[1], ports[1]].map(connect);
+    for client in [&mut stays, &mut idle, &mut busy] {
+        assert_eq!(client.get("/").unwrap().body, "a");
+    }
+    busy.write(b"GET /slow/1000 HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    eventually("the request is on its way", || !pod.is_drained());
+    world.apply(&spec("web", &ports[..1]));
+    let begun = Instant::now();
+    assert!(idle.is_closed());
+    assert!(begun.elapsed() < Duration::from_millis(900), "after {:?}", begun.elapsed());
+    assert_eq!(busy.answer().unwrap().body, "slow");
+    assert!(busy.is_closed());
+    assert_eq!(stays.get("/").unwrap().body, "a");
 }
 
 #[test]

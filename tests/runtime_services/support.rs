@@ -324,6 +324,14 @@ impl Client {
         heard
     }
 
+    /// Whether the other side has closed the connection, which is waited for.
+    pub(crate) fn is_closed(&mut self) -> bool {
+        match self.connection.fill_buf() {
+            Ok(bytes) => bytes.is_empty(),
+            Err(error) => error.kind() == io::ErrorKind::ConnectionReset,
+        }
+    }
+
     pub(crate) fn get(&mut self, path: &str) -> io::Result<Answer> {
         self.send(&format!("GET {path} HTTP/1.1\r\nHost: shop.example\r\n\r\n"))
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
@@ -48,18 +48,25 @@ impl Backends {
     }
 
     /// A place for a request to a port of the service, at the latest at `deadline`; `None` if there is none until
-    /// then. Destinations in `tried` come only after all others and a pause.
+    /// then, and at once if the service does not have that port. Destinations in `tried` come only after all others and a pause.
     pub(super) async fn lease(&self, port: u16, tried: &mut Vec<Destination>, deadline: Instant) -> Option<Lease> {
         loop {
             if let Some(lease) = self.try_lease(port, tried) {
                 return Some(lease);
             }
-            if Instant::now() >= deadline {
+            if Instant::now() >= deadline || self.is_closed(port) {
                 return None;
             }
             tried.clear();
             sleep(LOOK_AGAIN).await;
         }
+    }
+
+    /// Whether the service is gone, or does not have this port any more. A record that cannot be read says neither.
+    pub(super) fn is_closed(&self, port: u16) -> bool {
+        self.folders.catch_up();
+        let mut file = self.record_file();
+        file.read().map_or_else(|| file.is_missing(), |record| record.target_port(port).is_none())
     }
 
     /// The service's name, for messages.
@@ -84,7 +91,11 @@ impl Backends {
     }
 
     fn record(&self) -> Option<Arc<ServiceRecord>> {
-        self.record.lock().unwrap_or_else(PoisonError::into_inner).read()
+        self.record_file().read()
+    }
+
+    fn record_file(&self) -> MutexGuard<'_, CachedFile<ServiceRecord>> {
+        self.record.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn pods(&self) -> (Arc<Vec<Endpoint>>, Arc<[Arc<Pod>]>) {

@@ -54,6 +54,11 @@ impl<T: DeserializeOwned> CachedFile<T> {
         }
         self.value.clone()
     }
+
+    /// Whether it was not there when it was read last; one that could not be understood was.
+    pub(super) fn is_missing(&self) -> bool {
+        self.version.is_none()
+    }
 }
 
 fn version(path: &Path) -> Option<Version> {
@@ -64,6 +69,15 @@ fn version(path: &Path) -> Option<Version> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_that_never_was_whole_is_there_all_the_same() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("list");
+        fs::write(&path, "[").unwrap();
+        let mut cached = CachedFile::<Vec<u32>>::new(path, Folders::new());
+        assert!(cached.read().is_none() && !cached.is_missing());
+    }
 
     #[test]
     fn a_replaced_file_is_read_again_and_a_removed_one_is_none() {
@@ -86,6 +100,6 @@ mod tests {
         fs::write(&path, "no list").unwrap();
         assert_eq!(*read().unwrap(), [1, 2]);
         fs::remove_file(&path).unwrap();
-        assert!(read().is_none());
+        assert!(read().is_none() && cached.is_missing());
     }
 }

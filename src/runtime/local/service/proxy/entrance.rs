@@ -8,6 +8,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 use tokio::time::sleep;
+use tokio_util::sync::CancellationToken;
 
 use super::super::record::ServiceId;
 use super::worker::{Worker, Workers};
@@ -16,11 +17,31 @@ use crate::shares::Share;
 
 /// The pause after an accept that failed for want of resources.
 const RETRY: Duration = Duration::from_millis(100);
+/// How long requests under way may take after their port was closed.
+pub(super) const LAST_REQUESTS: Duration = Duration::from_secs(10);
 
 /// One of them. The socket stays here as well, so that it can be given away.
 pub(super) struct Entrance {
     socket: Arc<TcpListener>,
     task: JoinHandle<()>,
+    port: ServedPort,
+}
+
+/// A port as the connections know it that were accepted there. They live on when another proxy accepts.
+#[derive(Clone)]
+pub(super) struct ServedPort {
+    shared: Arc<Shared>,
+    number: u16,
+    closing: Closing,
+}
+
+/// What tells connections that their port is closed.
+#[derive(Clone, Debug, Default)]
+struct Closing {
+    /// Who is idle may go.
+    ending: CancellationToken,
+    /// Whoever has not ended by now is cut off.
+    cut_off: CancellationToken,
 }
 
 impl Entrance {
@@ -32,8 +53,9 @@ impl Entrance {
         workers: Workers,
     ) -> io::Result<Self> {
         let socket = Arc::new(TcpListener::from_std(socket)?);
-        let task = tokio::spawn(Accepting { shared, port, workers }.accept_from(socket.clone()));
-        Ok(Self { socket, task })
+        let port = ServedPort { shared, number: port, closing: Closing::default() };
+        let task = tokio::spawn(Accepting { port: port.clone(), workers }.accept_from(socket.clone()));
+        Ok(Self { socket, task, port })
     }
 
     pub(super) fn socket(&self) -> &Arc<TcpListener> {
@@ -41,16 +63,32 @@ impl Entrance {
     }
 
     /// Returns when the socket is closed, and all that was accepted there is among the connections.
-    pub(super) async fn close(self) {
+    pub(super) async fn close(self) -> ServedPort {
         self.task.abort();
         // That it was aborted is no news.
         self.task.await.ok();
+        self.port
+    }
+}
+
+impl ServedPort {
+    /// Whether the service still has this port.
+    pub(super) fn is_wanted(&self) -> bool {
+        !self.shared.backends.is_closed(self.number)
+    }
+
+    /// Tells its connections that it is closed. Requests under way are answered.
+    pub(super) fn end(self) {
+        self.closing.ending.cancel();
+        tokio::spawn(async move {
+            sleep(LAST_REQUESTS).await;
+            self.closing.cut_off.cancel();
+        });
     }
 }
 
 struct Accepting {
-    shared: Arc<Shared>,
-    port: u16,
+    port: ServedPort,
     workers: Workers,
 }
 
@@ -70,11 +108,11 @@ impl Accepting {
     /// queue.
     async fn let_in(&self, client: std::net::TcpStream) {
         let (placed, has_place) = oneshot::channel();
-        let place = self.shared.places.try_take(&self.shared.service, 1);
+        let place = self.port.shared.places.try_take(&self.port.shared.service, 1);
         // Most have it at once, and nobody need wait until the worker says so.
         let is_placed = place.is_some();
         let worker = self.workers.least_busy();
-        let arrival = Arrival { shared: self.shared.clone(), port: self.port, worker: worker.clone(), client };
+        let arrival = Arrival { port: self.port.clone(), worker: worker.clone(), client };
         worker.carry(arrival.carry(place, placed));
         if !is_placed {
             has_place.await.ok();
@@ -84,8 +122,7 @@ impl Accepting {
 
 /// A client that came in.
 struct Arrival {
-    shared: Arc<Shared>,
-    port: u16,
+    port: ServedPort,
     worker: Arc<Worker>,
     client: std::net::TcpStream,
 }
@@ -93,16 +130,16 @@ struct Arrival {
 impl Arrival {
     /// Carries its connection once it has its place, and tells when that is.
     async fn carry(self, place: Option<Share<ServiceId>>, placed: oneshot::Sender<()>) {
-        let Self { shared, port, worker, client } = self;
+        let Self { port: ServedPort { shared, number: port, closing }, worker, client } = self;
         // Of its own, so that workers do not meet at one lock whenever something happens on any connection.
-        let (ending, cut_off) = (shared.ending.child_token(), shared.cut_off.child_token());
+        let (ending, cut_off) = (closing.ending.child_token(), closing.cut_off.child_token());
         let carried = async {
             let place = match place {
                 Some(place) => place,
                 None => shared.places.take(&shared.service, 1).await,
             };
             placed.send(()).ok();
-            let stay = Stay { _place: Arc::new(place), ending };
+            let stay = Stay { _place: Arc::new(place), ending, cut_off: cut_off.clone() };
             if let Ok(client) = TcpStream::from_std(client) {
                 connection::serve(Session { shared, port, worker, stay }, client).await;
             }

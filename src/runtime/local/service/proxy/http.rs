@@ -130,8 +130,9 @@ impl ClientSide {
         let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
         headers::prepare_response(&mut response);
         if let (true, Some(client)) = (switches, client) {
-            let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, self.session.stay.clone());
-            let cut_off = self.session.shared.cut_off.child_token();
+            let stay = self.session.stay.clone();
+            let cut_off = stay.cut_off.clone();
+            let tunnel = tunnel(client, hyper::upgrade::on(&mut response), lease, stay);
             self.session.worker.carry(async move { cut_off.run_until_cancelled(tunnel).await.unwrap_or_default() });
             return response.map(|_| Either::Right(Full::default()));
         }

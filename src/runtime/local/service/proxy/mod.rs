@@ -38,11 +38,11 @@ use std::time::Duration;
 use tokio::io::Interest;
 use tokio::net::UnixStream;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::time::{sleep, timeout};
+use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::backends::Backends;
-use self::entrance::Entrance;
+use self::entrance::{Entrance, LAST_REQUESTS, ServedPort};
 use self::folders::Folders;
 use self::orphan::find_shim;
 use self::worker::{Worker, Workers};
@@ -60,8 +60,8 @@ const OTHER_FILES: usize = 64;
 const PARTS: usize = 2;
 /// What to do about services for which there is no room.
 const NO_ROOM: &str = "the limit of open files is too low; raise it (LimitNOFILE of the unit), and kill the proxy";
-/// How long requests under way may take after their service was ended.
-const LAST_REQUESTS: Duration = Duration::from_secs(10);
+/// How often a proxy that leaves looks which ports are closed.
+const LOOK_AGAIN: Duration = Duration::from_secs(1);
 /// How long connections may live on after another proxy has taken over.
 const LAST_CONNECTIONS: Duration = Duration::from_secs(3600);
 
@@ -85,17 +85,14 @@ struct Shared {
     service: ServiceId,
     backends: Backends,
     places: Arc<Shares<ServiceId>>,
-    /// Tells that the service ends.
-    ending: CancellationToken,
-    /// Tells that whoever has not ended by now is cut off.
-    cut_off: CancellationToken,
 }
 
-/// A connection's place among all, for as long as it or what became of it lives, and what tells it that the service ends.
+/// A connection's place among all, for as long as it or what became of it lives, and what tells it that its port is closed.
 #[derive(Clone, Debug)]
 struct Stay {
     _place: Arc<Share<ServiceId>>,
     ending: CancellationToken,
+    cut_off: CancellationToken,
 }
 
 /// A client's connection.
@@ -132,8 +129,8 @@ async fn serve(dir: ServicesDir) -> io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     match listeners.follow(&control, &mut terminate).await? {
         End::Stopped => listeners.stop(control).await,
-        End::Orphaned => listeners.give_away(control).await,
-        End::Relieved => listeners.let_go(control).await,
+        End::Orphaned => listeners.give_away(control, &mut terminate).await,
+        End::Relieved => listeners.let_go(control, &mut terminate).await,
     }
 }
 
@@ -196,22 +193,18 @@ impl Listeners {
             service: service.clone(),
             backends: Backends::new(&self.dir.of(service), self.folders.clone()),
             places: self.places.clone(),
-            ending: CancellationToken::new(),
-            cut_off: CancellationToken::new(),
         };
         self.services.entry(service.clone()).or_insert_with(|| Arc::new(new())).clone()
     }
 
-    /// Lets go of sockets at once. The connections of a service that has none any more end when their requests are answered.
+    /// Lets go of sockets at once. The connections that were accepted there end when their requests are answered.
     async fn close(&mut self, ports: Vec<Port>) {
         for port in ports {
             if let Some(entrance) = self.entrances.remove(&port) {
-                entrance.close().await;
+                entrance.close().await.end();
             }
-            if !self.entrances.keys().any(|other| other.service == port.service)
-                && let Some(shared) = self.services.remove(&port.service)
-            {
-                tokio::spawn(async move { shared.end().await });
+            if !self.entrances.keys().any(|other| other.service == port.service) {
+                self.services.remove(&port.service);
             }
         }
     }
@@ -230,42 +223,45 @@ impl Listeners {
     }
 
     /// Finds a shim that takes the sockets.
-    async fn give_away(self, control: Control) -> io::Result<()> {
+    async fn give_away(self, control: Control, terminate: &mut Signal) -> io::Result<()> {
         control.close()?;
         complain("the shim died; the proxy looks for another one, or starts it");
         let sockets = || self.entrances.iter().map(|(port, entrance)| (port.clone(), entrance.socket()));
         find_shim(&self.dir, sockets).await;
-        self.leave().await;
+        self.leave(terminate).await;
         Ok(())
     }
 
     /// Another proxy accepts; what this one has accepted is its own until it ends.
-    async fn let_go(self, control: Control) -> io::Result<()> {
+    async fn let_go(self, control: Control, terminate: &mut Signal) -> io::Result<()> {
         control.close()?;
-        self.leave().await;
+        self.leave(terminate).await;
         Ok(())
     }
 
-    async fn leave(mut self) {
+    async fn leave(mut self, terminate: &mut Signal) {
+        let mut ports = Vec::new();
         for (_, entrance) in std::mem::take(&mut self.entrances) {
-            entrance.close().await;
+            ports.push(entrance.close().await);
         }
-        self.finish(LAST_CONNECTIONS).await;
+        tokio::select! {
+            () = self.finish(LAST_CONNECTIONS) => {}
+            () = end_unwanted(ports, terminate) => self.finish(LAST_REQUESTS).await,
+        }
     }
 
-    async fn finish(self, patience: Duration) {
+    async fn finish(&self, patience: Duration) {
         // Whoever needs longer is cut off.
         timeout(patience, self.workers.finish()).await.ok();
     }
 }
 
-impl Shared {
-    /// Lets requests under way be answered.
-    async fn end(&self) {
-        self.ending.cancel();
-        sleep(LAST_REQUESTS).await;
-        self.cut_off.cancel();
+/// Nobody tells a proxy that leaves which ports are closed: it looks by itself, and ends all when it is told to end.
+async fn end_unwanted(mut ports: Vec<ServedPort>, terminate: &mut Signal) {
+    while timeout(LOOK_AGAIN, terminate.recv()).await.is_err() {
+        ports.extract_if(.., |port| !port.is_wanted()).for_each(ServedPort::end);
     }
+    ports.into_iter().for_each(ServedPort::end);
 }
 
 /// An end of a channel. Tokio waits on it as on any connected socket of that family.
