@@ -5,6 +5,7 @@ use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
@@ -183,6 +184,24 @@ fn a_low_limit_of_open_files_leaves_room_for_some_services_instead_of_none() {
     }
     let log = fs::read_to_string(world.root.path().join("services/services.log")).unwrap();
     assert!(log.contains(&format!("of shop-dev/{}: the limit of open files is too low", names[34])), "{log}");
+}
+
+#[test]
+fn a_shim_that_is_stopped_holds_up_who_asks_about_many_services_once() {
+    let world = World::new();
+    let (names, addresses) = world.webs(4);
+    let shim = Pid::from_raw(world.shim()).unwrap();
+    rustix::process::kill_process(shim, Signal::STOP).unwrap();
+    let begun = Instant::now();
+    let listed = world.services.list(&namespace()).unwrap();
+    world.services.apply(&spec(&names[0], &[addresses[0].port(), unused_port()])).unwrap();
+    assert!(begun.elapsed() < Duration::from_secs(9), "after {:?}", begun.elapsed());
+    assert_eq!(listed.len(), names.len());
+    for service in listed {
+        assert!(service.problem.unwrap().contains("does not answer"));
+    }
+    rustix::process::kill_process(shim, Signal::CONT).unwrap();
+    eventually("all are well", || names.iter().all(|name| world.listed(name).problem.is_none()));
 }
 
 #[test]

@@ -34,6 +34,8 @@ struct State {
     channel: Option<OwnedFd>,
     /// Shims that this process started, to be reaped when they end.
     started: Vec<Child>,
+    /// Until when one that lives and does not answer, as it is stopped, is not asked again: many ask, one after the other.
+    silent_until: Option<Instant>,
     /// Whether a shim of another program was asked to make room; one that does not is left alone.
     has_renewed: bool,
 }
@@ -60,7 +62,7 @@ impl ShimClient {
     /// Starts a shim if none lives.
     pub(super) fn keep(&self) -> io::Result<()> {
         let mut state = self.state();
-        if state.channel.as_ref().is_some_and(is_open) {
+        if state.channel.as_ref().is_some_and(is_open) || state.is_silent() {
             return Ok(());
         }
         let channel = self.connect(&mut state, Instant::now() + PATIENCE)?;
@@ -70,11 +72,21 @@ impl ShimClient {
 
     fn exchange<T>(&self, talk: impl Fn(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let mut state = self.state();
+        if state.is_silent() {
+            return Err(silence());
+        }
+        let answer = self.talk(&mut state, talk);
+        let is_silent = answer.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::WouldBlock);
+        state.silent_until = is_silent.then(|| Instant::now() + PATIENCE);
+        if is_silent { Err(silence()) } else { answer }
+    }
+
+    fn talk<T>(&self, state: &mut State, talk: impl Fn(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let deadline = Instant::now() + PATIENCE;
         loop {
             let channel = match state.channel.take().filter(is_open) {
                 Some(channel) => channel,
-                None => self.connect(&mut state, deadline)?,
+                None => self.connect(state, deadline)?,
             };
             match talk(&channel) {
                 Ok(answer) => {
@@ -128,6 +140,10 @@ impl ShimClient {
 }
 
 impl State {
+    fn is_silent(&self) -> bool {
+        self.silent_until.is_some_and(|until| Instant::now() < until)
+    }
+
     /// Whether the last one that was started lives.
     fn is_starting(&mut self) -> bool {
         self.started.last_mut().is_some_and(|shim| matches!(shim.try_wait(), Ok(None)))
@@ -136,6 +152,10 @@ impl State {
     fn reap(&mut self) {
         self.started.retain_mut(|shim| matches!(shim.try_wait(), Ok(None)));
     }
+}
+
+fn silence() -> io::Error {
+    io::Error::new(io::ErrorKind::TimedOut, format!("it has said nothing for {} s; is it stopped?", PATIENCE.as_secs()))
 }
 
 /// Nothing is said without being asked for, so that only the other end's closing makes it readable.
