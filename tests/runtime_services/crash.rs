@@ -98,6 +98,20 @@ fn the_end_of_shim_and_proxy_is_healed_by_the_next_apply() {
     assert_eq!(get(address, "/").unwrap().body, "a");
 }
 
+#[test]
+fn the_death_of_shim_and_proxy_is_noticed_by_a_daemon_that_lives() {
+    let (world, address, _pod) = world_with_pod();
+    for _ in 0..2 {
+        let (shim, proxy) = (world.shim(), world.proxy());
+        // It must not start another shim itself.
+        rustix::process::kill_process(Pid::from_raw(proxy).unwrap(), Signal::STOP).unwrap();
+        kill(shim);
+        kill(proxy);
+        eventually("both are back", || get(address, "/").is_ok_and(|answer| answer.body == "a"));
+        assert!(world.shim() != shim && world.proxy() != proxy);
+    }
+}
+
 /// Where a stand-in for the daemon finds its world.
 const STAND_IN: &str = "SERVICES_STAND_IN";
 

@@ -29,6 +29,7 @@ mod shim;
 mod shim_client;
 mod spec;
 pub mod table;
+mod watched_channel;
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -83,7 +84,7 @@ pub struct PodEndpoint {
 #[derive(Debug)]
 pub struct Services {
     dir: ServicesDir,
-    shim: ShimClient,
+    shim: Arc<ShimClient>,
     state: Mutex<State>,
 }
 

@@ -70,7 +70,8 @@ impl ServicesDir {
         self.0.join("shim.lock")
     }
 
-    /// The process id of the shim; it means something only while the lock is held.
+    /// The process id of the shim; it means something only while the lock is held. If it is there and the lock is not held,
+    /// the shim has died.
     pub(super) fn pid(&self) -> PathBuf {
         self.0.join("shim.pid")
     }

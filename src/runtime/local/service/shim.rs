@@ -114,6 +114,8 @@ impl Shim {
     fn supervise(mut self) -> ExitCode {
         loop {
             if self.terminate.take() || self.is_idle() {
+                // That of one which died stays: nobody has told it to end.
+                files::remove_if_there(&self.dir.pid()).ok();
                 self.kept.end();
                 return ExitCode::SUCCESS;
             }

@@ -3,16 +3,18 @@
 use std::io;
 use std::os::fd::OwnedFd;
 use std::process::Child;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
+use super::backoff::Backoff;
 use super::channel::{self, Message, Port, Status};
 use super::ports::Ports;
 use super::record::{ServiceId, ServicesDir};
 use super::shim::{Start, spawn};
+use super::watched_channel::WatchedChannel;
 use crate::runtime::local::host::files;
 use crate::runtime::local::host::program::{BUILD, Program};
 
@@ -26,12 +28,15 @@ const LOOK_AGAIN: Duration = Duration::from_millis(2);
 pub(super) struct ShimClient {
     dir: ServicesDir,
     program: Arc<Program>,
+    /// For the thread that notices its end.
+    myself: Weak<Self>,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
-    channel: Option<OwnedFd>,
+    channel: Option<WatchedChannel>,
+    backoff: Backoff,
     /// Shims that this process started, to be reaped when they end.
     started: Vec<Child>,
     /// Until when one that lives and does not answer, as it is stopped, is not asked again: many ask, one after the other.
@@ -41,8 +46,9 @@ struct State {
 }
 
 impl ShimClient {
-    pub(super) fn new(dir: ServicesDir, program: Arc<Program>) -> Self {
-        Self { dir, program, state: Mutex::default() }
+    pub(super) fn new(dir: ServicesDir, program: Arc<Program>) -> Arc<Self> {
+        let new = |myself: &Weak<Self>| Self { dir, program, myself: myself.clone(), state: Mutex::default() };
+        Arc::new_cyclic(new)
     }
 
     /// Has the shim make true what a service's record says, with the sockets that its address was claimed by; what came of it.
@@ -62,12 +68,24 @@ impl ShimClient {
     /// Starts a shim if none lives.
     pub(super) fn keep(&self) -> io::Result<()> {
         let mut state = self.state();
-        if state.channel.as_ref().is_some_and(is_open) || state.is_silent() {
+        if state.channel.as_ref().is_some_and(|channel| is_open(channel.end())) || state.is_silent() {
             return Ok(());
         }
         let channel = self.connect(&mut state, Instant::now() + PATIENCE)?;
         state.channel = Some(channel);
         Ok(())
+    }
+
+    /// After a channel was closed: starts a shim if the one that was there has died. Its proxy may do the same, if that
+    /// lives; one that was told to end, or had nothing to do, stays away until somebody needs it.
+    fn bring_back(&self, lived: Duration) {
+        let pause = self.state().backoff.after(lived);
+        thread::sleep(pause);
+        if self.dir.pid().exists()
+            && let Err(error) = self.keep()
+        {
+            tracing::warn!(%error, "cannot bring the services' shim back");
+        }
     }
 
     fn exchange<T>(&self, talk: impl Fn(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
@@ -84,11 +102,11 @@ impl ShimClient {
     fn talk<T>(&self, state: &mut State, talk: impl Fn(&OwnedFd) -> io::Result<T>) -> io::Result<T> {
         let deadline = Instant::now() + PATIENCE;
         loop {
-            let channel = match state.channel.take().filter(is_open) {
+            let channel = match state.channel.take().filter(|channel| is_open(channel.end())) {
                 Some(channel) => channel,
                 None => self.connect(state, deadline)?,
             };
-            match talk(&channel) {
+            match talk(channel.end()) {
                 Ok(answer) => {
                     state.channel = Some(channel);
                     return Ok(answer);
@@ -103,12 +121,12 @@ impl ShimClient {
     }
 
     /// A channel to a shim of this program, which is started or renewed if need be.
-    fn connect(&self, state: &mut State, deadline: Instant) -> io::Result<OwnedFd> {
+    fn connect(&self, state: &mut State, deadline: Instant) -> io::Result<WatchedChannel> {
         state.reap();
         loop {
             let channel = channel::connect(&self.dir, PATIENCE);
             match channel.and_then(|channel| Ok((build_of(&channel)?, channel))) {
-                Ok((build, channel)) if build == BUILD || state.has_renewed => return Ok(channel),
+                Ok((build, channel)) if build == BUILD || state.has_renewed => return self.watch(channel),
                 Ok((_, channel)) => self.renew(state, &channel, deadline)?,
                 Err(error) if error.kind() == io::ErrorKind::InvalidData => return Err(error),
                 Err(error) if Instant::now() >= deadline => return Err(error),
@@ -117,6 +135,13 @@ impl ShimClient {
                 Err(_) => self.start(state, Start::Alone)?,
             }
         }
+    }
+
+    fn watch(&self, channel: OwnedFd) -> io::Result<WatchedChannel> {
+        let myself = self.myself.clone();
+        WatchedChannel::new(channel, move |lived| {
+            myself.upgrade().iter().for_each(|client| client.bring_back(lived));
+        })
     }
 
     /// Has a shim of this program take the place of one of another; returns when that has ended, or nobody takes its place.
