@@ -144,6 +144,11 @@ impl Arrival {
                 connection::serve(Session { shared, port, worker, stay }, client).await;
             }
         };
-        cut_off.run_until_cancelled(carried).await;
+        // The connection is in this future once, while `run_until_cancelled` would have it twice.
+        tokio::select! {
+            biased;
+            () = carried => {}
+            () = cut_off.cancelled() => {}
+        }
     }
 }
