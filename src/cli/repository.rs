@@ -14,7 +14,8 @@ use super::arguments::Global;
 use super::client::Client;
 use super::get::{repositories, short};
 use super::here;
-use super::output::{Complaint, Exit, Outcome, Output};
+use super::moment::age;
+use super::output::{Complaint, Exit, Outcome, Output, Table};
 use super::serve::load;
 use super::target;
 use crate::config::{RepositorySettings, Settings};
@@ -22,7 +23,7 @@ use crate::control::repository;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::CommitId;
 use crate::runtime::local::Reach;
-use crate::server::view::{List, RepositoryView};
+use crate::server::view::{List, RepositoryView, WebhookCallView};
 use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
 
 /// The line by which our own hook is known again.
@@ -58,6 +59,14 @@ enum Verb {
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
     },
+    /// Show what a repository's webhooks came to, newest first
+    #[command(
+        after_help = "Examples:\n  launchway repository deliveries shop\n  launchway repository deliveries -o json\n\nOf calls that nobody signed, or with another secret, one of each sort is kept, and how many there were."
+    )]
+    Deliveries {
+        /// The repository's name [default: that of the work tree, or the only one]
+        name: Option<String>,
+    },
     /// Make pushes to a plain repository on this machine show what becomes of them
     #[command(
         after_help = "Example:\n  launchway repository install-hook /srv/git/shop.git -r shop\n\nThe hook never fails a push, and ends within seconds if no daemon answers."
@@ -73,6 +82,12 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         Verb::List => {
             let client = Client::to_read(global).await?;
             output.show(&client.get("repositories", &[]).await?, repositories)?;
+        }
+        Verb::Deliveries { name } => {
+            let client = Client::to_read(global).await?;
+            let chosen = name.as_deref().or(global.repository.as_deref());
+            let name = target::repository(&client, chosen).await?.name;
+            output.show(&client.get(&format!("repositories/{name}/deliveries"), &[]).await?, deliveries)?;
         }
         Verb::Check { which, branch, config } => {
             let remotes = match config {
@@ -111,6 +126,24 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         }
     }
     Ok(Exit::Good)
+}
+
+fn deliveries(list: &List<WebhookCallView>) -> String {
+    let mut table = Table::new(["AGE", "RESULT", "HOST", "EVENT", "REF", "COMMIT", "TIMES", "REASON"]);
+    for call in &list.items {
+        let times = if call.times > 1 { call.times.to_string() } else { String::new() };
+        table.row([
+            age(&call.at),
+            call.result.clone(),
+            call.host.clone(),
+            call.event.clone().unwrap_or_default(),
+            call.reference.clone().unwrap_or_default(),
+            call.after.as_deref().map(short).unwrap_or_default(),
+            times,
+            call.reason.clone().unwrap_or_default(),
+        ]);
+    }
+    table.render("No webhook has come.")
 }
 
 /// What the daemon calls the bare repository that is pushed to. One that it watches by an address may be anywhere, so a

@@ -30,3 +30,4 @@ pub mod transaction;
 pub mod trial;
 pub mod unique_name;
 pub mod wanted;
+pub mod webhook_call;

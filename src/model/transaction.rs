@@ -16,6 +16,7 @@ use super::slot::{PassedKey, PassedState, SlotState};
 use super::state::{ConfigState, ObjectState, RepositoryState, RevisionState, Versioned};
 use super::time::Timestamp;
 use super::unique_name::{NameOwner, UniqueName};
+use super::webhook_call::WebhookCalls;
 
 /// One durable change: all of it or nothing, and only if nothing moved that it was decided on.
 #[derive(Clone, Debug, Default)]
@@ -194,6 +195,13 @@ pub enum Write {
         writer: WriterName,
         /// What was written.
         posted: Box<Posted>,
+    },
+    /// What webhooks of a repository came to, in place of what was kept before.
+    WebhookCalls {
+        /// The repository.
+        repository: RepositoryName,
+        /// The last of them.
+        calls: Box<WebhookCalls>,
     },
     /// A webhook delivery was taken; a second one with this id is a duplicate.
     Delivery {

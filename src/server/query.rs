@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::problem::{Answer, Problem};
 use super::view::{
     ConfigView, Explanation, HistoryRow, List, PlanView, PodView, RepositoryView, RevisionView, RunDetail, RunView,
-    ServiceView, explain,
+    ServiceView, WebhookCallView, explain,
 };
 use crate::control::commands::Refusal;
 use crate::control::renderings::{Renderings, Told};
@@ -80,6 +80,13 @@ impl Query {
         let watched: Vec<String> = self.repository_names(None).await?.iter().map(ToString::to_string).collect();
         let problem = Problem::not_found(format!("there is no repository `{name}`"));
         Err(problem.hint(format!("the watched ones: {}", watched.join(", "))))
+    }
+
+    /// What the last webhooks of a watched repository came to, newest first.
+    pub async fn deliveries(&self, name: &str) -> Answer<List<WebhookCallView>> {
+        let name = RepositoryName::from(self.repository(name).await?.name.as_str());
+        let calls = self.store.webhook_calls(&name).await?;
+        Ok(calls.newest_first().into_iter().map(WebhookCallView::from).collect())
     }
 
     /// How many pods run on under another version of this program, if any do.

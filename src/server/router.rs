@@ -39,6 +39,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/revisions/{repository}/{commit}", get(page::revision))
         .route("/api/v1/repositories", get(read::repositories))
         .route("/api/v1/repositories/{name}", get(read::repository))
+        .route("/api/v1/repositories/{name}/deliveries", get(read::deliveries))
         .route("/api/v1/revisions", get(read::revisions))
         .route("/api/v1/plans/{id}", get(read::plan))
         .route("/api/v1/deployments", get(read::deployments))

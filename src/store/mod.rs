@@ -35,6 +35,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 pub use crate::model::transaction::{OutboxId, Read, RecordKey, Transaction, Write};
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::model::webhook_call::WebhookCalls;
 
 /// Why a transaction was not committed.
 #[derive(Debug)]
@@ -289,6 +290,8 @@ pub trait ReadStore: Send + Sync {
     async fn next_planned(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<CommitId>, Failure>;
     /// Whether a webhook delivery was taken before.
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool, Failure>;
+    /// What the last webhooks of a repository came to.
+    async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls, Failure>;
     /// What the generated values of templates are derived from, once a daemon has had the store; the same for as long as the
     /// store and its copies are there.
     async fn seed(&self) -> Result<Option<Seed>, Failure>;

@@ -20,6 +20,7 @@ use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::NameOwner;
+use crate::model::webhook_call::WebhookCalls;
 
 /// A value that is stored whole.
 pub(super) trait Record: Serialize + DeserializeOwned {
@@ -58,6 +59,9 @@ impl Record for PassedState {
 }
 impl Record for ProjectHolds {
     const NAME: &'static str = "holds";
+}
+impl Record for WebhookCalls {
+    const NAME: &'static str = "webhooks";
 }
 impl Record for NameOwner {
     const NAME: &'static str = "claim";

@@ -23,6 +23,7 @@ use crate::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::{
     AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
     ServiceFacts, ServiceMark, Store, Transaction, Versioned,
@@ -324,6 +325,11 @@ impl<G: Guard> ReadStore for GuardedStore<G> {
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         self.guard.pass().await?;
         self.store.was_delivered(repository, id).await
+    }
+
+    async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
+        self.guard.pass().await?;
+        self.store.webhook_calls(repository).await
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

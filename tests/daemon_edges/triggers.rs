@@ -126,6 +126,14 @@ fn a_webhook_without_its_signature_is_refused_and_no_reason_to_look() {
     assert_eq!(http(&address, "POST", "/webhooks/shop", &headers, &large).0, 413);
     assert_eq!(http(&address, "POST", "/webhooks/other", &headers, b"{}").0, 404);
     assert!((world.syncs() - before).abs() < 0.5);
+    let kept = || world.json(&["repository", "deliveries"])["items"].as_array().cloned().unwrap_or_default();
+    eventually("both refusals are kept", || kept().len() == 2);
+    let told: Vec<_> = kept().iter().map(|call| (call["status"].clone(), call["result"].clone())).collect();
+    assert_eq!(told, [(413.into(), "refused".into()), (401.into(), "refused".into())]);
+    assert_eq!(call(&address, &"2".repeat(40), "2", None), 200);
+    eventually("what was accepted is shown first", || kept()[0]["result"] == "accepted");
+    let shown = world.tell(&["repository", "deliveries", "shop"]);
+    assert!(shown.contains("accepted") && shown.contains("refs/heads/main"), "{shown}");
 }
 
 #[test]

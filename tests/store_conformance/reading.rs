@@ -11,6 +11,7 @@ use launchway::model::run::{Run, SequenceRun};
 use launchway::model::slot::{Delivered, PassedKey, PassedState, SlotState};
 use launchway::model::state::{RevisionResult, RevisionState};
 use launchway::model::unique_name::{NameOwner, UniqueName};
+use launchway::model::webhook_call::{CallResult, WebhookCall, WebhookCalls};
 use launchway::store::{CommitError, RunFilter, Transaction, Versioned, Write};
 
 use crate::Backend;
@@ -380,8 +381,32 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     commit(&*store, [delivery.clone()]).await;
     assert!(store.was_delivered(&"shop".into(), "d1").await.unwrap());
     assert!(!store.was_delivered(&"other".into(), "d1").await.unwrap());
+    let mut calls = WebhookCalls::default();
+    calls.remember(webhook_call("d1"));
+    let kept = Write::WebhookCalls { repository: "shop".into(), calls: Box::new(calls.clone()) };
+    assert_eq!(store.webhook_calls(&"shop".into()).await.unwrap(), WebhookCalls::default());
+    commit(&*store, [kept.clone()]).await;
+    commit(&*store, [kept]).await;
+    assert_eq!(store.webhook_calls(&"shop".into()).await.unwrap(), calls);
+    assert_eq!(store.webhook_calls(&"other".into()).await.unwrap(), WebhookCalls::default());
     let twice = store.commit(Transaction::of(vec![delivery])).await;
     assert!(matches!(twice, Err(CommitError::Conflict { .. })), "{twice:?}");
+}
+
+fn webhook_call(id: &str) -> WebhookCall {
+    WebhookCall {
+        at: at(0),
+        host: "gitea".into(),
+        id: Some(id.into()),
+        event: Some("push".into()),
+        reference: Some("refs/heads/main".into()),
+        before: None,
+        after: None,
+        result: CallResult::Accepted,
+        status: 200,
+        reason: None,
+        times: 1,
+    }
 }
 
 pub(crate) async fn a_backup_holds_everything_that_was_committed(backend: &dyn Backend) {

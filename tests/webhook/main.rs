@@ -137,6 +137,30 @@ async fn calls_that_are_not_authentic_are_refused() {
 }
 
 #[tokio::test]
+async fn what_calls_came_to_is_kept_and_strangers_push_out_nothing() {
+    let receiver = Receiver::start().await;
+    let other = push_with("ref", json!("refs/heads/topic"));
+    let gitea = |body: &Value, id: &str| Call::gitea(body, id);
+    receiver.deliver(gitea(&push(), "1")).await;
+    receiver.deliver(gitea(&push(), "1")).await;
+    receiver.deliver(gitea(&other, "2")).await;
+    for _ in 0..300 {
+        receiver.deliver(Call::generic(&push(), "3").without("x-signature")).await;
+    }
+    receiver.deliver(gitea(&push(), "4").to("unknown")).await;
+    let unsigned = receiver.deliver(Call::generic(&push(), "3").without("x-signature")).await.1;
+    receiver
+        .kept(&[
+            ("ignored", 1, "`refs/heads/main` is watched"),
+            ("duplicate", 1, "this delivery was taken before"),
+            ("accepted", 1, ""),
+            ("refused", 301, unsigned["detail"].as_str().unwrap()),
+        ])
+        .await;
+    receiver.stop().await;
+}
+
+#[tokio::test]
 async fn upper_case_hex_is_accepted() {
     let receiver = Receiver::start().await;
     let call = Call::gitea(&push(), "1");

@@ -3,21 +3,27 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 use aws_lc_rs::hmac;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use launchway::clock::ManualClock;
 use launchway::model::ids::RepositoryName;
+use launchway::model::webhook_call::WebhookCall;
 use launchway::secret::Secret;
 use launchway::server::listener::{self, Bounds};
 use launchway::server::webhook::{HookTarget, Hooks, router};
+use launchway::store::ReadStore;
 use launchway::store::sqlite::SqliteStore;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
+
+/// How long what is written in the background may take.
+const LONGEST: Duration = Duration::from_secs(30);
 
 pub(crate) const SECRET: &str = "It's a Secret to Everybody";
 pub(crate) const BEFORE: &str = "2b1d0b6d2f3f4f9d0a4c6e0f1a2b3c4d5e6f7a8b";
@@ -29,6 +35,7 @@ pub(crate) struct Receiver {
     daemon: Arc<Daemon>,
     client: reqwest::Client,
     state: TempDir,
+    store: Arc<SqliteStore>,
     shutdown: CancellationToken,
     served: JoinHandle<()>,
 }
@@ -68,10 +75,11 @@ impl Receiver {
         let address = listener.local_addr().unwrap();
         let state = tempfile::tempdir().unwrap();
         let (daemon, store) = (Arc::new(Daemon::default()), Arc::new(open_store(&state)));
-        let routes = router(Arc::clone(&daemon) as _, store, Arc::new(ManualClock::default()), bounds);
+        let routes =
+            router(Arc::clone(&daemon) as _, Arc::clone(&store) as _, Arc::new(ManualClock::default()), bounds);
         let shutdown = CancellationToken::new();
         let served = tokio::spawn(listener::serve(listener, routes, bounds, shutdown.clone()));
-        Self { address, daemon, client: reqwest::Client::new(), state, shutdown, served }
+        Self { address, daemon, client: reqwest::Client::new(), state, store, shutdown, served }
     }
 
     /// How often the repository was to be synced.
@@ -82,6 +90,24 @@ impl Receiver {
     /// How calls were answered.
     pub(crate) fn answers(&self) -> Vec<&'static str> {
         self.daemon.answers.lock().unwrap().clone()
+    }
+
+    /// What is kept of the calls once it is as expected, newest first: `(result, times, reason)`.
+    pub(crate) async fn kept(&self, expected: &[(&str, u64, &str)]) {
+        let told = async || {
+            let calls = self.store.webhook_calls(&"shop".into()).await.unwrap();
+            let told = |call: &WebhookCall| {
+                (call.result.as_str().to_owned(), call.times, call.reason.clone().unwrap_or_default())
+            };
+            calls.newest_first().into_iter().map(told).collect::<Vec<_>>()
+        };
+        let expected = expected.iter().map(|(result, times, reason)| ((*result).into(), *times, (*reason).into()));
+        let expected: Vec<(String, u64, String)> = expected.collect();
+        let begun = Instant::now();
+        while told().await != expected && begun.elapsed() < LONGEST {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(told().await, expected);
     }
 
     /// Another process takes the store over: from now on nothing more is written by this one.

@@ -98,6 +98,22 @@ pub struct BadDeliveryId {
 }
 
 impl Host {
+    /// Its word for people, as the configuration spells it where it names hosts.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Host::Gitea => "gitea",
+            Host::Forgejo => "forgejo",
+            Host::Gogs => "gogs",
+            Host::Github => "github",
+            Host::Gitlab => "gitlab",
+            Host::BitbucketCloud => "bitbucket",
+            Host::BitbucketDataCenter => "bitbucket-data-center",
+            Host::Azure => "azure",
+            Host::StandardWebhooks => "standard-webhooks",
+            Host::Generic => "generic",
+        }
+    }
+
     /// Tells whose call it is by its headers. Forgejo sends Gitea's headers too, and Gitea those of Gogs and GitHub, so
     /// that they are told in this order; a call with headers of Gitea's relatives is not GitHub's. A call that no host
     /// is known for counts as generic.

@@ -14,7 +14,7 @@ use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
     ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
-    RunDetail, RunView, ServiceView,
+    RunDetail, RunView, ServiceView, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -41,9 +41,10 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 35] = [
+const OPERATIONS: [Operation; 36] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
+    get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
     get("/revisions", "Revisions, newest first", schema::<List<RevisionView>>),
     get("/revisions/{repository}/{commit}", "A revision with what is written on it", schema::<RevisionView>),
     get("/plans/{id}", "A plan", schema::<PlanView>),

@@ -12,7 +12,7 @@ use crate::server::query::Selection;
 use crate::server::state::ServerState;
 use crate::server::view::{
     ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
-    RunDetail, RunView, ServiceView,
+    RunDetail, RunView, ServiceView, WebhookCallView,
 };
 
 type Found<T> = Answer<Json<T>>;
@@ -29,6 +29,13 @@ pub(in crate::server) async fn repository(
     Segments(name): Segments<String>,
 ) -> Found<RepositoryView> {
     state.query.repository(&name).await.map(Json)
+}
+
+pub(in crate::server) async fn deliveries(
+    State(state): State<ServerState>,
+    Segments(name): Segments<String>,
+) -> Found<List<WebhookCallView>> {
+    state.query.deliveries(&name).await.map(Json)
 }
 
 pub(in crate::server) async fn revisions(

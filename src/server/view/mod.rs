@@ -10,6 +10,7 @@ mod plan;
 mod repository;
 mod revision;
 mod run;
+mod webhook_call;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -22,6 +23,7 @@ pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};
 pub use revision::{RevisionView, StatusView, WaitView};
 pub use run::{RunDetail, RunView, StepView, TryView};
+pub use webhook_call::WebhookCallView;
 
 use crate::clock;
 use crate::model::time::Timestamp;

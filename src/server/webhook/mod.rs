@@ -6,6 +6,7 @@
 
 mod body;
 mod delivery;
+mod journal;
 
 use std::sync::Arc;
 
@@ -23,10 +24,13 @@ use super::problem::Problem;
 use crate::clock::Clock;
 use crate::forge::webhook::{Call, Host, Interest, Verdict, interpret, verify};
 use crate::model::ids::RepositoryName;
+use crate::model::time::Timestamp;
+use crate::model::webhook_call::{CallResult, WebhookCall};
 use crate::secret::Secret;
 use crate::store::Store;
 use body::BodyReader;
 use delivery::Deliveries;
+use journal::Journal;
 
 /// What the daemon knows of repositories, and does for them.
 pub trait Hooks: Send + Sync {
@@ -54,7 +58,7 @@ pub struct HookTarget {
 /// What every 2xx answer says. Parts that a call does not have are `null`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 struct Answer {
-    result: Outcome,
+    result: CallResult,
     event: Option<String>,
     repository: RepositoryName,
     #[serde(rename = "ref")]
@@ -62,37 +66,24 @@ struct Answer {
     before: Option<String>,
     after: Option<String>,
     reason: Option<String>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Outcome {
-    Accepted,
-    Ignored,
-    Duplicate,
-}
-
-impl Outcome {
-    fn as_str(self) -> &'static str {
-        match self {
-            Outcome::Accepted => "accepted",
-            Outcome::Ignored => "ignored",
-            Outcome::Duplicate => "duplicate",
-        }
-    }
+    /// The host's id of it.
+    #[serde(skip)]
+    delivery: Option<String>,
 }
 
 struct Webhooks {
     hooks: Arc<dyn Hooks>,
     deliveries: Deliveries,
+    journal: Arc<Journal>,
     bodies: BodyReader,
     clock: Arc<dyn Clock>,
 }
 
 /// The routes of webhooks.
 pub fn router(hooks: Arc<dyn Hooks>, store: Arc<dyn Store>, clock: Arc<dyn Clock>, bounds: Bounds) -> Router {
-    let (deliveries, bodies) = (Deliveries::new(store, Arc::clone(&clock)), BodyReader::new(bounds.body));
-    let webhooks = Webhooks { hooks, deliveries, bodies, clock };
+    let (journal, bodies) = (Arc::new(Journal::new(Arc::clone(&store))), BodyReader::new(bounds.body));
+    let deliveries = Deliveries::new(store, Arc::clone(&clock));
+    let webhooks = Webhooks { hooks, deliveries, journal, bodies, clock };
     Router::new()
         .route("/webhooks/{repository}", post(receive).fallback(async || wrong_method()))
         .with_state(Arc::new(webhooks))
@@ -109,8 +100,9 @@ async fn receive(
     let repository = RepositoryName::new(name);
     let target = webhooks.hooks.repository(&repository).ok_or_else(unknown_repository)?;
     let answered = webhooks.answer(&origin.client(), &repository, &target, &headers, body).await;
-    let word = answered.as_ref().map_or("refused", |answer| answer.result.as_str());
-    webhooks.hooks.answered(&repository, word);
+    let call = call(webhooks.clock.now(), Host::identify(&headers), &answered);
+    webhooks.hooks.answered(&repository, call.result.as_str());
+    webhooks.journal.remember(&repository, call);
     answered.map(Json)
 }
 
@@ -135,18 +127,18 @@ impl Webhooks {
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
         let verdict = interpret(host, headers, &call, target.branch.as_deref());
         let outcome = self.act(repository, delivery.as_deref(), verdict.interest).await;
-        Ok(answer(repository.clone(), outcome, verdict))
+        Ok(answer(repository.clone(), delivery, outcome, verdict))
     }
 
     /// Looks, unless the call is of no interest or was taken before.
-    async fn act(&self, repository: &RepositoryName, delivery: Option<&str>, interest: Interest) -> Outcome {
+    async fn act(&self, repository: &RepositoryName, delivery: Option<&str>, interest: Interest) -> CallResult {
         if interest == Interest::Ignored {
-            return Outcome::Ignored;
+            return CallResult::Ignored;
         }
         let claim = match delivery {
             Some(id) => match self.deliveries.claim(repository, id).await {
                 Some(claim) => Some(claim),
-                None => return Outcome::Duplicate,
+                None => return CallResult::Duplicate,
             },
             None => None,
         };
@@ -154,14 +146,14 @@ impl Webhooks {
         if let Some(claim) = claim {
             claim.taken().await;
         }
-        Outcome::Accepted
+        CallResult::Accepted
     }
 }
 
-fn answer(repository: RepositoryName, outcome: Outcome, verdict: Verdict) -> Answer {
+fn answer(repository: RepositoryName, delivery: Option<String>, outcome: CallResult, verdict: Verdict) -> Answer {
     let reason = match outcome {
-        Outcome::Duplicate => Some("this delivery was taken before".to_owned()),
-        Outcome::Accepted | Outcome::Ignored => verdict.reason,
+        CallResult::Duplicate => Some("this delivery was taken before".to_owned()),
+        CallResult::Accepted | CallResult::Ignored | CallResult::Refused => verdict.reason,
     };
     Answer {
         result: outcome,
@@ -171,6 +163,30 @@ fn answer(repository: RepositoryName, outcome: Outcome, verdict: Verdict) -> Ans
         before: verdict.before,
         after: verdict.after,
         reason,
+        delivery,
+    }
+}
+
+/// What is kept of a call.
+fn call(at: Timestamp, host: Host, answered: &Result<Answer, Problem>) -> WebhookCall {
+    let answer = answered.as_ref().ok();
+    let part = |part: fn(&Answer) -> &Option<String>| answer.and_then(|answer| part(answer).clone());
+    let (result, status, reason) = match answered {
+        Ok(answer) => (answer.result, StatusCode::OK.as_u16(), answer.reason.clone()),
+        Err(problem) => (CallResult::Refused, problem.status, Some(problem.detail.clone())),
+    };
+    WebhookCall {
+        at,
+        host: host.as_str().to_owned(),
+        id: part(|answer| &answer.delivery),
+        event: part(|answer| &answer.event),
+        reference: part(|answer| &answer.reference),
+        before: part(|answer| &answer.before),
+        after: part(|answer| &answer.after),
+        result,
+        status,
+        reason,
+        times: 1,
     }
 }
 

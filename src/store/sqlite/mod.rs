@@ -54,6 +54,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::RecordKey;
 use crate::store::content::Refers;
 use crate::store::record::Record;
@@ -378,6 +379,11 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         let (repository, id) = (repository.clone(), id.to_owned());
         self.read(move |connection| read::was_delivered(connection, &repository, &id)).await
+    }
+
+    async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
+        let repository = repository.clone();
+        self.read(move |connection| read::webhook_calls(connection, &repository)).await
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

@@ -22,6 +22,7 @@ use crate::model::slot::{Delivered, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::content::Refers;
 use crate::store::record::{PlanPart, Record, RevisionRecord, join_plan, kind_from, kind_text};
 use crate::store::{
@@ -411,6 +412,11 @@ pub(super) fn next_planned(
 pub(super) fn was_delivered(connection: &Connection, repository: &RepositoryName, id: &str) -> Result<bool> {
     let sql = "SELECT 1 FROM deliveries WHERE repository = ? AND id = ?";
     Ok(connection.prepare_cached(sql)?.exists([repository.as_str(), id])?)
+}
+
+pub(super) fn webhook_calls(connection: &Connection, repository: &RepositoryName) -> Result<WebhookCalls> {
+    let sql = "SELECT record FROM webhook_calls WHERE repository = ?";
+    Ok(one(connection, sql, [repository.as_str()], |row| record(row, 0))?.unwrap_or_default())
 }
 
 /// The columns that [`outbox_row`] reads.

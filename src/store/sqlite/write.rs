@@ -18,6 +18,7 @@ use crate::model::slot::{PassedState, SlotState};
 use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::content::Refers;
 use crate::store::record::{Record, RevisionRecord, encode, split_plan};
 use crate::store::{Read, RecordKey, Transaction, Versioned, Write};
@@ -72,6 +73,7 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
         Write::Name(it) => put_plain(connection, it.value.name.clone().into(), &it.value, it.version),
         Write::FreeName(key) => remove(connection, &key.value.clone().into(), key.version),
         Write::Posted { repository, writer, posted } => put_posted(connection, repository, writer, posted, now),
+        Write::WebhookCalls { repository, calls } => put_webhook_calls(connection, repository, calls),
         Write::Delivery { repository, id, at } => put_delivery(connection, repository, id, *at),
     }
 }
@@ -252,6 +254,11 @@ fn put_posted(
             encode(status)?
         ],
     )
+}
+
+fn put_webhook_calls(connection: &Connection, repository: &RepositoryName, calls: &WebhookCalls) -> Result<(), Error> {
+    let sql = "INSERT OR REPLACE INTO webhook_calls (repository, record) VALUES (?, ?)";
+    execute(connection, sql, params![repository.as_str(), encode(calls)?])
 }
 
 fn put_delivery(connection: &Connection, repository: &RepositoryName, id: &str, at: Timestamp) -> Result<(), Error> {

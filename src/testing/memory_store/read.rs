@@ -22,6 +22,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionRes
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::{
     AppliedDigest, EventRow, Listing, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned,
 };
@@ -308,6 +309,10 @@ impl ReadStore for MemoryStore {
 
     async fn was_delivered(&self, repository: &RepositoryName, id: &str) -> Result<bool> {
         Ok(self.tables().deliveries.contains_key(&(repository.clone(), id.to_owned())))
+    }
+
+    async fn webhook_calls(&self, repository: &RepositoryName) -> Result<WebhookCalls> {
+        Ok(self.tables().webhook_calls.get(repository).cloned().unwrap_or_default())
     }
 
     async fn seed(&self) -> Result<Option<Seed>> {

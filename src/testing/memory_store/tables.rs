@@ -17,6 +17,7 @@ use crate::model::state::{ConfigState, ObjectState, RepositoryState, RevisionSta
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
+use crate::model::webhook_call::WebhookCalls;
 use crate::store::{EventRow, OutboxId, OutboxRow, RecordKey};
 
 /// A record with its version.
@@ -52,6 +53,7 @@ pub(super) struct Tables {
     pub(super) names: Map<UniqueName, Row<NameOwner>>,
     pub(super) posted: Map<Entry, (Timestamp, Arc<Posted>)>,
     pub(super) deliveries: Map<(RepositoryName, String), Timestamp>,
+    pub(super) webhook_calls: Map<RepositoryName, WebhookCalls>,
 }
 
 impl Tables {

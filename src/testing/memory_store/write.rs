@@ -70,6 +70,9 @@ fn apply_one(tables: &mut Tables, write: Write, now: Timestamp) -> Result<(), St
             let key = (repository, writer, posted.status.commit.clone(), posted.status.context.clone());
             tables.posted.insert_mut(key, (now, Arc::new(*posted)));
         }
+        Write::WebhookCalls { repository, calls } => {
+            tables.webhook_calls.insert_mut(repository, *calls);
+        }
         Write::Delivery { repository, id, at } => {
             let named = format!("delivery {id}");
             return put_new(&mut tables.deliveries, (repository, id), at, named);

@@ -3,3 +3,9 @@ CREATE TABLE seed (
   only_row INTEGER PRIMARY KEY CHECK (only_row = 1),
   bytes    BLOB    NOT NULL -- 32 of them
 ) STRICT;
+
+-- What the last webhooks came to, for people.
+CREATE TABLE webhook_calls (
+  repository TEXT NOT NULL PRIMARY KEY,
+  record     TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
