@@ -65,6 +65,7 @@ fn deployment(name: &str) -> DeploymentRun {
         waits: Default::default(),
         promoted: None,
         failure: None,
+        on_failure: Default::default(),
         created_at: Timestamp(0),
         ended_at: None,
         message: String::new(),

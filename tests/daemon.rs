@@ -26,6 +26,7 @@ mod daemon_edges {
     mod lost_mirror;
     mod many;
     mod orders;
+    mod proposals;
     mod proxies;
     mod pushed;
     mod repositories;

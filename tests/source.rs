@@ -7,6 +7,7 @@ mod support {
 }
 
 mod source_edges {
+    mod branch;
     mod content;
     mod damage;
     mod mirror;

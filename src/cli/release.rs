@@ -116,8 +116,9 @@ fn is_of(chosen: &[RepositoryView], hold: &HoldView) -> bool {
     target::may_be_of(chosen, hold.repository.as_deref().unwrap_or_default())
 }
 
+/// Whether it is about one deployment config, and has no id of its own.
 fn is_paused(hold: &HoldView) -> bool {
-    hold.kind == "paused"
+    matches!(hold.kind.as_str(), "paused" | "quarantine")
 }
 
 /// The services that a deployment config is delivered with.

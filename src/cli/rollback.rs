@@ -12,6 +12,7 @@ use super::client::Client;
 use super::output::{Complaint, Exit, Outcome, Output};
 use super::target::{self, ConfigName};
 use crate::control::commands::Done;
+use crate::control::commands::propose::ProposalView;
 use crate::engine::rollback::evaluate::{Alteration, Evaluation};
 use crate::error::{Context, Failure};
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings, requests};
@@ -53,7 +54,7 @@ pub(super) struct Arguments {
     /// A file with requests in OpenShift's proposed form, `-` for standard input
     #[arg(short, long, value_name = "FILE", conflicts_with = "names")]
     file: Option<PathBuf>,
-    /// Propose it as a pull request
+    /// Propose it as a pull request that restores the files; merging it deploys it
     #[arg(long)]
     pull_request: bool,
 }
@@ -67,10 +68,6 @@ enum Part {
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
-    if arguments.pull_request {
-        let failure = Failure::stalled("a rollback as a pull request comes with Git hosting");
-        return Err(Complaint::usage(failure.hint("without `--pull-request` it starts at once")));
-    }
     let rollbacks = asked(arguments)?;
     let client = Client::to_act(global).await?;
     let (project, stage) = match rollbacks.is_empty() {
@@ -84,13 +81,16 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
         all: arguments.all.then(|| settings(arguments, None)),
         to_revision: arguments.to_revision.clone(),
         dry_run: arguments.dry_run,
+        pull_request: arguments.pull_request,
     };
     let done: Done = client.post("rollbacks", &request).await?;
     output.show(&done, |done| {
         let evaluated = done.evaluations.iter().map(evaluated);
-        format!("{}\n{}", done.message, evaluated.collect::<String>())
+        let proposed = done.proposal.as_deref().map(|proposal| proposed(proposal, arguments.dry_run));
+        format!("{}\n{}{}", done.message, evaluated.collect::<String>(), proposed.unwrap_or_default())
     })?;
-    Ok(Exit::Good)
+    let refused = done.proposal.as_ref().is_some_and(|proposal| proposal.state == "refused");
+    Ok(if refused { Exit::Failed } else { Exit::Good })
 }
 
 /// What is asked for by name or file; nothing, if all of a stage is meant.
@@ -166,6 +166,16 @@ async fn whole_stage(client: &Client, global: &Global) -> Outcome<(String, Strin
     places.sort();
     places.dedup();
     target::only(places, "stage", |(_, stage)| format!("-s {stage}"))
+}
+
+/// What is proposed: all of it, where nothing was proposed yet.
+fn proposed(proposal: &ProposalView, dry_run: bool) -> String {
+    if !dry_run {
+        return String::new();
+    }
+    let ProposalView { branch, title, body, files, diff, .. } = proposal;
+    let files: String = files.iter().map(|file| format!("  {file}\n")).collect();
+    format!("\nbranch: {branch}\nfiles:\n{files}\n{diff}\ntitle: {title}\n\n{body}")
 }
 
 /// What is to be known of one deployment config that goes back.

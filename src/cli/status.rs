@@ -194,6 +194,8 @@ fn human(revision: &RevisionView, repository: &RepositoryView) -> String {
     }
     text.push_str(&table.render("Nothing is written on it."));
     text.extend(follow::waits(revision).into_iter().map(|line| line + "\n"));
+    let proposals = repository.proposals.iter().filter(|proposal| !proposal.is_over());
+    text.extend(proposals.map(|proposal| format!("{}\n", proposal.message)));
     text.extend(repository.pods_of_another_version.map(older));
     text
 }

@@ -17,6 +17,7 @@ use crate::config::{self, AccessToken, RepositorySettings, Settings};
 use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
+use crate::control::proposals::WatchedProposals;
 use crate::control::reporter::StatusReporter;
 use crate::control::repository;
 use crate::control::state_folder::{Ownership, StateFolder};
@@ -376,7 +377,8 @@ fn work(
     stop: &CancellationToken,
     tasks: &TaskTracker,
 ) {
-    let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone() };
+    let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), proposals };
     let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());

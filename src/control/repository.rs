@@ -14,6 +14,7 @@ use crate::error::{Context, Failure, Result};
 use crate::forge::StatusWriter;
 use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::plain::NotesWriter;
+use crate::forge::pull_request::PullRequests;
 use crate::forge::{HostSettings, azure, bitbucket, gitea, github, gitlab};
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
@@ -30,7 +31,8 @@ use crate::trigger::watch::RefWatches;
 pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTreeMap<RepositoryName, Watcher>> {
     let (mut watchers, events, hosts) = (BTreeMap::new(), RefWatches::default(), Hosts::default());
     for repository in &settings.repositories {
-        let watcher = watcher(parts, repository, events.clone(), &hosts).await?;
+        let mut watcher = watcher(parts, repository, events.clone(), &hosts).await?;
+        watcher.pull_requests = pull_requests(parts, settings, repository).await?;
         let writers = writers(parts, settings, repository, &watcher.watched).await?;
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
@@ -65,6 +67,7 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         synced: Arc::new(AtomicBool::new(false)),
         metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
+        pull_requests: None,
     })
 }
 
@@ -125,6 +128,26 @@ async fn writers(
         writers.push(Arc::new(NotesWriter::new(Arc::new(notes))));
     }
     Ok(writers)
+}
+
+/// Where a repository's pull requests are opened, if its host has those.
+async fn pull_requests(
+    parts: &Parts,
+    settings: &Settings,
+    repository: &RepositorySettings,
+) -> Result<Option<Arc<dyn PullRequests>>> {
+    let clock = parts.driver.clock.clone();
+    Ok(match hosted(settings, repository)? {
+        Some((ForgeKind::Gitea, settings)) => Some(gitea::pull_requests(settings, clock).await?),
+        Some((ForgeKind::Github, settings)) => Some(github::pull_requests(settings, clock).await?),
+        Some((ForgeKind::Gitlab, settings)) => Some(gitlab::pull_requests(settings, clock).await?),
+        Some((ForgeKind::Bitbucket, settings)) => Some(bitbucket::cloud_pull_requests(settings, clock).await?),
+        Some((ForgeKind::BitbucketDataCenter, settings)) => {
+            Some(bitbucket::data_center_pull_requests(settings, clock).await?)
+        }
+        Some((ForgeKind::Azure, settings)) => Some(azure::pull_requests(settings, clock).await?),
+        Some((ForgeKind::None, _)) | None => None,
+    })
 }
 
 /// The host that takes a repository's statuses, if there is one, and what opens it.

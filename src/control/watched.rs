@@ -19,7 +19,7 @@ use async_trait::async_trait;
 /// How long a repository on this machine may take to say what its branch is, which is a matter of milliseconds, and how long
 /// to be read, which is one of minutes where it is large. Other machines have times of their own, in `source`.
 pub(super) const QUESTION: Duration = Duration::from_secs(10);
-const READING: Duration = Duration::from_secs(3600);
+pub(super) const READING: Duration = Duration::from_secs(3600);
 
 /// A repository that is watched.
 pub struct Watched {
@@ -233,7 +233,8 @@ impl Watched {
         Ok((remote, head))
     }
 
-    fn remote_at(&self, branch: String) -> Remote {
+    /// Another branch of the same repository.
+    pub(super) fn remote_at(&self, branch: String) -> Remote {
         Remote { branch, ..self.remote.clone() }
     }
 
@@ -269,7 +270,7 @@ impl Watched {
         Ok(Read { head, problems })
     }
 
-    fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {
+    pub(super) fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {
         let mirror = Some(&*self.mirror);
         let files = TreeFiles { tree: repository.tree(commit)?, limit: self.limits.manifest, mirror };
         let known = self.snapshot.lock().unwrap_or_else(PoisonError::into_inner).clone();

@@ -10,6 +10,7 @@ use crate::control::watched::{QUESTION, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::Synced;
+use crate::forge::pull_request::PullRequests;
 use crate::model::time::Timestamp;
 use crate::secret::SecretSource;
 use crate::telemetry::Metrics;
@@ -42,6 +43,8 @@ pub struct Watcher {
     pub webhook_secrets: Vec<SecretSource>,
     /// Counts syncs.
     pub metrics: Arc<Metrics>,
+    /// Where pull requests are opened, if its host has those.
+    pub pull_requests: Option<Arc<dyn PullRequests>>,
 }
 
 /// What hears of pushes to a repository on this machine.

@@ -7,6 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use async_trait::async_trait;
 
 use crate::clock::Clock;
+use crate::control::restoring::author;
 use crate::control::watcher::Watcher;
 use crate::error::{Failure, Result};
 use crate::executor::declarations::Declarations;
@@ -16,11 +17,8 @@ use crate::model::project::Project;
 use crate::runtime::local::launchable::TreeExport;
 use crate::secret::SecretSource;
 use crate::server::webhook::{HookTarget, Hooks};
-use crate::source::{self, Mirror, ObjectId, Remote, Signature};
+use crate::source::{self, Mirror, ObjectId, Remote};
 use crate::telemetry::Metrics;
-
-/// Who writes notes; the address need not exist.
-const AUTHOR: (&str, &str) = ("launchway", "launchway@localhost");
 
 /// Git notes of one watched repository.
 pub struct MirrorNotes {
@@ -40,8 +38,7 @@ impl std::fmt::Debug for MirrorNotes {
 
 impl Notes for MirrorNotes {
     fn write(&self, lines: Vec<NoteLine>) -> Result<()> {
-        let (name, email) = (AUTHOR.0.to_owned(), AUTHOR.1.to_owned());
-        let author = Signature { name, email, at: self.clock.now() };
+        let author = author(self.clock.now());
         let line = |line: NoteLine| source::NoteLine { commit: line.commit, context: line.context, line: line.line };
         let lines: Vec<source::NoteLine> = lines.into_iter().map(line).collect();
         self.mirror.write_notes(&self.remote, &lines, &author)

@@ -30,7 +30,7 @@ pub fn place(
     Ok(hold)
 }
 
-/// Releases holds of a project and what its files pause; who waited is examined by whoever asked for this. The head of the
+/// Releases holds of a project and what its files pause or is quarantined; who waited is examined by whoever asked for this. The head of the
 /// repository that declares it is planned anew, also if whoever asked dies right after.
 ///
 /// # Errors
@@ -44,6 +44,12 @@ pub fn release(
     let holds = transition.records.holds.get(project)?.cloned();
     let holds = holds.unwrap_or_else(|| ProjectHolds::none(project.clone())).after(release);
     transition.records.holds.put(project, Some(holds))?;
+    for config in release.paused.iter().map(|lifted| &lifted.config) {
+        let is_quarantined = transition.records.configs.get(config)?.is_some_and(|it| !it.quarantined.is_empty());
+        if is_quarantined && let Some(state) = transition.records.configs.get_mut(config)? {
+            state.quarantined.clear();
+        }
+    }
     if let Some(repository) = declaring
         && let Some(state) = transition.records.repositories.get_mut(repository)?
     {

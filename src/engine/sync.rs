@@ -8,6 +8,7 @@ use crate::engine::by_hand::{self, is_down};
 use crate::engine::holds;
 use crate::engine::names;
 use crate::engine::records::{Needs, Records, Undecided};
+use crate::engine::rollback::propose;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -108,6 +109,12 @@ pub fn decide(
             stopped::tell(transition, &plan)?;
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
+            state.on_failure = project.on_failure;
+            for (config, bad) in propose::settle(&mut state, &project, &head.commit, transition.now) {
+                if let Some(config) = transition.records.configs.get_mut(&config)? {
+                    config.quarantine(bad);
+                }
+            }
             state.applied = Some(head.commit.clone());
             state.planned_at = Some(plan.at);
             // A person's word is for one revision: once another is applied, it is used up.
@@ -121,6 +128,7 @@ pub fn decide(
     state.problem = None;
     let down = state.down;
     transition.records.repositories.put(&watched.name, Some(state))?;
+    propose::look_after(transition, &watched.name)?;
     let starts_something = match &result {
         RevisionResult::Planned(plan) if !down => start_due(transition, plan)?,
         _ => false,

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 use crate::engine;
 use crate::engine::deployment::{apply, gone, turn};
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
+use crate::engine::rollback::propose;
 use crate::engine::sequence::{promotion, slot};
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
@@ -15,12 +16,14 @@ use crate::model::ids::{
 };
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
+use crate::model::proposal::Proposal;
 use crate::model::run::{DeploymentRun, Run, RunKind, SequenceRun, SequenceState, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
-use crate::model::state::RevisionResult;
 use crate::model::time::Timestamp;
-use crate::model::transaction::{ObjectPlace, Transaction, Write};
+use crate::model::transaction::{ObjectPlace, Write};
 use crate::model::wanted::Wanted;
+
+mod finish;
 
 /// Slots that are examined in one transaction.
 pub const SLOTS_AT_ONCE: usize = 32;
@@ -41,6 +44,8 @@ pub enum Input {
     Report(RepositoryName, CommitId),
     /// Why a writer's statuses do not reach a repository's commits, or that they do.
     StatusProblem(RepositoryName, WriterName, Option<String>),
+    /// What has become of a proposed rollback.
+    Proposed(RepositoryName, Box<Proposal>),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -125,6 +130,11 @@ impl<'a> Transition<'a> {
             Input::StatusProblem(repository, writer, problem) => {
                 if let Some(state) = self.records.repositories.get_mut(repository)? {
                     state.set_status_problem(writer, problem.as_ref());
+                }
+            }
+            Input::Proposed(repository, proposal) => {
+                if let Some(state) = self.records.repositories.get_mut(repository)? {
+                    propose::become_of(&mut state.proposals, proposal);
                 }
             }
             Input::Write(write) => self.write((**write).clone()),
@@ -293,10 +303,11 @@ impl<'a> Transition<'a> {
         let ended = deployment(&next).filter(|next| next.ended_at.is_some()).cloned();
         self.put_run(next)?;
         self.apply(id, decided)?;
-        if let Some(ended) = ended
-            && let Some((waiting, decided)) = turn::next(self.records, &ended)?
-        {
-            self.apply(&waiting, decided)?;
+        if let Some(ended) = ended {
+            propose::after(self, &ended)?;
+            if let Some((waiting, decided)) = turn::next(self.records, &ended)? {
+                self.apply(&waiting, decided)?;
+            }
         }
         Ok(())
     }
@@ -421,37 +432,6 @@ impl<'a> Transition<'a> {
     }
 }
 
-impl WorkedOut {
-    /// The transaction, and what it touches.
-    pub fn finish(self, records: Records) -> (Transaction, Touched) {
-        let Self { mut writes, left, switched, reports } = self;
-        let mut touched = Touched { reports, slots: left, services: switched, ..Touched::default() };
-        touched.planned.extend(writes.iter().filter_map(planned));
-        touched.left.extend(records.objects_left());
-        let (reads, changed) = records.into_sets();
-        for write in changed {
-            match &write {
-                Write::Run(run) => {
-                    let (kind, outcome) = kind_and_outcome(&run.value);
-                    touched.begun.extend((run.version == 0).then_some(kind));
-                    // A run changes for the last time when it ends.
-                    touched.ended.extend(outcome.map(|outcome| (kind, outcome)));
-                    let (repository, commit) = run.value.revision();
-                    touched.reports.insert((repository.clone(), commit.clone()));
-                    let awaits = run.value.sequence().filter(|run| run.awaits_services());
-                    touched.awaited.extend(awaits.map(|run| run.service.clone()));
-                }
-                Write::Config(config) => drop(touched.configs.insert(config.value.key.clone())),
-                Write::Object(object) => drop(touched.objects.insert((&object.value).into())),
-                Write::RemoveObject(place) => drop(touched.objects.insert(place.value.clone())),
-                _ => {}
-            }
-            writes.push(write);
-        }
-        (Transaction { reads, writes }, touched)
-    }
-}
-
 fn deployment(run: &Run) -> Option<&DeploymentRun> {
     match run {
         Run::Deployment(run) => Some(run),
@@ -470,14 +450,6 @@ fn about_to_deploy<'a>(run: &'a mut Run, decided: &Decided) -> Option<&'a mut Se
     }
 }
 
-/// The repository whose revision has a plan now.
-fn planned(write: &Write) -> Option<RepositoryName> {
-    match write {
-        Write::Revision(state) if matches!(state.result, RevisionResult::Planned(_)) => Some(state.repository.clone()),
-        _ => None,
-    }
-}
-
 /// An action as it enters the outbox.
 fn asked(run: &RunId, action: Action, at: Timestamp) -> Write {
     let run = run.clone();
@@ -485,16 +457,6 @@ fn asked(run: &RunId, action: Action, at: Timestamp) -> Write {
         Action::ClearTimer { .. } => Write::Withdraw { run, key: action.key() },
         Action::SetTimer { due, .. } => Write::Ask { run, action: Box::new(action), due, at },
         _ => Write::Ask { run, action: Box::new(action), due: at, at },
-    }
-}
-
-fn kind_and_outcome(run: &Run) -> (RunKind, Option<Outcome>) {
-    match run {
-        Run::Sequence(run) => (RunKind::Sequence, run.outcome),
-        Run::Deployment(run) => {
-            let failed = run.failure.as_ref().map_or(Outcome::PASS, |failure| failure.outcome);
-            (RunKind::Deployment, run.ended_at.map(|_| failed))
-        }
     }
 }
 

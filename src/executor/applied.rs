@@ -12,6 +12,7 @@ use crate::model::project::{Project, StageContent};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::shipyard::Sequence;
 use crate::model::slot::PassedKey;
+use crate::model::state::ConfigState;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
@@ -78,6 +79,8 @@ async fn read(
     for (name, seen) in &mut stages {
         let covers = |hold: &&Hold| hold.scope.stage.as_ref().is_none_or(|held| held == name);
         seen.holds = holds.holds.iter().filter(covers).cloned().collect();
+        let released = |state: &&mut ConfigState| release.paused.iter().any(|lifted| lifted.config == state.key);
+        seen.configs.values_mut().filter(released).for_each(|state| state.quarantined.clear());
     }
     Ok(Surroundings { project, lifted, stages })
 }

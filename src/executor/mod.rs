@@ -14,6 +14,7 @@ mod inherited;
 pub mod outbox;
 pub mod pace;
 pub mod perform;
+pub mod proposals;
 pub mod reconciler;
 pub mod selector_index;
 pub mod services;

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::proposals::{self, Proposals};
 use crate::model::action::Action;
 use crate::model::event::Event;
-use crate::model::ids::{ProjectName, RunId, StageName};
+use crate::model::ids::{ProjectName, RepositoryName, RunId, StageName};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::references;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::proposal::Proposal;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
 use crate::runtime::{Objects, Runtime};
@@ -23,6 +25,8 @@ pub struct Performer {
     pub driver: Driver,
     /// Where pods live.
     pub runtime: Arc<dyn Runtime>,
+    /// Where rollbacks are proposed.
+    pub proposals: Arc<dyn Proposals>,
 }
 
 impl std::fmt::Debug for Performer {
@@ -45,6 +49,7 @@ impl Performer {
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
             Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
+            Action::Propose { repository, branch } => self.propose(repository, branch).await,
         }
     }
 
@@ -96,6 +101,26 @@ impl Performer {
         let withdraw = Write::Withdraw { run: run.clone(), key: Action::run_pod_key(&pod.name) };
         let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
         Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
+    }
+}
+
+impl Performer {
+    /// Brings a proposal to where people decide about it. What keeps it for now is shown with it.
+    async fn propose(&self, repository: &RepositoryName, branch: &str) -> Result<Vec<Input>> {
+        let state = self.driver.store.repository(repository).await?.map(|state| state.value);
+        let Some((state, proposal)) = state.and_then(|state| proposals::found(state, branch)) else {
+            return Ok(Vec::new());
+        };
+        let brought = self.proposals.bring(&state, &proposal).await;
+        if let Err(failure) = &brought
+            && proposal.problem != failure.one_line()
+        {
+            let delayed = Box::new(Proposal { problem: failure.one_line(), ..proposal.clone() });
+            self.driver.commit(&[Input::Proposed(repository.clone(), delayed)]).await?;
+        }
+        let brought = brought?;
+        let news = brought != proposal;
+        Ok(news.then(|| Input::Proposed(repository.clone(), Box::new(brought))).into_iter().collect())
     }
 }
 

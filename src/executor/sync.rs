@@ -7,6 +7,7 @@
 use async_trait::async_trait;
 
 use crate::engine::records::{Records, Undecided};
+use crate::engine::rollback::propose;
 use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::unreadable::Origins;
@@ -88,6 +89,10 @@ async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Re
     let Some(read) = revisions.head(seen, stored.value.applied.as_ref()).await? else {
         if !stored.value.status_problems.is_empty() {
             driver.writers.retry(&name); // the token may have been replaced meanwhile
+        }
+        let head = stored.value.seen.as_ref();
+        if stored.value.proposals.iter().any(|proposal| proposal.wants_attention(head)) {
+            driver.decide(|transition| propose::look_after(transition, &name)).await?;
         }
         return Ok(Some(Synced::Unchanged));
     };

@@ -29,23 +29,32 @@ pub(super) enum Meaning {
 
 /// Why an answer that is not 2xx refuses to write, or read, the statuses of `commit`, where its host means nothing else.
 pub(super) fn refusal(words: Words, status: u16, commit: &CommitId) -> Refusal {
+    let name = words.name;
+    match status {
+        401 | 403 | 404 | 300..=399 => Refusal::All(unanswered(words, status, "write commit statuses")),
+        409 => Refusal::Busy(Failure::transient(format!("{name} answers {status}"))),
+        408 | 425 | 429 | 500..=599 => Refusal::Busy(unanswered(words, status, "write commit statuses")),
+        _ => Refusal::Commit(Failure::stalled(format!("{name} refuses the status of {}: {status}", commit.short()))),
+    }
+}
+
+/// Why an answer that is not 2xx does not do what was asked for, whatever that was.
+pub(super) fn unanswered(words: Words, status: u16, what: &str) -> Failure {
     let Words { name, rights } = words;
     match status {
-        401 => Refusal::All(
-            Failure::stalled(format!("{name} does not accept the token"))
-                .hint(format!("write a valid token into the file of `credentials.tokenFile`: {rights}")),
-        ),
-        403 => Refusal::All(Failure::stalled("the token may not write commit statuses").hint(rights)),
-        404 => Refusal::All(
+        401 => Failure::stalled(format!("{name} does not accept the token"))
+            .hint(format!("write a valid token into the file of `credentials.tokenFile`: {rights}")),
+        403 => Failure::stalled(format!("the token may not {what}")).hint(rights),
+        404 => {
             Failure::stalled(format!("{name} does not know the repository, or does not show it to the token's user"))
-                .hint("check the repository's address, and that the token covers it"),
-        ),
-        300..=399 => Refusal::All(
+                .hint("check the repository's address, and that the token covers it")
+        }
+        300..=399 => {
             Failure::stalled(format!("{name} redirects to another host ({status}), which does not get the token"))
-                .hint("set the repository's and the forge's addresses to where they are now"),
-        ),
-        408 | 409 | 425 | 429 | 500..=599 => Refusal::Busy(Failure::transient(format!("{name} answers {status}"))),
-        _ => Refusal::Commit(Failure::stalled(format!("{name} refuses the status of {}: {status}", commit.short()))),
+                .hint("set the repository's and the forge's addresses to where they are now")
+        }
+        408 | 425 | 429 | 500..=599 => Failure::transient(format!("{name} answers {status}")),
+        _ => Failure::stalled(format!("{name} refuses to {what}: {status}")),
     }
 }
 

@@ -16,6 +16,7 @@ pub mod github;
 pub mod gitlab;
 mod hosted;
 pub mod plain;
+pub mod pull_request;
 mod redirect;
 pub mod retry_after;
 pub mod text;
@@ -57,6 +58,15 @@ pub enum Refusal {
 impl Refusal {
     /// What is wrong, for people.
     pub fn failure(&self) -> &Failure {
+        match self {
+            Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
+        }
+    }
+}
+
+impl Refusal {
+    /// What is wrong, for whoever asks for nothing else.
+    fn into_failure(self) -> Failure {
         match self {
             Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
         }

@@ -10,7 +10,7 @@ pub fn one_line(text: &str, limit: usize) -> String {
 }
 
 /// Shortens to `limit` characters, the last of which is then `…`.
-fn cut(mut line: String, limit: usize) -> String {
+pub(super) fn cut(mut line: String, limit: usize) -> String {
     if line.chars().count() <= limit {
         return line;
     }

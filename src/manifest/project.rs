@@ -13,7 +13,7 @@ use super::shape::{Strictness, check};
 use super::stage_context::Runtime;
 use super::{metadata, names};
 use crate::model::object::Location;
-use crate::model::project::StatusDetail;
+use crate::model::project::{OnFailure, StatusDetail};
 
 /// Where the project file is.
 pub const PROJECT_FILE: &str = "launchway.yaml";
@@ -31,6 +31,7 @@ pub(crate) struct Settings {
     /// From the root; with the place where it is said.
     pub(crate) shipyard: Option<(String, Location)>,
     pub(crate) statuses: StatusDetail,
+    pub(crate) on_failure: OnFailure,
     pub(crate) strict: bool,
 }
 
@@ -53,7 +54,6 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
     let mut value = value.clone();
     check(&mut value, &PROJECT, Strictness::Own, findings);
     metadata::normalise(&mut value, names::entity, findings);
-    rollback(&value, findings);
     let stages = value.pointer("/spec/stages").and_then(Value::as_object).into_iter().flatten();
     Settings {
         name: Some(text_at(&value, "/metadata/name").to_owned()).filter(|name| !name.is_empty()),
@@ -62,6 +62,7 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
         exclude: globs(&value, "/spec/exclude", findings),
         shipyard: path(&value, "/spec/shipyard", "/spec/shipyard", findings),
         statuses: statuses(text_at(&value, "/spec/statuses")),
+        on_failure: on_failure(text_at(&value, "/spec/rollback/onFailure")),
         strict: value.pointer("/spec/strict") == Some(&Value::Bool(true)),
     }
 }
@@ -75,11 +76,11 @@ fn statuses(word: &str) -> StatusDetail {
     }
 }
 
-fn rollback(value: &Value, findings: &mut Findings<'_>) {
-    let wanted = text_at(value, "/spec/rollback/onFailure");
-    if matches!(wanted, "none" | "pull-request") {
-        let message = format!("`{wanted}` is not supported yet: what served before serves again by itself");
-        findings.warning("/spec/rollback/onFailure", "not-supported", message);
+fn on_failure(word: &str) -> OnFailure {
+    match word {
+        "pull-request" => OnFailure::PullRequest,
+        "none" => OnFailure::None,
+        _ => OnFailure::Automatic,
     }
 }
 
@@ -214,7 +215,7 @@ mod tests {
             ("{include: ['a[']}", &["error spec.include[0]: invalid"]),
             ("{shipyard: ../x.yaml}", &["error spec.shipyard: invalid"]),
             ("{rollback: {onFailure: automatic}}", &[]),
-            ("{rollback: {onFailure: none}}", &["warning spec.rollback.onFailure: not-supported"]),
+            ("{rollback: {onFailure: none}}", &[]),
             ("{stages: {dev: {path: /etc}}}", &["error spec.stages.dev.path: invalid"]),
             ("{stages: {dev: {runtime: kubernetes}}}", &["warning spec.stages.dev.runtime: not-supported"]),
             ("{stages: {dev: {namespace: A}}}", &["error spec.stages.dev.namespace: invalid"]),

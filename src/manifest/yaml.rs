@@ -5,6 +5,7 @@
 //! check of an object's shape then asks for quotes where text is wanted, instead of guessing. Duplicate keys are
 //! errors. Size, depth and the growth through aliases are bounded.
 
+pub mod documents;
 mod foreign;
 mod indentation;
 mod scalar;

@@ -152,6 +152,13 @@ pub enum Action {
         /// To where.
         writer: WriterName,
     },
+    /// Bring a proposed rollback to its host, or hear there what became of it.
+    Propose {
+        /// The repository.
+        repository: RepositoryName,
+        /// The proposal.
+        branch: String,
+    },
 }
 
 /// In whose name statuses are asked for: they belong to a revision, not to one run.
@@ -164,6 +171,11 @@ impl Action {
         Self::Report { repository, commit, writer }
     }
 
+    /// In whose name a repository's proposals are brought to its host: one after the other.
+    pub fn proposals_of(repository: &RepositoryName) -> RunId {
+        RunId::new(format!("proposals/{repository}"))
+    }
+
     /// The action's key among those of its run: a second one with the same key replaces the first.
     pub fn key(&self) -> String {
         let pod = |name: &PodName| name.as_str().to_owned();
@@ -173,6 +185,7 @@ impl Action {
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
+            Action::Propose { branch, .. } => format!("propose/{branch}"),
         }
     }
 
@@ -185,6 +198,7 @@ impl Action {
     pub fn lane(&self) -> Lane {
         match self {
             Action::Prepare { .. } => Lane::Images,
+            Action::Propose { .. } => Lane::Proposals,
             Action::Report { repository, writer, .. } => {
                 Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
             }
@@ -202,7 +216,9 @@ impl Action {
                 Timer::Deadline | Timer::Progress | Timer::Start => Priority::Ending,
                 Timer::Retry | Timer::Delay => Priority::Beginning,
             },
-            Action::Prepare { .. } | Action::RunPod { .. } | Action::Report { .. } => Priority::Beginning,
+            Action::Prepare { .. } | Action::RunPod { .. } | Action::Report { .. } | Action::Propose { .. } => {
+                Priority::Beginning
+            }
         }
     }
 }
@@ -241,6 +257,8 @@ pub enum Lane {
     Runs,
     /// What takes long and uses the whole machine: images.
     Images,
+    /// Proposed rollbacks, which wait for hosts: those of each repository one after the other.
+    Proposals,
     /// What is written to one place about one repository.
     Statuses {
         /// The repository.
@@ -255,6 +273,7 @@ impl fmt::Display for Lane {
         match self {
             Lane::Runs => f.write_str("runs"),
             Lane::Images => f.write_str("images"),
+            Lane::Proposals => f.write_str("proposals"),
             Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
         }
     }

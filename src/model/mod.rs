@@ -18,6 +18,7 @@ pub mod outcome;
 pub mod plan;
 pub mod pod;
 pub mod project;
+pub mod proposal;
 pub mod rollback;
 pub mod run;
 pub mod seed;

@@ -162,6 +162,9 @@ pub struct Change {
 
 /// The cause of what waits because its file says `paused`.
 pub const PAUSED: &str = "paused";
+
+/// Begins why what Git was rolled back from waits.
+pub const QUARANTINED: &str = "quarantined: ";
 /// What the cause of what waits because it is held begins with; the hold's id follows.
 pub const HELD: &str = "hold ";
 

@@ -23,6 +23,28 @@ pub struct Project {
     pub stages: Vec<StageContent>,
     /// Which statuses are written.
     pub statuses: StatusDetail,
+    /// What follows by itself from a deployment that failed.
+    pub on_failure: OnFailure,
+}
+
+/// What follows by itself from a deployment that failed, beside that a version which never got ready takes nothing over.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OnFailure {
+    /// What served before serves again at once, also where a post hook failed.
+    #[default]
+    Automatic,
+    /// It is proposed as a pull request; where a post hook failed, the new version serves until that is merged.
+    PullRequest,
+    /// Nothing.
+    None,
+}
+
+impl OnFailure {
+    /// Whether it is what holds where nobody says anything.
+    pub fn is_automatic(&self) -> bool {
+        *self == OnFailure::Automatic
+    }
 }
 
 /// How much is written on a commit.

@@ -18,7 +18,7 @@ use super::object::{Kind, Object};
 use super::outcome::Outcome;
 use super::plan::Change;
 use super::pod::PodId;
-use super::project::Procedure;
+use super::project::{OnFailure, Procedure};
 use super::rollback::RollbackGroup;
 use super::time::Timestamp;
 use super::wanted::Progress;
@@ -131,6 +131,13 @@ impl SequenceRun {
 }
 
 impl DeploymentRun {
+    /// Whether its version serves on although it failed once it was up: its project wants no rollback by itself. What a person
+    /// or a newer revision ends goes back all the same.
+    pub fn serves_on(&self) -> bool {
+        let failed = self.failure.as_ref().is_some_and(|failure| failure.outcome == Outcome::FAIL);
+        failed && !self.on_failure.is_automatic() && !self.is_rollback
+    }
+
     /// How it ended, or else what holds it back; empty if nothing is to be said.
     pub fn remark(&self) -> &str {
         if self.message.is_empty() { &self.problem } else { &self.message }
@@ -377,6 +384,9 @@ pub struct DeploymentRun {
     pub promoted: Option<u16>,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
+    /// What its project says of deployments that fail.
+    #[serde(default, skip_serializing_if = "OnFailure::is_automatic")]
+    pub on_failure: OnFailure,
     /// When it was created.
     pub created_at: Timestamp,
     /// When it ended.

@@ -13,9 +13,14 @@ use super::ids::{
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
+use super::project::OnFailure;
+use super::proposal::Proposal;
 use super::selector::{Labels, selects};
 use super::time::Timestamp;
 use super::wanted::{Target, Wanted};
+
+/// How many contents of a deployment config are remembered that are not deployed again.
+const MOST_QUARANTINED: usize = 5;
 
 /// A value with the version it was read at; 0 is a value that was never stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -70,6 +75,12 @@ pub struct RepositoryState {
     /// is compared again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_hand: Option<RunId>,
+    /// What its last readable revision says of deployments that fail.
+    #[serde(default, skip_serializing_if = "OnFailure::is_automatic")]
+    pub on_failure: OnFailure,
+    /// Rollbacks that are or were proposed as pull requests, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposals: Vec<Proposal>,
 }
 
 impl RepositoryState {
@@ -93,6 +104,8 @@ impl RepositoryState {
             down_by: String::new(),
             up_by: String::new(),
             by_hand: None,
+            on_failure: OnFailure::Automatic,
+            proposals: Vec::new(),
         }
     }
 }
@@ -158,6 +171,20 @@ pub struct ConfigState {
     /// on until a deployment of this life takes its place.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Timestamp>,
+    /// What is not deployed again before a person lets it, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quarantined: Vec<Quarantined>,
+}
+
+/// What a deployment config was that Git was rolled back from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quarantined {
+    /// What it declared.
+    pub content: Digest,
+    /// Why, for people.
+    pub reason: String,
+    /// Since when.
+    pub since: Timestamp,
 }
 
 /// How many replicas a person asked for.
@@ -328,7 +355,22 @@ impl ConfigState {
             removed: false,
             planned_at: None,
             inherited: None,
+            quarantined: Vec::new(),
         }
+    }
+
+    /// Keeps what Git was rolled back from from being deployed again.
+    pub fn quarantine(&mut self, bad: Quarantined) {
+        self.quarantined.retain(|known| known.content != bad.content);
+        self.quarantined.push(bad);
+        let many = self.quarantined.len().saturating_sub(MOST_QUARANTINED);
+        self.quarantined.drain(..many);
+    }
+
+    /// Why what is declared is not deployed again, if so. What serves is there.
+    pub fn quarantine_of(&self, declared: &Object) -> Option<&Quarantined> {
+        let serves = self.serving.as_ref().is_some_and(|serving| serving.object.digest == declared.digest);
+        self.quarantined.iter().find(|known| known.content == declared.digest).filter(|_| !serves)
     }
 
     /// The service that it is delivered with.

@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Status;
-use crate::model::plan::{Change, Decision, Difference, PAUSED};
+use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
@@ -43,6 +43,14 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
         return change(declared, Decision::None, Vec::new(), cause);
     }
     let reasons = differences(declared, &spec, applied);
+    if let Some(quarantined) = applied.quarantine_of(declared) {
+        let name = &declared.key.name;
+        let cause = format!(
+            "{QUARANTINED}{}; change it, or `launchway release dc/{name}` lets it be deployed again",
+            quarantined.reason
+        );
+        return change(declared, Decision::Wait, reasons, cause);
+    }
     let (decision, cause) = judge(&spec, declared, applied, &reasons);
     change(declared, decision, reasons, cause)
 }

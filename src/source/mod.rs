@@ -16,6 +16,7 @@ use std::time::Duration;
 
 use crate::error::{Failure, Result};
 
+mod branch;
 mod changes;
 mod credentials;
 mod damage;
@@ -30,10 +31,12 @@ mod ownership;
 mod packs;
 mod pkt_line;
 mod process;
+mod push;
 mod transport;
 mod tree;
 mod url;
 
+pub use branch::{BranchPush, Edit};
 pub use changes::PathChange;
 pub use credentials::Credentials;
 pub use export::Exported;

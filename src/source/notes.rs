@@ -7,12 +7,11 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
-use git2::{ErrorCode, FileMode, ObjectType, Oid, PushOptions, RemoteCallbacks};
+use git2::{FileMode, ObjectType, Oid};
 
 use super::git::{self, existing, failed, oid};
-use super::ls_refs::MAX_LIST_BYTES;
 use super::mirror::Mirror;
-use super::transport::{Deadline, smart::Lent};
+use super::push::{Pushed, means_moved, push};
 use super::{Remote, local};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -183,38 +182,12 @@ fn is_locked(path: &Path) -> bool {
 }
 
 fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Result<Attempt> {
-    let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
-    let lent = Lent::new(remote, deadline, 2 * MAX_LIST_BYTES);
-    let mut rejection = None;
-    let mut callbacks = RemoteCallbacks::new();
-    callbacks.push_update_reference(|_name, status| {
-        rejection = status.map(str::to_owned);
-        Ok(())
-    });
-    let mut options = PushOptions::new();
-    options.remote_callbacks(callbacks);
-    let mut connection = mirror.remote_anonymous(&lent.url()).map_err(|error| lent.explain("pushing to", error))?;
-    let pushed = connection.push(&[format!("{outgoing}:{NOTES_REF}")], Some(&mut options));
-    drop(options);
-    match (pushed, rejection) {
-        // It may also not have followed on something that is no note; the next attempt finds that out.
-        (Err(error), _)
-            if error.code() == ErrorCode::NotFastForward || error.message() == "object is no commit object" =>
-        {
-            Ok(Attempt::Lost(error.message().to_owned()))
-        }
-        (Err(error), _) => Err(lent.explain("pushing to", error)),
-        (Ok(()), None) => Ok(Attempt::Written),
-        (Ok(()), Some(reason)) if means_moved(&reason) => Ok(Attempt::Lost(reason)),
-        (Ok(()), Some(reason)) => Err(not_taken(remote, reason)),
+    match push(mirror, remote, &format!("{outgoing}:{NOTES_REF}"))? {
+        Pushed::Taken => Ok(Attempt::Written),
+        Pushed::Behind(words) => Ok(Attempt::Lost(words)),
+        Pushed::Refused(reason) if means_moved(&reason) => Ok(Attempt::Lost(reason)),
+        Pushed::Refused(reason) => Err(not_taken(remote, reason)),
     }
-}
-
-/// Whether a server's words may mean that the reference was not where we thought it was.
-fn means_moved(reason: &str) -> bool {
-    let moved =
-        ["failed to update ref", "fetch first", "non-fast-forward", "lock", "stale", "already exists", "but expected"];
-    moved.iter().any(|words| reason.contains(words))
 }
 
 /// How long to wait after a lost race. Two processes that lost against each other must not meet again.

@@ -21,6 +21,7 @@ use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync::{self, Read, Revisions, Synced};
 use crate::executor::work_queue::WorkQueue;
@@ -35,7 +36,7 @@ use crate::model::ids::{
 };
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
-use crate::model::project::{Project, StageContent, StatusDetail};
+use crate::model::project::{OnFailure, Project, StageContent, StatusDetail};
 use crate::model::run::Run;
 use crate::model::shipyard::Shipyard;
 use crate::model::state::{ConfigState, RevisionResult};
@@ -157,7 +158,8 @@ impl World {
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
-        let performer = Performer { driver: driver.clone(), runtime: runtime.clone() };
+        let performer =
+            Performer { driver: driver.clone(), runtime: runtime.clone(), proposals: Arc::new(NoProposals) };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();
         let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
         Self { surroundings, clock, runtime, driver, admission, outbox, reporter, reconciler }
@@ -456,7 +458,13 @@ pub fn project(shipyard: Shipyard, objects: &[Object]) -> Project {
         prune: true,
     };
     let stages = shipyard.stages.iter().map(|declared| stage(&declared.name)).collect();
-    Project { name: ProjectName::new("shop"), shipyard, stages, statuses: StatusDetail::Hooks }
+    Project {
+        name: ProjectName::new("shop"),
+        shipyard,
+        stages,
+        statuses: StatusDetail::Hooks,
+        on_failure: OnFailure::default(),
+    }
 }
 
 /// A deployment config of one container that runs `image`; `spec` is put over its spec.

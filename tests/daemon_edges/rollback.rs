@@ -67,7 +67,6 @@ fn what_cannot_go_back_is_refused_and_nothing_changes() {
     assert_refused(&world, &with(&["--to-revision", "abcdef"]), 1, &["no revision `abcdef` of `shop` is known"]);
     assert_refused(&world, &["rollback", "dc/web", "--to-revision", &first], 1, &["version 1 of `web` serves already"]);
     assert_refused(&world, &["rollback"], 2, &["nothing is named"]);
-    assert_refused(&world, &with(&["--pull-request"]), 2, &["comes with Git hosting"]);
     assert_refused(&world, &["rollback", "--all"], 2, &["--to-revision"]);
     assert_refused(&world, &["rollback", "dc/gone"], 1, &["there is no deployment config `gone`"]);
     let file = world.git.path("back.yaml");

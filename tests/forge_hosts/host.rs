@@ -31,6 +31,8 @@ pub(crate) struct World {
     pub(crate) rows: Vec<(String, Value)>,
     /// When it was taken, in milliseconds.
     pub(crate) at: Vec<i64>,
+    /// Every pull request that was made, in the order of their numbers, in the words of Gitea.
+    pub(crate) pulls: Vec<Value>,
     pub(crate) faults: VecDeque<Fault>,
     /// The commits that are there.
     pub(crate) commits: Vec<String>,

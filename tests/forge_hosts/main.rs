@@ -7,6 +7,7 @@ mod github;
 mod gitlab;
 mod host;
 mod others;
+mod pull_requests;
 mod soak;
 
 use std::sync::Arc;

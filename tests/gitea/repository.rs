@@ -103,6 +103,24 @@ impl Repository {
         count
     }
 
+    /// Its pull requests in a state, `all` for any.
+    pub(crate) async fn pulls(&self, state: &str) -> Vec<Value> {
+        let found = self.api(Method::GET, &format!("/pulls?state={state}"), None).await;
+        found.as_array().cloned().unwrap_or_default()
+    }
+
+    /// Closes a pull request without merging it.
+    pub(crate) async fn close(&self, number: u64) {
+        self.api(Method::PATCH, &format!("/pulls/{number}"), Some(json!({"state": "closed"}))).await;
+    }
+
+    /// Merges a pull request; the commit that this makes.
+    pub(crate) async fn merge(&self, number: u64) -> String {
+        self.api(Method::POST, &format!("/pulls/{number}/merge"), Some(json!({"Do": "merge"}))).await;
+        let merged = self.api(Method::GET, &format!("/pulls/{number}"), None).await;
+        merged["merge_commit_sha"].as_str().unwrap().to_owned()
+    }
+
     async fn api(&self, method: Method, path: &str, body: Option<Value>) -> Value {
         self.server.api(method, &format!("/repos/admin/{}{path}", self.name), body).await
     }

@@ -12,7 +12,7 @@ use launchway::model::ids::{CommitId, ConfigKey, Destination, RunId, ServiceKey}
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::outcome::Outcome;
 use launchway::model::plan::{Change, Decision, Plan, ServicePlan, StagePlan, StageStart};
-use launchway::model::project::{Procedure, Procedures, StatusDetail};
+use launchway::model::project::{OnFailure, Procedure, Procedures, StatusDetail};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Shipyard};
 use launchway::model::state::{
@@ -120,6 +120,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         waits: Default::default(),
         promoted: None,
         failure: None,
+        on_failure: OnFailure::default(),
         created_at: at(0),
         ended_at: None,
         message: String::new(),

@@ -2,6 +2,7 @@
 
 pub mod by_hand;
 pub mod operator;
+pub mod propose;
 mod release;
 mod rollback;
 
@@ -9,6 +10,7 @@ use async_trait::async_trait;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use crate::control::commands::propose::ProposalView;
 use crate::engine::rollback::evaluate::Evaluation;
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
@@ -163,6 +165,8 @@ pub struct RollbackCommand {
     pub to_revision: Option<CommitId>,
     /// Only say what that would do.
     pub dry_run: bool,
+    /// Have Git say it, as a pull request, and deploy it once that is merged.
+    pub pull_request: bool,
 }
 
 /// A command that was taken.
@@ -181,6 +185,9 @@ pub struct Done {
     /// What a rollback changes, and what people should know of it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evaluations: Vec<Evaluation>,
+    /// The pull request that a rollback is proposed as.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proposal: Option<Box<ProposalView>>,
 }
 
 /// A command that was not taken.

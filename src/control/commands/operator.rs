@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::control::commands::propose::propose;
 use crate::control::commands::release::release;
 use crate::control::commands::rollback::rollback;
 use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
@@ -66,6 +67,7 @@ impl Commands for Operator {
             Command::Pause { config } => self.pause(&config, by).await,
             Command::Resume { config } => self.resume(&config, by).await,
             Command::Promote { config } => self.promote(&config, by).await,
+            Command::Rollback(asked) if asked.pull_request => propose(self, asked, by).await,
             Command::Rollback(asked) => rollback(self, asked, by).await,
             Command::Scale { config, replicas } => {
                 let title = self.title(&config).await?;
@@ -93,7 +95,7 @@ impl Commands for Operator {
 }
 
 impl Operator {
-    fn watcher(&self, repository: &RepositoryName) -> Result<&Watcher, Refusal> {
+    pub(super) fn watcher(&self, repository: &RepositoryName) -> Result<&Watcher, Refusal> {
         let unknown = || {
             let watched = self.watchers.keys().map(RepositoryName::as_str).collect::<Vec<_>>().join(", ");
             Failure::stalled(format!("no repository `{repository}` is watched here"))

@@ -32,7 +32,7 @@ pub(super) async fn rollback(operator: &Operator, asked: RollbackCommand, by: &s
 }
 
 /// A revision that was applied, by a person's word for it.
-async fn applied(operator: &Operator, project: &ProjectName, word: &CommitId) -> Result<CommitId, Refusal> {
+pub(super) async fn applied(operator: &Operator, project: &ProjectName, word: &CommitId) -> Result<CommitId, Refusal> {
     let repository = by_hand::declaring(&operator.driver, project).await?.ok_or_else(|| undeclared(project))?;
     let known = operator.driver.store.outline(&repository, word.as_str()).await?;
     let Some(known) = known else {
@@ -47,7 +47,7 @@ async fn applied(operator: &Operator, project: &ProjectName, word: &CommitId) ->
 }
 
 /// What is asked for, of each deployment config.
-fn meant(
+pub(super) fn meant(
     asked: &RollbackCommand,
     revision: Option<&CommitId>,
     configs: &[ConfigState],

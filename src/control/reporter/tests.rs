@@ -14,6 +14,7 @@ use crate::engine::transition::Input;
 use crate::error::Failure;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::proposals::NoProposals;
 use crate::forge::Refusal;
 use crate::model::action::Action;
 use crate::model::event::Timer;
@@ -140,7 +141,7 @@ impl Desk {
     /// Everything works by itself until the token is cancelled.
     fn work(&self, stop: &CancellationToken) -> [JoinHandle<()>; 2] {
         let runtime = Arc::new(PretendedRuntime::new(self.clock.clone()));
-        let outbox = Outbox::new(Performer { driver: self.driver.clone(), runtime });
+        let outbox = Outbox::new(Performer { driver: self.driver.clone(), runtime, proposals: Arc::new(NoProposals) });
         [tokio::spawn(outbox.run(stop.clone())), tokio::spawn(self.reporter.clone().run(stop.clone()))]
     }
 

@@ -367,8 +367,9 @@ pub(in crate::engine) fn start_deployment(
     let Some(object) = change.object.clone() else { return Ok(()) };
     let key = parent.service.config(&change.key.name);
     let spec = typed(&object)?;
-    let newest = newest_version(transition.records, &key)?;
-    let now = transition.now;
+    let on_failure =
+        transition.records.repositories.get(&parent.repository)?.map(|it| it.on_failure).unwrap_or_default();
+    let (newest, now) = (newest_version(transition.records, &key)?, transition.now);
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
     if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {
@@ -385,7 +386,7 @@ pub(in crate::engine) fn start_deployment(
     state.planned_at = parent.planned_at.or(state.planned_at);
     let replicas = state.replicas(&spec);
     let fresh = deployment_run(&parent, change, (key, number), (object, spec), previous, now);
-    let fresh = DeploymentRun { replicas, ..fresh };
+    let fresh = DeploymentRun { replicas, on_failure, ..fresh };
     begin(transition, by, fresh)
 }
 
@@ -490,6 +491,7 @@ fn deployment_run(
         waits: Waits::default(),
         promoted: None,
         failure: None,
+        on_failure: Default::default(),
         created_at: now,
         ended_at: None,
         message: String::new(),

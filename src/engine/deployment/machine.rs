@@ -14,6 +14,7 @@ use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::{Pod, PodId, ReplicaSet};
+use crate::model::project::OnFailure;
 use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRecord, Phase, TrialPart};
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Progress, Wanted};
@@ -310,11 +311,13 @@ impl Step {
         self.back_out();
     }
 
-    /// Before the rollout nothing has changed; after it began, the previous version takes over again.
+    /// Before the rollout nothing has changed; after it began, the previous version takes over again, unless the new one
+    /// serves and its project wants no rollback by itself.
     fn back_out(&mut self) {
         self.clear_timer(Timer::Retry);
         match self.run.step {
             DeploymentStep::Prepare | DeploymentStep::Pre => self.end(),
+            DeploymentStep::Post if self.run.serves_on() => self.end(),
             _ => self.enter(DeploymentStep::Restore),
         }
     }
@@ -329,6 +332,9 @@ impl Step {
                     "" => (Phase::Complete, Outcome::PASS, message),
                     why => (Phase::Complete, Outcome::FAIL, format!("{message} and is not reached: {why}")),
                 }
+            }
+            Some(failure) if run.step == DeploymentStep::Post && run.serves_on() => {
+                (Phase::Complete, failure.outcome, serves_on_message(run, failure))
             }
             Some(failure) => (Phase::Failed, failure.outcome, failed_message(run, failure)),
         };
@@ -385,6 +391,14 @@ fn failed_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
         None => "there is no version to go back to".to_owned(),
     };
     format!("version {} failed: {}; {serving}", run.version, failure.message)
+}
+
+fn serves_on_message(run: &DeploymentRun, failure: &DeploymentFailure) -> String {
+    let why = match run.on_failure {
+        OnFailure::PullRequest => "a rollback is proposed instead (rollback.onFailure: pull-request)",
+        OnFailure::None | OnFailure::Automatic => "nothing is rolled back by itself (rollback.onFailure: none)",
+    };
+    format!("version {} failed: {}; it serves on: {why}", run.version, failure.message)
 }
 
 /// A pod of the deployment's version, as its images are prepared by; it is not started.

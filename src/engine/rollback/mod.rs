@@ -2,9 +2,13 @@
 //!
 //! `target` says to which version, `restore` what of it comes back, `start` whether it may and with which runs,
 //! `group` what the end of one part means for the others, and `evaluate` what people should know before and after.
+//!
+//! `propose` has Git say again what ran before instead, as a pull request; `files` says how its files change for that.
 
 pub mod evaluate;
+pub mod files;
 mod group;
+pub mod propose;
 mod restore;
 mod start;
 mod target;

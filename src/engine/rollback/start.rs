@@ -40,13 +40,13 @@ pub struct RolledBack {
     /// What that is.
     pub object: Arc<Object>,
     pub(super) parts: RollbackParts,
-    commit: CommitId,
-    created_at: Timestamp,
-    cause: String,
+    pub(super) commit: CommitId,
+    pub(super) created_at: Timestamp,
+    pub(super) cause: String,
 }
 
 /// What becomes of one deployment config.
-enum Part {
+pub(super) enum Part {
     GoesBack(Box<RolledBack>),
     Stays(String),
 }
@@ -57,7 +57,7 @@ enum Part {
 /// # Errors
 /// If one of them cannot go back, or all run what they would go back to.
 pub fn roll_back(transition: &mut Transition<'_>, asked: &[Rollback], by: &str) -> Result<Started, Undecided> {
-    let Started { mut members, left } = judge(transition.records, asked, by)?;
+    let Started { mut members, left } = judge(asked, |asked| part(transition.records, asked, by))?;
     members.sort_by_key(|member| (member.state.service_key(), member.state.key.clone()));
     let mut parts: BTreeMap<ServiceKey, Vec<&RolledBack>> = BTreeMap::new();
     members.iter().for_each(|member| parts.entry(member.state.service_key()).or_default().push(member));
@@ -83,7 +83,10 @@ pub fn roll_back(transition: &mut Transition<'_>, asked: &[Rollback], by: &str) 
 }
 
 /// What becomes of each, unless one of them cannot go back: then all refusals are told at once.
-fn judge(records: &Records, asked: &[Rollback], by: &str) -> Result<Started, Undecided> {
+pub(super) fn judge(
+    asked: &[Rollback],
+    part: impl Fn(&Rollback) -> Result<Part, Undecided>,
+) -> Result<Started, Undecided> {
     let mut started = Started { members: Vec::new(), left: Vec::new() };
     let (mut refused, mut needs) = (Vec::new(), Needs::default());
     let mut named = BTreeSet::new();
@@ -91,7 +94,7 @@ fn judge(records: &Records, asked: &[Rollback], by: &str) -> Result<Started, Und
         if !named.insert(&asked.config) {
             return Err(Failure::stalled(format!("`{}` is named twice", asked.config.name)).into());
         }
-        match needs.of(part(records, asked, by)) {
+        match needs.of(part(asked)) {
             Ok(Some(Part::GoesBack(member))) => started.members.push(*member),
             Ok(Some(Part::Stays(why))) => started.left.push(why),
             Ok(None) => {}
@@ -174,7 +177,7 @@ fn runs_already(state: &ConfigState, serving: u32, number: u32) -> String {
 }
 
 /// When the revisions of a history were planned; nothing, where only versions count.
-fn planned(
+pub(super) fn planned(
     records: &Records,
     state: &ConfigState,
     history: &[Past],

@@ -12,6 +12,7 @@ use crate::model::plan::Decision;
 use crate::model::project::Procedure;
 use crate::model::run::{Phase, TaskRecord, TaskTry};
 use crate::model::shipyard::Task;
+use crate::model::state::RevisionResult;
 use crate::model::state::{ConfigState, RepositoryState, RevisionState};
 
 fn taken(memory: &Memory, inputs: &[Input]) -> Made<()> {

@@ -1,8 +1,10 @@
 //! Azure DevOps: commit statuses, and calls about pushes.
 
+mod pull_request;
 mod status;
 mod webhook;
 mod writer;
 
+pub use pull_request::pull_requests;
 pub(super) use webhook::DIALECT;
 pub use writer::writer;

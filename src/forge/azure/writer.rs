@@ -26,21 +26,35 @@ const VERSION: &str = "7.1";
 /// The most statuses that are asked for: Azure DevOps' own limit.
 const MOST: &str = "1000";
 
-const WORDS: Words = Words { name: "Azure DevOps", rights: "a personal access token needs the scope `Code (status)`" };
+pub(super) const WORDS: Words =
+    Words { name: "Azure DevOps", rights: "a personal access token needs the scope `Code (status)`" };
 
 /// A writer to Azure DevOps, with a personal access token.
 ///
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners(), AzureApi { settings }, clock).await?))
+}
+
+/// How Azure DevOps is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: AUTHORIZATION,
         authorization: |token| format!("Basic {}", STANDARD.encode(format!(":{token}"))),
         accept: "application/json",
-    };
-    let api = settings.api();
-    Ok(Arc::new(HostedWriter::new(api, manners, AzureApi { settings }, clock).await?))
+    }
+}
+
+/// An address below the repository's, whose owner is its project, below an organization that is a part of the host's address.
+pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
+    let repository = &settings.repository;
+    let head = [repository.owner.as_str(), "_apis", "git", "repositories", &repository.name];
+    let mut url = repository.api(head.into_iter().chain(rest));
+    url.query_pairs_mut().append_pair("api-version", VERSION);
+    url
 }
 
 #[derive(Debug)]
@@ -49,13 +63,8 @@ struct AzureApi {
 }
 
 impl AzureApi {
-    /// The repository's owner is its project, below an organization that is a part of the host's address.
     fn url(&self, commit: &CommitId) -> Url {
-        let repository = &self.settings.repository;
-        let head = [&repository.owner, "_apis", "git", "repositories", &repository.name];
-        let mut url = repository.api(head.into_iter().chain(["commits", commit.as_str(), "statuses"]));
-        url.query_pairs_mut().append_pair("api-version", VERSION);
-        url
+        url(&self.settings, ["commits", commit.as_str(), "statuses"])
     }
 }
 

@@ -21,7 +21,7 @@ use crate::model::time::Timestamp;
 /// Statuses of a page; Bitbucket's own limit.
 const PAGE_SIZE: usize = 100;
 
-const WORDS: Words = Words {
+pub(super) const WORDS: Words = Words {
     name: "Bitbucket",
     rights: "a repository access token needs `Repositories: Read` and `Pull requests: Write`",
 };
@@ -31,14 +31,30 @@ const WORDS: Words = Words {
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners(), CloudApi { settings }, clock).await?))
+}
+
+/// How it is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: AUTHORIZATION,
         authorization: |token| format!("Bearer {token}"),
         accept: "application/json",
-    };
-    let api = settings.api();
-    Ok(Arc::new(HostedWriter::new(api, manners, CloudApi { settings }, clock).await?))
+    }
+}
+
+/// An address below the repository's. The service has a host of its own for its API.
+pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
+    let repository = &settings.repository;
+    let head = ["2.0", "repositories", &repository.owner, &repository.name];
+    let mut url = repository.api(head.into_iter().chain(rest));
+    if repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("bitbucket.org")) {
+        // The host is a valid one, and the scheme takes hosts.
+        url.set_host(Some("api.bitbucket.org")).unwrap_or_default();
+    }
+    url
 }
 
 #[derive(Debug)]
@@ -47,16 +63,8 @@ struct CloudApi {
 }
 
 impl CloudApi {
-    /// The service has a host of its own for its API.
     fn url(&self, commit: &CommitId, rest: &[&str]) -> Url {
-        let repository = &self.settings.repository;
-        let head = ["2.0", "repositories", &repository.owner, &repository.name, "commit", commit.as_str(), "statuses"];
-        let mut url = repository.api(head.into_iter().chain(rest.iter().copied()));
-        if repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("bitbucket.org")) {
-            // The host is a valid one, and the scheme takes hosts.
-            url.set_host(Some("api.bitbucket.org")).unwrap_or_default();
-        }
-        url
+        url(&self.settings, ["commit", commit.as_str(), "statuses"].into_iter().chain(rest.iter().copied()))
     }
 }
 

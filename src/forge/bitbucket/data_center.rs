@@ -21,7 +21,7 @@ use crate::model::time::Timestamp;
 /// Statuses of a page; Bitbucket's own limit is higher.
 const PAGE_SIZE: usize = 100;
 
-const WORDS: Words = Words {
+pub(super) const WORDS: Words = Words {
     name: "Bitbucket Data Center",
     rights: "an HTTP access token of the repository or project needs the permission `Repository write`",
 };
@@ -31,14 +31,18 @@ const WORDS: Words = Words {
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    Ok(Arc::new(HostedWriter::new(api, manners(), DataCenterApi { settings }, clock).await?))
+}
+
+/// How it is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: AUTHORIZATION,
         authorization: |token| format!("Bearer {token}"),
         accept: "application/json",
-    };
-    let api = settings.api();
-    Ok(Arc::new(HostedWriter::new(api, manners, DataCenterApi { settings }, clock).await?))
+    }
 }
 
 #[derive(Debug)]

@@ -22,7 +22,7 @@ use crate::model::time::Timestamp;
 /// Statuses of a page; Gitea's own limit.
 const PAGE_SIZE: usize = 50;
 
-const WORDS: Words = Words {
+pub(super) const WORDS: Words = Words {
     name: "Gitea",
     rights: "it needs the scope write:repository, and its user has to be allowed to write to the repository",
 };
@@ -32,15 +32,26 @@ const WORDS: Words = Words {
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    let gitea = GiteaApi { settings, knows_skipped: OnceCell::new() };
+    Ok(Arc::new(HostedWriter::new(api, manners(), gitea, clock).await?))
+}
+
+/// How Gitea is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: AUTHORIZATION,
         authorization: |token| format!("token {token}"),
         accept: "application/json",
-    };
-    let api = settings.api();
-    let gitea = GiteaApi { settings, knows_skipped: OnceCell::new() };
-    Ok(Arc::new(HostedWriter::new(api, manners, gitea, clock).await?))
+    }
+}
+
+/// An address below the repository's.
+pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
+    let repository = &settings.repository;
+    let path = ["api", "v1", "repos", repository.owner.as_str(), repository.name.as_str()];
+    repository.api(path.into_iter().chain(rest))
 }
 
 #[derive(Debug)]
@@ -52,9 +63,7 @@ struct GiteaApi {
 
 impl GiteaApi {
     fn url<'a>(&'a self, rest: impl IntoIterator<Item = &'a str>) -> Url {
-        let repository = &self.settings.repository;
-        let path = ["api", "v1", "repos", repository.owner.as_str(), repository.name.as_str()];
-        repository.api(path.into_iter().chain(rest))
+        url(&self.settings, rest)
     }
 
     async fn ask_version(&self, call: Call<'_>, commit: &CommitId) -> Result<bool, Refusal> {

@@ -1,8 +1,10 @@
 //! GitHub, as a service and as GitHub Enterprise Server: commit statuses, and calls about pushes.
 
+mod pull_request;
 mod status;
 mod webhook;
 mod writer;
 
+pub use pull_request::pull_requests;
 pub(super) use webhook::DIALECT;
 pub use writer::writer;

@@ -26,7 +26,7 @@ const PAGE_SIZE: usize = 100;
 /// who use the same token.
 const WRITES: &[(usize, Duration)] = &[(60, Duration::from_secs(60)), (400, Duration::from_secs(60 * 60))];
 
-const WORDS: Words =
+pub(super) const WORDS: Words =
     Words { name: "GitHub", rights: "a fine-grained one needs `Commit statuses: read and write` for the repository" };
 
 /// A writer to GitHub, whose token may write commit statuses.
@@ -34,15 +34,46 @@ const WORDS: Words =
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    let github = GithubApi { settings, writes: Budget::new(WRITES) };
+    Ok(Arc::new(HostedWriter::new(api, manners(), github, clock).await?))
+}
+
+/// How GitHub is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: AUTHORIZATION,
         authorization: |token| format!("Bearer {token}"),
         accept: "application/vnd.github+json",
+    }
+}
+
+/// An address below the repository's. The service has a host of its own for its API; GitHub Enterprise Server a path.
+pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item = &'a str>) -> Url {
+    let repository = &settings.repository;
+    let is_service = repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("github.com"));
+    let prefix: &[&str] = if is_service { &[] } else { &["api", "v3"] };
+    let path = ["repos", repository.owner.as_str(), repository.name.as_str()];
+    let mut url = repository.api(prefix.iter().copied().chain(path).chain(rest));
+    if is_service {
+        // The host is a valid one, and the scheme takes hosts.
+        url.set_host(Some("api.github.com")).unwrap_or_default();
+    }
+    url
+}
+
+/// Whether GitHub asks for fewer requests, which it answers 403 to as to what it forbids; and until when, if it says so.
+pub(super) fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
+    let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
+    let is_spent = number("x-ratelimit-remaining") == Some(0);
+    let asks_for_less = || {
+        let words = ["rate limit", "abuse", "blocked from content creation"];
+        is_spent || answer.headers.contains_key(RETRY_AFTER) || words.iter().any(|words| answer.says(words))
     };
-    let api = settings.api();
-    let github = GithubApi { settings, writes: Budget::new(WRITES) };
-    Ok(Arc::new(HostedWriter::new(api, manners, github, clock).await?))
+    let is_limited = matches!(answer.status.as_u16(), 403 | 429) && asks_for_less();
+    let reset = || number("x-ratelimit-reset").filter(|_| is_spent).map(|seconds| Timestamp(seconds * 1000));
+    is_limited.then(reset)
 }
 
 #[derive(Debug)]
@@ -52,18 +83,8 @@ struct GithubApi {
 }
 
 impl GithubApi {
-    /// The service has a host of its own for its API; GitHub Enterprise Server a path.
     fn url<'a>(&'a self, rest: impl IntoIterator<Item = &'a str>) -> Url {
-        let repository = &self.settings.repository;
-        let is_service = repository.base.host_str().is_some_and(|host| host.eq_ignore_ascii_case("github.com"));
-        let prefix: &[&str] = if is_service { &[] } else { &["api", "v3"] };
-        let path = ["repos", repository.owner.as_str(), repository.name.as_str()];
-        let mut url = repository.api(prefix.iter().copied().chain(path).chain(rest));
-        if is_service {
-            // The host is a valid one, and the scheme takes hosts.
-            url.set_host(Some("api.github.com")).unwrap_or_default();
-        }
-        url
+        url(&self.settings, rest)
     }
 }
 
@@ -82,17 +103,10 @@ impl StatusApi for GithubApi {
     /// GitHub answers 403 both to whom it forbids something and to whom it asks to slow down, and 422 for all sorts of
     /// reasons.
     fn meaning(&self, answer: &Answer, _: Timestamp) -> Option<Meaning> {
-        let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
-        let is_spent = number("x-ratelimit-remaining") == Some(0);
-        let asks_for_less = || {
-            let words = ["rate limit", "abuse", "blocked from content creation"];
-            is_spent || answer.headers.contains_key(RETRY_AFTER) || words.iter().any(|words| answer.says(words))
-        };
+        if let Some(until) = limited(answer) {
+            return Some(Meaning::Limited(until));
+        }
         match answer.status.as_u16() {
-            403 | 429 if asks_for_less() => {
-                let reset = number("x-ratelimit-reset").filter(|_| is_spent);
-                Some(Meaning::Limited(reset.map(|seconds| Timestamp(seconds * 1000))))
-            }
             422 if answer.says("no commit found") => Some(Meaning::Gone),
             422 if answer.says("maximum number of statuses") => Some(Meaning::Full),
             _ => None,

@@ -27,7 +27,7 @@ const PIPELINES: usize = 1_000;
 /// What launchway's contexts begin with: others write statuses in other pipelines.
 const CONTEXTS: &str = "launchway/";
 
-const WORDS: Words =
+pub(super) const WORDS: Words =
     Words { name: "GitLab", rights: "a project access token needs the scope `api` and the role Developer" };
 
 /// A writer to GitLab, whose token has the scope `api`.
@@ -35,15 +35,26 @@ const WORDS: Words =
 /// # Errors
 /// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
 pub async fn writer(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn StatusWriter>> {
-    let manners = Manners {
+    let api = settings.api();
+    let gitlab = GitlabApi { settings, pipelines: Mutex::default() };
+    Ok(Arc::new(HostedWriter::new(api, manners(), gitlab, clock).await?))
+}
+
+/// How GitLab is spoken to.
+pub(super) fn manners() -> Manners {
+    Manners {
         name: WORDS.name,
         header: HeaderName::from_static("private-token"),
         authorization: str::to_owned,
         accept: "application/json",
-    };
-    let api = settings.api();
-    let gitlab = GitlabApi { settings, pipelines: Mutex::default() };
-    Ok(Arc::new(HostedWriter::new(api, manners, gitlab, clock).await?))
+    }
+}
+
+/// An address below the project's, which goes by its whole path, encoded as one segment.
+pub(super) fn url(settings: &HostSettings, rest: &[&str]) -> Url {
+    let repository = &settings.repository;
+    let project = format!("{}/{}", repository.owner, repository.name);
+    repository.api(["api", "v4", "projects", &project].into_iter().chain(rest.iter().copied()))
 }
 
 #[derive(Debug)]
@@ -55,11 +66,8 @@ struct GitlabApi {
 }
 
 impl GitlabApi {
-    /// A project goes by its whole path, encoded as one segment.
     fn url(&self, rest: &[&str]) -> Url {
-        let repository = &self.settings.repository;
-        let project = format!("{}/{}", repository.owner, repository.name);
-        repository.api(["api", "v4", "projects", &project].into_iter().chain(rest.iter().copied()))
+        url(&self.settings, rest)
     }
 
     fn pipelines(&self) -> std::sync::MutexGuard<'_, BTreeMap<CommitId, u64>> {

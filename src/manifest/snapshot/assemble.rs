@@ -30,8 +30,8 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let known = |name: &StageName| before?.project.stage(name);
     let stages = layout.stages.iter();
     let stages = stages.map(|stage| self::stage(stage, layout, files, known(&stage.name), &mut problems)).collect();
-    let project =
-        Project { name: layout.name.clone(), shipyard: layout.shipyard.clone(), stages, statuses: layout.statuses };
+    let (name, shipyard) = (layout.name.clone(), layout.shipyard.clone());
+    let project = Project { name, shipyard, stages, statuses: layout.statuses, on_failure: layout.on_failure };
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
     Assembled { project: Arc::new(project), problems, folders }
 }

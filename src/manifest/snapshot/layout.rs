@@ -15,7 +15,7 @@ use crate::manifest::stage_context::StageContext;
 use crate::manifest::{names, shipyard, yaml};
 use crate::model::ids::{Namespace, ProjectName, StageName};
 use crate::model::object::Location;
-use crate::model::project::StatusDetail;
+use crate::model::project::{OnFailure, StatusDetail};
 use crate::model::shipyard::{Shipyard, Stage};
 
 /// The frame that stages are filled into.
@@ -25,6 +25,7 @@ pub(super) struct Layout {
     pub(super) shipyard: Shipyard,
     pub(super) stages: Vec<StageLayout>,
     pub(super) statuses: StatusDetail,
+    pub(super) on_failure: OnFailure,
     pub(super) problems: Vec<Problem>,
     settings: Settings,
     shipyard_file: String,
@@ -69,10 +70,10 @@ impl Layout {
         let name = ProjectName::new(settings.name.clone().unwrap_or_else(|| default_name(options)));
         let stages = stages(&name, &shipyard, &settings, options, &mut problems);
         let charts = entries.iter().filter_map(|entry| chart_of(&entry.path)).map(str::to_owned).collect();
-        let statuses = settings.statuses;
+        let (statuses, on_failure) = (settings.statuses, settings.on_failure);
         let read = [PROJECT_FILE, shipyard_file.as_str()].into_iter().filter(|file| by_path.contains_key(file));
         let files = read.map(str::to_owned).collect();
-        Ok(Self { name, shipyard, stages, statuses, problems, settings, shipyard_file, files, charts })
+        Ok(Self { name, shipyard, stages, statuses, on_failure, problems, settings, shipyard_file, files, charts })
     }
 
     /// Whether a file is read for what stages declare.

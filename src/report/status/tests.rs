@@ -13,7 +13,7 @@ use crate::model::ids::{ConfigKey, Destination, RunId, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::{FailureReason, Outcome, PodOutcome};
 use crate::model::plan::{Change, Decision, PassedContent, ServicePlan, StagePlan, StageStart};
-use crate::model::project::{Procedure, Procedures};
+use crate::model::project::{OnFailure, Procedure, Procedures};
 use crate::model::run::{
     Delivery, DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, Run, SequenceRun,
     SequenceState, TaskRecord,
@@ -199,6 +199,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         waits: Default::default(),
         promoted: None,
         failure: None,
+        on_failure: OnFailure::default(),
         created_at: Timestamp(0),
         ended_at: None,
         message: String::new(),

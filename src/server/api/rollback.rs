@@ -32,6 +32,9 @@ pub struct RollbacksRequest {
     /// Only say what that would do.
     #[serde(default)]
     pub dry_run: bool,
+    /// Have Git say it, as a pull request, and deploy it once that is merged.
+    #[serde(default)]
+    pub pull_request: bool,
 }
 
 pub(in crate::server) async fn roll_back(
@@ -39,9 +42,9 @@ pub(in crate::server) async fn roll_back(
     Extension(actor): Extension<Actor>,
     Body(request): Body<RollbacksRequest>,
 ) -> Answer<Json<Done>> {
-    let RollbacksRequest { project, stage, rollbacks, all, to_revision, dry_run } = request;
+    let RollbacksRequest { project, stage, rollbacks, all, to_revision, dry_run, pull_request } = request;
     let to_revision = to_revision.as_deref().map(commit_word).transpose().map_err(Refusal::Invalid)?;
     let (project, stage) = (project.as_str().into(), stage.as_str().into());
-    let asked = RollbackCommand { project, stage, rollbacks, all, to_revision, dry_run };
+    let asked = RollbackCommand { project, stage, rollbacks, all, to_revision, dry_run, pull_request };
     state.act(Command::Rollback(asked), &actor).await.map(Json)
 }

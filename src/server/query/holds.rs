@@ -32,6 +32,7 @@ impl Query {
             if !config.removed && config.spec().is_ok_and(|spec| spec.paused) {
                 found.insert(HoldView::paused(&config.service_key(), &config.object));
             }
+            found.extend(config.quarantined.iter().map(|bad| HoldView::quarantined(&config, bad)));
         }
         for repository in self.repository_names(None).await? {
             let last = self.store.revisions(&repository, 1).await?.into_iter().next();

@@ -13,6 +13,7 @@ use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Change, Decision, ServicePlan, StageStart};
 use crate::model::pod::{ObservedPod, Origin, PodPhase};
+use crate::model::proposal::{Proposal, ProposalState};
 use crate::model::run::{Run, SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 use crate::store::OutboxRow;
@@ -66,7 +67,7 @@ pub struct Explanation {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Reason {
-    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift`, `pod` or `service`.
+    /// `repository`, `revision`, `hold`, `run`, `retry`, `stage`, `plan`, `drift`, `proposal`, `pod` or `service`.
     pub kind: String,
     /// What it is.
     pub message: String,
@@ -98,6 +99,7 @@ pub fn explain(service: &ServiceKey, facts: &Facts) -> Explanation {
         reasons.extend(plan_reasons(service, facts));
         reasons.extend(bad_ends(facts));
     }
+    reasons.extend(proposal_reasons(facts));
     reasons.extend(facts.pods.iter().filter_map(pod_reason));
     if facts.deployments.is_empty() {
         let hindrances = facts.hindrances.iter();
@@ -275,6 +277,21 @@ fn bad_ends(facts: &Facts) -> Vec<Reason> {
         true => facts.last_delivery.iter().filter_map(|run| delivery_reason(run, facts.head.as_ref())).collect(),
         false => drift,
     }
+}
+
+/// Rollbacks that are proposed of its deployment configs, and wait for a person.
+fn proposal_reasons(facts: &Facts) -> impl Iterator<Item = Reason> + '_ {
+    let proposals = facts.repository.iter().flat_map(|state| &state.proposals);
+    let concerns = |proposal: &&Proposal| facts.configs.iter().any(|config| proposal.concerns(&config.key));
+    let open = proposals.filter(|proposal| !proposal.is_over()).filter(concerns);
+    open.map(|proposal| {
+        let hint = match proposal.state {
+            ProposalState::Open => "merge it to deploy what ran before, or push a fix",
+            ProposalState::Closed => "push a fix, or propose it again: `launchway rollback … --pull-request`",
+            _ => return Reason::new("proposal", proposal.remark()),
+        };
+        Reason::new("proposal", proposal.remark()).hint(hint)
+    })
 }
 
 /// How something ended that somebody has to put right; nothing, if it did well or something newer took its place.

@@ -4,10 +4,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::time;
+use crate::control::commands::propose::ProposalView;
 use crate::model::hold::Hold;
 use crate::model::ids::ServiceKey;
 use crate::model::object::Object;
-use crate::model::state::RepositoryState;
+use crate::model::state::{ConfigState, Quarantined, RepositoryState};
 use crate::store::Damaged;
 
 /// A watched repository.
@@ -41,6 +42,9 @@ pub struct RepositoryView {
     /// Who brought it up again, the last time that it was taken down.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub up_by: Option<String>,
+    /// Rollbacks that are or were proposed as pull requests, oldest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub proposals: Vec<ProposalView>,
 }
 
 impl From<&RepositoryState> for RepositoryView {
@@ -58,6 +62,7 @@ impl From<&RepositoryState> for RepositoryView {
             status_problem: state.status_problem(),
             pods_of_another_version: None,
             up_by: Some(state.up_by.clone()).filter(|by| !by.is_empty()),
+            proposals: state.proposals.iter().map(ProposalView::from).collect(),
         }
     }
 }
@@ -89,7 +94,8 @@ fn status(state: &RepositoryState) -> &'static str {
 pub struct HoldView {
     /// Its identity, which `release` takes; `dc/NAME` for what a file pauses.
     pub id: String,
-    /// `hold` for a person's, `rollback` for a rollback's, `paused` for what a file says.
+    /// `hold` for a person's, `rollback` for a rollback's, `paused` for what a file says, `quarantine` for what Git was rolled
+    /// back from.
     pub kind: String,
     /// The project, with stage and service if it covers less.
     pub scope: String,
@@ -124,6 +130,18 @@ impl HoldView {
             reason: "its file says `paused: true`".to_owned(),
             by: object.location.file.clone(),
             since: None,
+        }
+    }
+}
+
+impl HoldView {
+    /// What of a deployment config is not deployed again.
+    pub fn quarantined(config: &ConfigState, bad: &Quarantined) -> Self {
+        Self {
+            kind: "quarantine".to_owned(),
+            reason: bad.reason.clone(),
+            since: Some(time(bad.since)),
+            ..Self::paused(&config.service_key(), &config.object)
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::executor::admission::{Admission, SlotQueue};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
 use crate::executor::perform::Performer;
+use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
@@ -74,7 +75,11 @@ impl Daemon {
         let runtime = Arc::new(SharedRuntime(around.runtime.opened_for(driver.store.incarnation())));
         let daemon = Self { driver, group, hosting, runtime, alarms, spawner: spawner.clone() };
         let reporter = StatusReporter::new(daemon.driver.clone());
-        let performer = Performer { driver: daemon.driver.clone(), runtime: daemon.runtime.clone() };
+        let performer = Performer {
+            driver: daemon.driver.clone(),
+            runtime: daemon.runtime.clone(),
+            proposals: Arc::new(NoProposals),
+        };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         for repository in daemon.hosting.repositories() {
             let (hosting, disk, fence) = (daemon.hosting.clone(), around.disk.clone(), around.disk.fence());

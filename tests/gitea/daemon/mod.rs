@@ -205,6 +205,56 @@ async fn a_webhook_that_is_told_again_deploys_nothing_again() {
     assert_eq!(repository.posted(&second).await, posted);
 }
 
+#[tokio::test]
+async fn a_failing_push_is_answered_by_a_pull_request_and_merging_it_is_healthy() {
+    let repository = Repository::create("daemon-rollback").await;
+    let tree = WorkTree::create(&repository);
+    shop::commit(&tree);
+    let first = shop::commit_policy(&tree, "pull-request");
+    tree.push_over_http("main").await;
+    let watching = Watching { poll: "1s", ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+    daemon.settled(&repository, &first).await;
+
+    let second = shop::commit_failure(&tree);
+    tree.push_over_http("main").await;
+    assert_eq!(told(&daemon.settled(&repository, &second).await, "launchway/dev").0, "failure");
+    let pull = eventually("a pull request", async || repository.pulls("open").await.into_iter().next()).await;
+    assert_eq!((&pull["head"]["ref"], &pull["base"]["ref"]), (&"launchway/rollback-web-1".into(), &"main".into()));
+    let body = pull["body"].as_str().unwrap();
+    for expected in
+        ["there is no table orders", "`web/`", "### The plan of merging it now", "restored: equal to what serves"]
+    {
+        assert!(body.contains(expected), "{expected}: {body}");
+    }
+    assert_eq!(pull["labels"][0]["name"], "rollback");
+    eventually("the daemon tells of it", async || {
+        daemon.command(&["why", "dc/web", "-s", "dev"]).contains(pull["html_url"].as_str().unwrap()).then_some(())
+    })
+    .await;
+    let number = pull["number"].as_u64().unwrap();
+
+    // Closing it leaves everything as it is; asked for again, there is another one.
+    repository.close(number).await;
+    eventually("the daemon hears of it", async || {
+        daemon.command(&["why", "dc/web", "-s", "dev"]).contains("closed without being merged").then_some(())
+    })
+    .await;
+    let done = daemon.command(&["rollback", "dc/web", "-s", "dev", "--pull-request"]);
+    assert!(done.contains("is proposed: pull request #"), "{done}");
+    assert_eq!(repository.pulls("all").await.len(), 2);
+    let again = repository.pulls("open").await.remove(0)["number"].as_u64().unwrap();
+    daemon.command(&["rollback", "dc/web", "-s", "dev", "--pull-request"]);
+    assert_eq!(repository.pulls("all").await.len(), 2, "there is one for an incident");
+
+    let merged = repository.merge(again).await;
+    let statuses = daemon.settled(&repository, &merged).await;
+    assert!(statuses.iter().all(|status| matches!(&*status.state, "success" | "skipped")), "{statuses:#?}");
+    assert_eq!((daemon.serving("dev").await, daemon.serving("production").await), ((1, 1), (1, 1)));
+    let proposals = daemon.api("repositories/shop").await["proposals"].clone();
+    assert_eq!(proposals[0]["state"], "restored", "{proposals}");
+}
+
 /// How often the daemon looked at the repository.
 async fn looks(daemon: &Daemon) -> u64 {
     let metrics = daemon.page("/metrics").await;

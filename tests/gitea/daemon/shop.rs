@@ -74,6 +74,11 @@ pub(crate) fn commit_change(tree: &WorkTree) -> String {
     tree.commit("web/index.html", "hello again\n")
 }
 
+/// Commits what follows from a failure.
+pub(crate) fn commit_policy(tree: &WorkTree, on_failure: &str) -> String {
+    tree.commit("launchway.yaml", &format!("{PROJECT}  rollback: {{onFailure: {on_failure}}}\n"))
+}
+
 /// Commits a version whose hook fails.
 pub(crate) fn commit_failure(tree: &WorkTree) -> String {
     tree.commit("web/bin/check", "#!/bin/sh\necho looking for tables\necho there is no table orders\nexit 3\n")

@@ -7,7 +7,7 @@ use launchway::manifest::digest;
 use launchway::model::ids::{ConfigKey, ServiceKey};
 use launchway::model::object::{Kind, Object};
 use launchway::model::plan::{Change, Decision};
-use launchway::model::project::{Procedure, TaskDefinition};
+use launchway::model::project::{OnFailure, Procedure, TaskDefinition};
 use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
 use launchway::model::shipyard::{Sequence, Task};
 use launchway::model::state::spec_of;
@@ -66,6 +66,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         waits: Default::default(),
         promoted: None,
         failure: None,
+        on_failure: OnFailure::default(),
         created_at: NOW,
         ended_at: None,
         message: String::new(),

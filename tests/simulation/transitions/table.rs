@@ -76,5 +76,6 @@ fn action(action: &Action) -> String {
         Action::SetTimer { timer, .. } => format!("sets {}", timer.as_str()),
         Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
         Action::Report { .. } => "reports".into(),
+        Action::Propose { .. } => "proposes".into(),
     }
 }

@@ -1,0 +1,146 @@
+//! The commit that has Git say again what ran before, made from the mirror of a watched repository, without a work tree.
+
+use std::sync::Arc;
+
+use crate::control::watched::Watched;
+use crate::engine::rollback::files::{self, Edits, Restored};
+use crate::error::{Context, Failure, Result};
+use crate::model::ids::CommitId;
+use crate::model::object::ObjectKey;
+use crate::model::project::Project;
+use crate::model::proposal::Proposal;
+use crate::model::run::DeploymentRun;
+use crate::model::time::Timestamp;
+use crate::report::pull_request;
+use crate::source::{self, Edit, EntryKind, ObjectId, Signature};
+
+/// Who writes notes and commits; the address need not exist.
+const AUTHOR: (&str, &str) = ("launchway", "launchway@localhost");
+/// The most bytes of a difference that people are shown.
+const MOST_OF_A_PATCH: usize = 64 << 10;
+
+/// Whoever commits for launchway, at a time.
+pub(super) fn author(at: Timestamp) -> Signature {
+    Signature { name: AUTHOR.0.to_owned(), email: AUTHOR.1.to_owned(), at }
+}
+
+/// A commit that was made and is in the mirror; no branch leads to it yet.
+#[derive(Clone, Debug)]
+pub(super) struct Composed {
+    /// It.
+    pub(super) commit: CommitId,
+    /// What it declares.
+    pub(super) project: Arc<Project>,
+    /// What it changes, by path.
+    pub(super) paths: Vec<String>,
+    /// The same line by line, of the files that declare something.
+    pub(super) patch: String,
+}
+
+impl Watched {
+    /// Makes the commit on top of `head` that restores what `earlier` versions were, each of a member of the proposal.
+    ///
+    /// # Errors
+    /// If more would change than what goes back, or the mirror cannot be read.
+    pub(super) fn compose(
+        &self,
+        head: &CommitId,
+        proposal: &Proposal,
+        earlier: &[DeploymentRun],
+        author: &Signature,
+    ) -> Result<Composed> {
+        self.try_to_compose(head, proposal, earlier, author).map_err(|failure| self.mirror.explained(failure))
+    }
+
+    fn try_to_compose(
+        &self,
+        head: &CommitId,
+        proposal: &Proposal,
+        earlier: &[DeploymentRun],
+        author: &Signature,
+    ) -> Result<Composed> {
+        let repository = self.mirror.open()?;
+        let declared = self.readable(&repository, head)?;
+        let restored: Vec<Restored<'_>> = earlier.iter().map(|run| restored(run, &declared)).collect();
+        let edits = self.edits(&repository, head, earlier, &restored)?;
+        if edits.is_empty() {
+            return Err(Failure::stalled(format!("{} says already what is to come back", head.short())));
+        }
+        let tree = repository.edited(head, &as_edits(&edits)?)?;
+        let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
+        let message = pull_request::commit_message(proposal, &commits);
+        let commit = repository.commit_tree(tree, head, &message, author)?;
+        let project = self.readable(&repository, &commit)?;
+        files::check(&restored, &declared, &project)?;
+        let files: Vec<&str> = edits.files.keys().map(String::as_str).collect();
+        let patch = repository.patch(head, &commit, &files, MOST_OF_A_PATCH)?;
+        Ok(Composed { commit, project, paths: edits.paths().collect(), patch })
+    }
+
+    fn edits(
+        &self,
+        repository: &source::Repository,
+        head: &CommitId,
+        earlier: &[DeploymentRun],
+        restored: &[Restored<'_>],
+    ) -> Result<Edits> {
+        let there = AtCommit { tree: repository.tree(head)?, limit: self.limits.manifest };
+        let mut edits = Edits::default();
+        restored.iter().try_for_each(|member| edits.add_folders(member, &there))?;
+        for (run, member) in earlier.iter().zip(restored) {
+            let gone =
+                || Failure::stalled(format!("the revision {} is not in the repository any more", run.commit.short()));
+            if !repository.contains(&run.commit)? {
+                return Err(gone().hint("its history was rewritten: restore the files by hand"));
+            }
+            let before = AtCommit { tree: repository.tree(&run.commit)?, limit: self.limits.manifest };
+            edits.add_file(member, &before, &there)?;
+        }
+        Ok(edits)
+    }
+
+    fn readable(&self, repository: &source::Repository, commit: &CommitId) -> Result<Arc<Project>> {
+        let outcome = self.snapshot_at(repository, commit)?.project().clone();
+        let first = outcome.problems.iter().find(|problem| problem.is_error()).map(ToString::to_string);
+        let unreadable = || {
+            let problem = first.unwrap_or_default();
+            Failure::stalled(format!("{} cannot be read: {problem}", commit.short())).hint("push a fix first")
+        };
+        outcome.project.ok_or_else(unreadable)
+    }
+}
+
+fn restored<'a>(run: &'a DeploymentRun, declared: &'a Project) -> Restored<'a> {
+    let key: &ObjectKey = &run.object.key;
+    let now = declared.stage(&run.config.stage).and_then(|stage| stage.objects.get(key)).map(|object| &**object);
+    Restored { stage: &run.config.stage, earlier: &run.object, now }
+}
+
+fn as_edits(edits: &Edits) -> Result<Vec<Edit>> {
+    let folder = |(path, id): (&String, &String)| Ok(Edit::Folder { path: path.clone(), id: ObjectId::parse(id)? });
+    let file = |(path, content): (&String, &String)| {
+        Ok(Edit::File { path: path.clone(), content: content.clone().into_bytes() })
+    };
+    edits.folders.iter().map(folder).chain(edits.files.iter().map(file)).collect()
+}
+
+/// A commit's tree.
+struct AtCommit<'a> {
+    tree: source::Tree<'a>,
+    limit: u64,
+}
+
+impl files::Tree for AtCommit<'_> {
+    fn file(&self, path: &str) -> Result<Option<String>> {
+        let Some(entry) = self.tree.entry(path)? else { return Ok(None) };
+        if !matches!(entry.kind, EntryKind::File | EntryKind::Executable) {
+            return Err(Failure::stalled(format!("`{path}` is no file any more")).hint("restore it by hand"));
+        }
+        let content = self.tree.read(&entry, self.limit)?;
+        String::from_utf8(content).or_stalled(|| format!("`{path}` is not text in UTF-8")).map(Some)
+    }
+
+    fn folder(&self, path: &str) -> Result<Option<String>> {
+        Ok(self.tree.folder(path)?.map(|folder| folder.id().to_string()))
+    }
+}

@@ -1,0 +1,258 @@
+//! Which files of the head change to what, so that Git says again what an earlier version was: whole files where they
+//! differ in nothing else, else the document alone, with its comments; and the folders that `git:` images name. What comes of
+//! it is checked on what the changed files declare: the one thing that may change is what goes back.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use serde_json::Value;
+
+use crate::error::{Failure, Result};
+use crate::manifest::yaml::documents::{document_at, documents};
+use crate::model::ids::StageName;
+use crate::model::object::{Object, ObjectKey};
+use crate::model::project::{Project, StageContent};
+
+/// How many changed objects are named.
+const MOST_NAMES: usize = 5;
+
+/// A revision's tree.
+pub trait Tree {
+    /// The content of a file; nothing, if there is none.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no file of text.
+    fn file(&self, path: &str) -> Result<Option<String>>;
+
+    /// The id of a folder, the empty path being the root; nothing, if there is none.
+    ///
+    /// # Errors
+    /// If the tree cannot be read.
+    fn folder(&self, path: &str) -> Result<Option<String>>;
+}
+
+/// What becomes of the head's files, by path.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Edits {
+    /// Folders that become what has this id; the root, for the empty path.
+    pub folders: BTreeMap<String, String>,
+    /// Files that are written, after that.
+    pub files: BTreeMap<String, String>,
+}
+
+/// What is to be restored.
+#[derive(Clone, Copy, Debug)]
+pub struct Restored<'a> {
+    /// In which stage.
+    pub stage: &'a StageName,
+    /// As the earlier version had it.
+    pub earlier: &'a Object,
+    /// As the head declares it; nothing, if it does not.
+    pub now: Option<&'a Object>,
+}
+
+impl Edits {
+    /// Whether nothing changes.
+    pub fn is_empty(&self) -> bool {
+        self.folders.is_empty() && self.files.is_empty()
+    }
+
+    /// The paths that change; folders end with `/`.
+    pub fn paths(&self) -> impl Iterator<Item = String> {
+        let folders = self.folders.keys().map(|path| format!("{path}/"));
+        folders.chain(self.files.keys().cloned())
+    }
+
+    /// Adds the folders that the images of what is restored name, where they are not what they were.
+    ///
+    /// # Errors
+    /// If the head's tree cannot be read.
+    pub fn add_folders(&mut self, restored: &Restored<'_>, head: &dyn Tree) -> Result<()> {
+        for (folder, id) in images(&restored.earlier.content.value()) {
+            if head.folder(&folder)?.as_deref() != Some(&*id) {
+                self.folders.insert(folder, id);
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds the file that declares what is restored, unless it comes back with a folder; `before` is the tree of the earlier
+    /// version's revision.
+    ///
+    /// # Errors
+    /// If it cannot be told from the rest of its file, or one of the trees cannot be read.
+    pub fn add_file(&mut self, restored: &Restored<'_>, before: &dyn Tree, head: &dyn Tree) -> Result<()> {
+        let was = &restored.earlier.location;
+        let earlier = before.file(&was.file)?.ok_or_else(|| lost(&was.file))?;
+        let document = document_at(&earlier, was.line).ok_or_else(|| lost(&was.file))?;
+        let path = restored.now.map_or(&was.file, |now| &now.location.file);
+        if self.folders.keys().any(|folder| folder.is_empty() || path.starts_with(&format!("{folder}/"))) {
+            return Ok(());
+        }
+        let pending = self.files.get(path).cloned();
+        let is_pending = pending.is_some();
+        let content = match pending {
+            Some(pending) => Some(pending),
+            None => head.file(path)?,
+        };
+        let new = match (&content, restored.now) {
+            (None, _) if documents(&earlier).len() == 1 => earlier.clone(),
+            (None, _) => earlier[document].to_owned(),
+            (Some(content), None) => appended(content, &earlier[document]),
+            (Some(content), Some(now)) => {
+                // What was written for another member has moved the lines, so that its own document is looked for again.
+                let line = if is_pending { moved(content, now, restored)? } else { now.location.line };
+                let there = document_at(content, line).ok_or_else(|| lost(path))?;
+                exchanged((content, there), (&earlier, document))
+            }
+        };
+        if content.as_ref() != Some(&new) {
+            self.files.insert(path.clone(), new);
+        }
+        Ok(())
+    }
+}
+
+/// The line at which a document begins that names the object, in a file that was changed.
+fn moved(content: &str, now: &Object, restored: &Restored<'_>) -> Result<u32> {
+    let named = |range: &Range<usize>| {
+        let reading = crate::manifest::yaml::read(content[range.clone()].as_bytes());
+        reading.documents.iter().any(|document| {
+            document.value.pointer("/metadata/name").and_then(Value::as_str) == Some(&*now.key.name)
+                && document.value.get("kind").and_then(Value::as_str) == Some(now.declared_kind().name())
+        })
+    };
+    let found = documents(content).into_iter().find(named);
+    let several = || {
+        let message = format!("`{}` and another one that goes back are declared in one document", now.key.name);
+        Failure::stalled(message).hint(format!("roll them back one after the other in stage {}", restored.stage))
+    };
+    let found = found.ok_or_else(several)?;
+    let line = content[..found.start].matches('\n').count() + 1;
+    // A document may begin with white space or comments on the line of its marker.
+    Ok(u32::try_from(line).unwrap_or(u32::MAX))
+}
+
+/// A file whose only document, or whose others are the same, is restored whole.
+fn exchanged((content, there): (&str, Range<usize>), (earlier, document): (&str, Range<usize>)) -> String {
+    let others = |text: &str, own: &Range<usize>| {
+        let others = documents(text).into_iter().filter(|range| range != own);
+        others.map(|range| text[range].trim().to_owned()).collect::<Vec<_>>()
+    };
+    if others(content, &there) == others(earlier, &document) {
+        return earlier.to_owned();
+    }
+    let (before, after) = (&content[..there.start], &content[there.end..]);
+    let mut new = earlier[document].trim_start_matches('\u{feff}').to_owned();
+    if before.is_empty() && content.starts_with('\u{feff}') {
+        new.insert(0, '\u{feff}');
+    }
+    if before.ends_with("---") && !new.starts_with(char::is_whitespace) {
+        new.insert(0, '\n');
+    }
+    if (after.starts_with("---") || after.is_empty() && content.ends_with('\n')) && !new.ends_with('\n') {
+        new.push('\n');
+    }
+    format!("{before}{new}{after}")
+}
+
+fn appended(content: &str, document: &str) -> String {
+    let line = if content.is_empty() || content.ends_with('\n') { "" } else { "\n" };
+    let own = if document.starts_with(char::is_whitespace) { "" } else { "\n" };
+    format!("{content}{line}---{own}{document}")
+}
+
+fn lost(file: &str) -> Failure {
+    Failure::stalled(format!("`{file}` is not what was read of it"))
+        .hint("look at the file's history, and restore it by hand")
+}
+
+/// The folders of `git:` images with the ids that they had, wherever an object names them.
+fn images(content: &Value) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    collect(content, &mut found);
+    found
+}
+
+fn collect(value: &Value, found: &mut BTreeMap<String, String>) {
+    match value {
+        Value::Object(entries) => {
+            let image = entries.get("image").and_then(Value::as_str).and_then(|image| image.strip_prefix("git:"));
+            if let Some((folder, id)) = image.and_then(|image| image.rsplit_once('@')) {
+                let folder = if folder == "." { "" } else { folder };
+                found.insert(folder.to_owned(), id.to_owned());
+            }
+            entries.values().for_each(|value| collect(value, found));
+        }
+        Value::Array(entries) => entries.iter().for_each(|value| collect(value, found)),
+        _ => {}
+    }
+}
+
+/// Makes sure that the changed files bring back what goes back, and change nothing else: `restored` as they were, whatever
+/// else declares them. The same objects in other stages may follow, where the files are shared.
+///
+/// # Errors
+/// With what else would change, or did not come back.
+pub fn check(restored: &[Restored<'_>], head: &Project, composed: &Project) -> Result<()> {
+    for member in restored {
+        let key = &member.earlier.key;
+        let object = composed.stage(member.stage).and_then(|stage| stage.objects.get(key));
+        if object.is_none_or(|object| object.digest != member.earlier.digest) {
+            let message =
+                format!("restoring the files does not bring back what `{}` was in {}", key.name, member.stage);
+            let hint = "what it is made from stands elsewhere too, such as in `launchway.yaml`: restore it by hand";
+            return Err(Failure::stalled(message).hint(hint));
+        }
+    }
+    let goes_back = |key: &ObjectKey| restored.iter().any(|member| &member.earlier.key == key);
+    let changed = changed(head, composed);
+    let mut others: Vec<String> = Vec::new();
+    for (stage, key) in changed.iter().filter(|(_, key)| !goes_back(key)) {
+        others.push(format!("{key} in {stage}"));
+    }
+    if head.shipyard != composed.shipyard || tasks_differ(head, composed) {
+        others.push("the shipyard or its tasks".to_owned());
+    }
+    if others.is_empty() {
+        return Ok(());
+    }
+    let more = others.len().saturating_sub(MOST_NAMES);
+    others.truncate(MOST_NAMES);
+    let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+    let message = format!("restoring the files would also change {}{more}", others.join(", "));
+    let hint = "they share a file, a template or a folder that has changed since: restore what is meant by hand";
+    Err(Failure::stalled(message).hint(hint))
+}
+
+fn changed(head: &Project, composed: &Project) -> Vec<(StageName, ObjectKey)> {
+    let mut found = Vec::new();
+    for stage in &head.stages {
+        let other = composed.stage(&stage.name);
+        let differs = |object: &Object, other: Option<&StageContent>| {
+            other.and_then(|other| other.objects.get(&object.key)).is_none_or(|it| it.digest != object.digest)
+        };
+        let gone = stage.objects.iter().filter(|object| differs(object, other));
+        found.extend(gone.map(|object| (stage.name.clone(), object.key.clone())));
+        let new = other.into_iter().flat_map(|other| other.objects.iter());
+        let new = new.filter(|object| !stage.objects.contains(&object.key));
+        found.extend(new.map(|object| (stage.name.clone(), object.key.clone())));
+    }
+    found
+}
+
+/// Where tasks are declared may move with the lines of a file.
+fn tasks_differ(head: &Project, composed: &Project) -> bool {
+    let tasks = |project: &Project| {
+        let of_stage = |stage: &StageContent| {
+            let mut tasks = stage.tasks.clone();
+            tasks.values_mut().flatten().for_each(|task| task.location = Default::default());
+            (stage.name.clone(), tasks)
+        };
+        project.stages.iter().map(of_stage).collect::<Vec<_>>()
+    };
+    tasks(head) != tasks(composed)
+}
+
+#[cfg(test)]
+mod tests;

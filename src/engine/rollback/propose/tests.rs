@@ -1,0 +1,168 @@
+use serde_json::json;
+
+use super::*;
+use crate::engine::fixtures::{
+    Made, Memory, NOW, attempted, delivery, deployed, deployment, ended, object, refused, repository, serving, web,
+};
+use crate::model::ids::ConfigKey;
+use crate::model::proposal::PullRequestLink;
+use crate::model::run::{DeploymentFailure, DeploymentStep};
+use crate::model::shipyard::Shipyard;
+use crate::testing::world::{deployment_config, project};
+
+const BRANCH: &str = "launchway/rollback-web-1";
+
+/// What a head declares in the stage `dev`.
+fn says(image: &str) -> Project {
+    let mut project = project(Shipyard::implicit(), &[deployment_config("web", image, 1, json!({}))]);
+    project.stages[0].name = "dev".into();
+    project
+}
+
+fn run(number: u32, image: &str, phase: Phase) -> DeploymentRun {
+    deployment(number, image, &ended(delivery("s0", image), Outcome::PASS), phase)
+}
+
+/// Version 1 serves, and version 2 has failed.
+fn failed() -> Memory {
+    let by = ended(delivery("s1", "b"), Outcome::FAIL);
+    let state = attempted(serving(1, "a"), "b", &by, Some(Outcome::FAIL));
+    let memory = Memory::default().with(repository()).with(state);
+    memory.with(deployed(run(1, "a", Phase::Complete))).with(deployed(failing(OnFailure::PullRequest)))
+}
+
+fn failing(on_failure: OnFailure) -> DeploymentRun {
+    let failure = DeploymentFailure { step: DeploymentStep::Pre, outcome: Outcome::FAIL, message: "pre hook".into() };
+    let message = "version 2 failed: pre hook; version 1 serves".into();
+    DeploymentRun { failure: Some(failure), on_failure, message, ..run(2, "b", Phase::Failed) }
+}
+
+fn asked(to: RollbackTo) -> Rollback {
+    Rollback { config: web(), to, parts: RollbackParts::ALL, notes: "orders fail".into(), may_be_absent: false }
+}
+
+fn proposes(memory: &Memory, asked: &Rollback, declared: &Project) -> Result<Made<(Started, Proposal)>, Failure> {
+    let asked = std::slice::from_ref(asked);
+    memory.decide(|transition| propose(transition, &"repo".into(), asked, declared, "ann"))
+}
+
+fn known(memory: &Memory) -> Vec<Proposal> {
+    memory.get::<RepositoryState>(crate::model::transaction::RecordKey::Repository("repo".into())).proposals.clone()
+}
+
+fn after_failure(memory: &mut Memory, run: &DeploymentRun) {
+    memory.commit(|transition| after(transition, run)).expect("nothing is refused");
+}
+
+#[test]
+fn what_serves_is_proposed_where_git_says_what_failed() {
+    let made = proposes(&failed(), &asked(RollbackTo::LastComplete), &says("b")).expect("version 1 serves");
+    let (started, proposal) = &made.answer;
+    assert_eq!((started.members[0].to, &*proposal.branch), (1, BRANCH));
+    assert_eq!((proposal.by.as_deref(), &*proposal.notes), (Some("ann"), "orders fail"));
+    assert_eq!(proposal.cause, "web: version 2 failed: pre hook; version 1 serves");
+    assert_eq!((&proposal.members[0].bad, &proposal.members[0].good), (&object("b").digest, &object("a").digest));
+    assert!(made.started().is_empty(), "nothing that runs changes");
+}
+
+#[test]
+fn what_cannot_be_proposed_says_why() {
+    let memory = failed();
+    let parts = Rollback { parts: RollbackParts::CONFIG, ..asked(RollbackTo::LastComplete) };
+    let hint = "(`--to-version N` chooses another version; `launchway history` lists them)";
+    let none = project(Shipyard::implicit(), &[]);
+    for (asked, declared, expected) in [
+        (
+            parts,
+            says("b"),
+            "a pull request restores the files of `web` whole, not a part of what they say (leave out `--only`)"
+                .to_owned(),
+        ),
+        (asked(RollbackTo::Version(1)), says("a"), format!("Git says already what version 1 of `web` was {hint}")),
+        (
+            asked(RollbackTo::Version(1)),
+            none,
+            "Git declares no `web` in stage dev any more (restore its file from history: `git log -- FILE`)".to_owned(),
+        ),
+    ] {
+        assert_eq!(refused(proposes(&memory, &asked, &declared)), expected);
+    }
+}
+
+#[test]
+fn a_failure_proposes_once_if_its_project_wants_that() {
+    for on_failure in [OnFailure::Automatic, OnFailure::None] {
+        let mut memory = failed();
+        after_failure(&mut memory, &failing(on_failure));
+        assert_eq!(known(&memory), [], "{on_failure:?}");
+    }
+    let mut memory = failed();
+    let run = failing(OnFailure::PullRequest);
+    let cancelled = DeploymentFailure { step: DeploymentStep::Pre, outcome: Outcome::ABORTED, message: String::new() };
+    after_failure(&mut memory, &DeploymentRun { failure: Some(cancelled), ..run.clone() });
+    after_failure(&mut memory, &DeploymentRun { is_rollback: true, ..run.clone() });
+    assert_eq!(known(&memory), [], "a person has decided");
+    for _ in 0..2 {
+        after_failure(&mut memory, &run);
+    }
+    let [proposal] = &known(&memory)[..] else { unreachable!("{memory:#?}") };
+    assert_eq!((&*proposal.branch, &proposal.by, &proposal.state), (BRANCH, &None, &ProposalState::Asked));
+}
+
+#[test]
+fn one_that_a_person_closed_is_not_proposed_again_by_itself() {
+    let mut memory = failed();
+    let run = failing(OnFailure::PullRequest);
+    after_failure(&mut memory, &run);
+    let mut closed = known(&memory).remove(0);
+    (closed.state, closed.pushed) = (ProposalState::Closed, Some("1234567".into()));
+    closed.pull_request = Some(PullRequestLink { number: 7, url: "https://host/7".into() });
+    let mut memory = memory.with(RepositoryState { proposals: vec![closed], ..repository() });
+    after_failure(&mut memory, &run);
+    assert_eq!(known(&memory)[0].state, ProposalState::Closed);
+    let made = proposes(&memory, &asked(RollbackTo::LastComplete), &says("b")).expect("a person may");
+    let proposal = &made.answer.1;
+    assert_eq!((&proposal.pull_request, proposal.pushed.is_some()), (&None, true), "another one, from the same branch");
+}
+
+#[test]
+fn it_is_over_once_git_says_something_else() {
+    let commit = || CommitId::from("ccccccc");
+    for (image, expected) in [
+        ("b", ProposalState::Open),
+        ("a", ProposalState::Restored { commit: commit() }),
+        ("c", ProposalState::Overtaken { commit: commit() }),
+    ] {
+        let mut memory = failed();
+        after_failure(&mut memory, &failing(OnFailure::PullRequest));
+        let mut state = RepositoryState { proposals: known(&memory), ..repository() };
+        state.proposals[0].state = ProposalState::Open;
+        let bad = settle(&mut state, &says(image), &commit(), NOW);
+        let quarantined: Vec<&ConfigKey> = bad.iter().map(|(config, _)| config).collect();
+        assert_eq!(quarantined.is_empty(), image == "b");
+        assert_eq!(state.proposals[0].state, expected, "{image}");
+    }
+}
+
+#[test]
+fn each_incident_has_a_branch_of_its_own() {
+    let member = |stage: &str, name: &str, to: u32| Proposed {
+        config: ConfigKey { project: "shop".into(), stage: stage.into(), name: name.into() },
+        to,
+        bad: object("b").digest.clone(),
+        good: object("a").digest.clone(),
+    };
+    let mut memory = failed();
+    after_failure(&mut memory, &failing(OnFailure::PullRequest));
+    let known = known(&memory);
+    let long: Vec<Proposed> = (0..9).map(|number| member("dev", &format!("service-{number}"), 1)).collect();
+    for (members, expected) in [
+        (vec![member("dev", "web", 1)], "web-1"),
+        (vec![member("dev", "web", 2)], "web-2"),
+        (vec![member("production", "web", 1)], "production-web-1"),
+        (vec![member("dev", "api", 3), member("dev", "web", 1)], "api-3-web-1"),
+    ] {
+        assert_eq!(name(&known, &members), format!("launchway/rollback-{expected}"));
+    }
+    assert!(name(&known, &long).len() < 40, "{}", name(&known, &long));
+}

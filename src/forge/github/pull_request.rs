@@ -1,0 +1,99 @@
+//! Pull requests on GitHub.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::writer::{WORDS, limited, manners, url};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::Words;
+use crate::forge::api::Answer;
+use crate::forge::hosted::HostSettings;
+use crate::forge::pull_request::{
+    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+};
+use crate::model::time::Timestamp;
+
+/// The pull requests of a repository, with a token that may write them.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn pull_requests(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn PullRequests>> {
+    hosted(&settings.clone(), manners(), GithubPulls { settings }, clock).await
+}
+
+#[derive(Debug)]
+struct GithubPulls {
+    settings: HostSettings,
+}
+
+/// A pull request as GitHub sends it.
+#[derive(Debug, Deserialize)]
+struct Pull {
+    number: u64,
+    html_url: String,
+    state: String,
+    merged_at: Option<String>,
+}
+
+impl GithubPulls {
+    fn url(&self, rest: &[&str]) -> Url {
+        url(&self.settings, rest.iter().copied())
+    }
+}
+
+#[async_trait]
+impl PullRequestApi for GithubPulls {
+    fn words(&self) -> Words {
+        let rights = "a fine-grained one needs `Pull requests: read and write` and `Contents: read and write`";
+        Words { rights, ..WORDS }
+    }
+
+    fn limited(&self, answer: &Answer) -> Option<Option<Timestamp>> {
+        limited(answer)
+    }
+
+    async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>> {
+        Ok(ask.get::<Pull>(self.url(&["pulls", &number.to_string()])).await?.map(known))
+    }
+
+    async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
+        let head = format!("{}:{}", self.settings.repository.owner, wanted.head);
+        let query = [("state", "open"), ("head", &*head), ("base", &*wanted.base)];
+        let url = asking(self.url(&["pulls"]), &query);
+        Ok(ask.get::<Vec<Pull>>(url).await?.unwrap_or_default().into_iter().next().map(known))
+    }
+
+    async fn create(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
+        let PullRequest { head, base, title, body } = wanted;
+        let body = json!({"head": head, "base": base, "title": title, "body": body});
+        let made = ask.write(Method::POST, self.url(&["pulls"]), &body, &[(422, "already exists")]).await?;
+        Ok(made.map(known))
+    }
+
+    async fn update(&self, ask: Ask<'_>, number: u64, wanted: &PullRequest) -> Result<()> {
+        let body = json!({"title": wanted.title, "body": wanted.body});
+        let url = self.url(&["pulls", &number.to_string()]);
+        ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
+    }
+
+    /// GitHub makes a label that is not there.
+    async fn label(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&["issues", &number.to_string(), "labels"]);
+        ask.write::<Value>(Method::POST, url, &json!({"labels": [LABEL]}), &[]).await.map(drop)
+    }
+}
+
+fn known(pull: Pull) -> Known {
+    let state = match (pull.merged_at, pull.state.as_str()) {
+        (Some(_), _) => PullRequestState::Merged,
+        (None, "open") => PullRequestState::Open,
+        (None, _) => PullRequestState::Closed,
+    };
+    Known { number: pull.number, url: pull.html_url, state }
+}

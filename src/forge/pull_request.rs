@@ -1,0 +1,218 @@
+//! Pull requests through the API of a host: what all of them share. There is never a second one for a branch: the open one
+//! is looked for first, and again where the host says that there is one.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::answer::{Words, unanswered};
+use super::api::{Answer, ApiClient, Manners};
+use super::hosted::HostSettings;
+use super::text::cut;
+use crate::clock::Clock;
+use crate::error::{Context, Failure, Result};
+use crate::model::time::Timestamp;
+use crate::secret::Secret;
+
+/// The label that pull requests get where the host has labels.
+pub(super) const LABEL: &str = "rollback";
+
+/// What a pull request says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PullRequest {
+    /// The branch that it brings, which is in the same repository.
+    pub head: String,
+    /// The branch that it is brought to.
+    pub base: String,
+    /// One line.
+    pub title: String,
+    /// Markdown.
+    pub body: String,
+}
+
+/// A pull request as its host has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Known {
+    /// Its number in the repository.
+    pub number: u64,
+    /// Its page.
+    pub url: String,
+    /// What became of it.
+    pub state: PullRequestState,
+}
+
+/// What became of a pull request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PullRequestState {
+    /// It waits for a person.
+    Open,
+    /// It was merged.
+    Merged,
+    /// It was closed without being merged.
+    Closed,
+}
+
+/// Opens pull requests on a host, and hears what became of them.
+#[async_trait]
+pub trait PullRequests: Send + Sync + std::fmt::Debug {
+    /// A pull request by its number; nothing, if it is gone.
+    ///
+    /// # Errors
+    /// `Transient` if the host is busy or out of reach, `Stalled` if a person has to act: a token without rights.
+    async fn read(&self, number: u64) -> Result<Option<Known>>;
+
+    /// Opens one, or has the one that is open for the same branches say the same.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`].
+    async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known>;
+}
+
+/// A host's API of pull requests.
+#[async_trait]
+pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
+    /// What is said of the host, and which rights pull requests need.
+    fn words(&self) -> Words;
+
+    /// The most bytes of a description.
+    fn longest_body(&self) -> usize {
+        60_000
+    }
+
+    /// Whether the host asks for fewer requests, and until when it does, if it says so.
+    fn limited(&self, _answer: &Answer) -> Option<Option<Timestamp>> {
+        None
+    }
+
+    /// One by its number.
+    async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>>;
+
+    /// The open one for the same branches.
+    async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>>;
+
+    /// Opens one; nothing, if the host says that there is one.
+    async fn create(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>>;
+
+    /// Has an open one say what is wanted.
+    async fn update(&self, ask: Ask<'_>, number: u64, wanted: &PullRequest) -> Result<()>;
+
+    /// Labels a new one; a host without labels does nothing.
+    async fn label(&self, _ask: Ask<'_>, _number: u64) -> Result<()> {
+        Ok(())
+    }
+}
+
+/// What a request to a host needs.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    client: &'a ApiClient,
+    token: &'a Secret,
+    api: &'a dyn PullRequestApi,
+}
+
+impl Ask<'_> {
+    /// Reads something; nothing, if it is not there.
+    pub(super) async fn get<T: DeserializeOwned>(self, url: Url) -> Result<Option<T>> {
+        self.send(Method::GET, url, None, &[(404, "")]).await
+    }
+
+    /// Writes something. An answer of one of `refusals`, a status and words in it, is nothing.
+    pub(super) async fn write<T: DeserializeOwned>(
+        self,
+        method: Method,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        refusals: &[(u16, &str)],
+    ) -> Result<Option<T>> {
+        let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a pull request".to_owned())?;
+        self.send(method, url, Some(body), refusals).await
+    }
+
+    async fn send<T: DeserializeOwned>(
+        self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        refusals: &[(u16, &str)],
+    ) -> Result<Option<T>> {
+        let sent = self.client.send(method, url, self.token, body).await;
+        let answer = sent.map_err(super::Refusal::into_failure)?;
+        let status = answer.status.as_u16();
+        if answer.status.is_success() {
+            let name = self.api.words().name;
+            let foreign = || format!("the answer is not that of {name}; is `forge.url` right?");
+            return serde_json::from_slice(&answer.body).or_stalled(foreign).map(Some);
+        }
+        if let Some(until) = self.api.limited(&answer) {
+            self.client.keep_quiet(&answer, until);
+            return Err(Failure::transient(format!("{} wants fewer requests", self.api.words().name)));
+        }
+        if refusals.iter().any(|(refused, words)| *refused == status && answer.says(words)) {
+            return Ok(None);
+        }
+        if status == 429 {
+            self.client.keep_quiet(&answer, None);
+        }
+        Err(unanswered(self.api.words(), status, "open pull requests"))
+    }
+}
+
+/// An address with more to ask for.
+pub(super) fn asking(mut url: Url, pairs: &[(&str, &str)]) -> Url {
+    url.query_pairs_mut().extend_pairs(pairs);
+    url
+}
+
+/// The pull requests of a repository on a host.
+#[derive(Debug)]
+struct Hosted {
+    client: ApiClient,
+    api: Box<dyn PullRequestApi>,
+}
+
+/// The pull requests of a repository on a host.
+pub(super) async fn hosted(
+    settings: &HostSettings,
+    manners: Manners,
+    api: impl PullRequestApi + 'static,
+    clock: Arc<dyn Clock>,
+) -> Result<Arc<dyn PullRequests>> {
+    let client = ApiClient::new(settings.api(), manners, clock).await?;
+    Ok(Arc::new(Hosted { client, api: Box::new(api) }))
+}
+
+#[async_trait]
+impl PullRequests for Hosted {
+    async fn read(&self, number: u64) -> Result<Option<Known>> {
+        let token = self.client.token().await?;
+        self.api.read(Ask { client: &self.client, token: &token, api: &*self.api }, number).await
+    }
+
+    async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known> {
+        let token = self.client.token().await?;
+        let ask = Ask { client: &self.client, token: &token, api: &*self.api };
+        let wanted = PullRequest { body: cut(wanted.body.clone(), self.api.longest_body()), ..wanted.clone() };
+        let found = match self.api.find(ask, &wanted).await? {
+            Some(found) => found,
+            None => match self.api.create(ask, &wanted).await? {
+                Some(made) => {
+                    if let Err(failure) = self.api.label(ask, made.number).await {
+                        let problem = failure.one_line();
+                        tracing::info!(problem, pull_request = made.url, "a pull request has no label");
+                    }
+                    return Ok(made);
+                }
+                None => self.api.find(ask, &wanted).await?.ok_or_else(|| {
+                    let name = self.api.words().name;
+                    Failure::transient(format!("{name} has a pull request of the branch and does not show it"))
+                })?,
+            },
+        };
+        self.api.update(ask, found.number, &wanted).await?;
+        Ok(found)
+    }
+}

@@ -1,0 +1,127 @@
+//! Going back as a pull request: a branch of a plain repository, which a person merges.
+
+use serde_json::json;
+
+use crate::daemon_edges::verbs::assert_refused;
+use crate::support::daemon::{World, config, eventually, hook};
+
+const PROJECT: &str = "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\nspec: {rollback: {onFailure: pull-request}}\n";
+
+/// A deployment config of one sleeping process with a variable and a remark, and with hooks.
+fn declared(name: &str, variable: &str, hooks: &str) -> String {
+    let container =
+        format!("{{name: main, image: host, command: [sleep, '1000'], env: [{{name: V, value: '{variable}'}}]}}");
+    let strategy = format!("type: Recreate, recreateParams: {{timeoutSeconds: 60, {hooks}}}");
+    format!("# {name} with {variable}\n{}", config(name, &strategy, &container))
+}
+
+fn serving(world: &World, name: &str) -> u64 {
+    world.json(&["get", "dc", name])["items"][0]["serving"]["version"].as_u64().unwrap_or_default()
+}
+
+/// A file on a branch of the repository that is watched.
+fn on(world: &World, branch: &str, file: &str) -> String {
+    world.git.git_in(&world.git.bare(), &["show", &format!("{branch}:{file}")])
+}
+
+fn state(world: &World) -> String {
+    let proposals = world.json(&["get", "repositories"])["items"][0]["proposals"].clone();
+    let last = proposals.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+    last["state"].as_str().unwrap_or_default().to_owned()
+}
+
+/// Merges a branch as a person does, and pushes that.
+fn merge(world: &World, branch: &str) -> String {
+    world.git.git(&["fetch", "-q", "origin"]);
+    world.git.git(&["merge", "-q", "--no-ff", "-m", "go back", &format!("origin/{branch}")]);
+    world.git.push();
+    world.git.head()
+}
+
+#[test]
+fn a_failed_post_hook_proposes_what_ran_before_and_merging_deploys_it() {
+    let world = World::new(&[]);
+    world.start();
+    let good = declared("web", "1", "");
+    world.deploy(&[("launchway.yaml", PROJECT), ("web.yaml", &good)], "success");
+    let hook = hook("post", "Abort", "echo no table orders; exit 3");
+    let bad = world.deploy(&[("web.yaml", &declared("web", "2", &hook))], "failure");
+    let branch = "launchway/rollback-web-1";
+    eventually("it is proposed", || state(&world) == "open");
+    assert_eq!(serving(&world, "web"), 2, "nothing is rolled back by itself");
+    assert_eq!(on(&world, branch, "web.yaml"), good.trim_end(), "the whole file, comments included");
+    let changed = world.git.git_in(&world.git.bare(), &["diff", "--name-only", &format!("main..{branch}")]);
+    assert_eq!(changed, "web.yaml");
+    let told = String::from_utf8(world.run(&["status", &bad[..9]]).stdout).unwrap();
+    assert!(told.contains("rollback of web to version 1 in default is proposed on branch"), "{told}");
+    let why = world.tell(&["why", "dc/web"]);
+    assert!(why.contains(branch), "{why}");
+
+    let merged = merge(&world, branch);
+    world.status(&merged, "launchway/default", "success");
+    eventually("what ran before serves", || serving(&world, "web") == 3);
+    assert_eq!(state(&world), "restored");
+
+    // The rollback is reverted without a change: that is not deployed again before a person lets it.
+    world.git.git(&["revert", "--no-edit", "-m", "1", "HEAD"]);
+    world.git.push();
+    let again = world.git.head();
+    let told = world.status(&again, "launchway/default", "pending");
+    assert!(told.contains("quarantined"), "{told}");
+    assert_eq!(serving(&world, "web"), 3);
+    let holds = world.json(&["get", "holds"])["items"].clone();
+    assert_eq!((&holds[0]["kind"], &holds[0]["id"]), (&json!("quarantine"), &json!("dc/web")), "{holds}");
+    let told = world.tell(&["release", "dc/web", "--yes"]);
+    assert!(told.contains("this lets start") && told.contains("goes on"), "{told}");
+    world.status(&again, "launchway/default", "failure");
+}
+
+#[test]
+fn with_none_nothing_follows_from_a_failure() {
+    let world = World::new(&[]);
+    world.start();
+    let none = PROJECT.replace("pull-request", "none");
+    world.deploy(&[("launchway.yaml", &none), ("web.yaml", &declared("web", "1", ""))], "success");
+    let hook = hook("post", "Abort", "exit 3");
+    let bad = world.deploy(&[("web.yaml", &declared("web", "2", &hook))], "failure");
+    let told = world.status(&bad, "launchway/default", "failure");
+    assert!(told.contains("nothing is rolled back by itself"), "{told}");
+    assert_eq!((serving(&world, "web"), &*state(&world)), (2, ""));
+}
+
+#[test]
+fn a_person_proposes_a_part_of_a_file_that_has_moved_on() {
+    let world = World::new(&[]);
+    world.start();
+    let both = |web: &str, api: &str| format!("{}---\n{}", declared("web", web, ""), declared("api", api, ""));
+    world.deploy(&[("all.yaml", &both("1", "1"))], "success");
+    world.deploy(&[("all.yaml", &both("2", "1"))], "success");
+    world.deploy(&[("all.yaml", &both("2", "2"))], "success");
+    assert_refused(&world, &["rollback", "dc/web", "--pull-request", "--only", "config"], 1, &["leave out `--only`"]);
+    let dry = world.tell(&["rollback", "dc/web", "--pull-request", "--dry-run"]);
+    for expected in
+        ["(dry run)", "branch: launchway/rollback-web-1", "-# web with 2", "+# web with 1", "title: Roll back"]
+    {
+        assert!(dry.contains(expected), "{expected}: {dry}");
+    }
+    assert_eq!(state(&world), "", "that was all");
+
+    let done = world.json(&["rollback", "dc/web", "--pull-request", "--notes", "orders fail"]);
+    assert_eq!(
+        (&done["proposal"]["state"], &done["proposal"]["files"]),
+        (&json!("open"), &json!(["all.yaml"])),
+        "{done}"
+    );
+    assert_eq!(on(&world, "launchway/rollback-web-1", "all.yaml"), both("1", "2").trim_end());
+    assert_eq!(serving(&world, "web"), 2, "it waits for a person");
+
+    // The branch follows the head that is watched.
+    world.deploy(&[("all.yaml", &both("2", "3"))], "success");
+    eventually("the branch is on the new head", || {
+        on(&world, "launchway/rollback-web-1", "all.yaml") == both("1", "3").trim_end()
+    });
+    let merged = merge(&world, "launchway/rollback-web-1");
+    world.status(&merged, "launchway/default", "success");
+    eventually("what ran before serves", || serving(&world, "web") == 3);
+    assert_eq!((serving(&world, "api"), &*state(&world)), (3, "restored"));
+}

@@ -1,0 +1,311 @@
+//! Pull requests: never a second one for a branch, whatever is lost or told twice, on each host by its own rules.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{any, get, post};
+use axum::{Json, Router};
+use launchway::error::Class;
+use launchway::forge::address::{ForgeKind, RepositoryAddress};
+use launchway::forge::pull_request::{PullRequest, PullRequestState, PullRequests};
+use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::host::{Fault, Host, Shared};
+use crate::{TOKEN, clock, settings};
+
+const KINDS: [ForgeKind; 6] = [
+    ForgeKind::Gitea,
+    ForgeKind::Github,
+    ForgeKind::Gitlab,
+    ForgeKind::Bitbucket,
+    ForgeKind::BitbucketDataCenter,
+    ForgeKind::Azure,
+];
+
+/// How a host spells what all of them have.
+#[derive(Clone, Copy)]
+struct Dialect {
+    /// Where the pull requests are.
+    list: &'static str,
+    /// How the token comes.
+    header: &'static str,
+    token: &'static str,
+    /// The fields of a request: branches as pointers, title, text.
+    fields: [&'static str; 4],
+    /// What a branch begins with.
+    prefix: &'static str,
+    /// The answer where there is one already.
+    exists: (u16, &'static str),
+    longest: usize,
+    shown: fn(&Value) -> Value,
+    listed: fn(Vec<Value>) -> Value,
+}
+
+fn word(pull: &Value, open: &str, merged: &str, closed: &str) -> String {
+    match pull["state"].as_str().unwrap() {
+        "open" => open,
+        "merged" => merged,
+        _ => closed,
+    }
+    .to_owned()
+}
+
+fn dialect(kind: ForgeKind) -> Dialect {
+    const BEARER: &str = concat!("Bearer ", "d8a1c2e3f4051627384950617283940516273849");
+    let plain = ["/head", "/base", "/title", "/body"];
+    let all = |pulls: Vec<Value>| Value::Array(pulls);
+    let values = |pulls: Vec<Value>| json!({"values": pulls});
+    let gitea = Dialect {
+        list: "/api/v1/repos/acme/shop/pulls",
+        header: "authorization",
+        token: concat!("token ", "d8a1c2e3f4051627384950617283940516273849"),
+        fields: plain,
+        prefix: "",
+        exists: (409, "pull request already exists for these targets"),
+        longest: usize::MAX,
+        shown: |pull| {
+            let branch = |name: &str| json!({"ref": pull[name], "repo_id": 1});
+            json!({
+                "number": pull["number"], "html_url": pull["url"], "state": word(pull, "open", "closed", "closed"),
+                "merged": pull["state"] == "merged", "head": branch("head"), "base": branch("base"),
+            })
+        },
+        listed: all,
+    };
+    match kind {
+        ForgeKind::Github => Dialect {
+            list: "/api/v3/repos/acme/shop/pulls",
+            token: BEARER,
+            exists: (422, "A pull request already exists for acme:launchway/rollback-web-1."),
+            longest: 65_536,
+            shown: |pull| {
+                let merged = (pull["state"] == "merged").then_some("2026-01-02T03:04:05Z");
+                let state = word(pull, "open", "closed", "closed");
+                json!({"number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged})
+            },
+            ..gitea
+        },
+        ForgeKind::Gitlab => Dialect {
+            list: "/api/v4/projects/acme%2Fshop/merge_requests",
+            header: "private-token",
+            token: TOKEN,
+            fields: ["/source_branch", "/target_branch", "/title", "/description"],
+            exists: (409, "Another open merge request already exists for this source branch: !1"),
+            longest: 1_048_576,
+            shown: |pull| {
+                let state = word(pull, "opened", "merged", "closed");
+                json!({"iid": pull["number"], "web_url": pull["url"], "state": state})
+            },
+            ..gitea
+        },
+        ForgeKind::Bitbucket => Dialect {
+            list: "/2.0/repositories/acme/shop/pullrequests",
+            token: BEARER,
+            fields: ["/source/branch/name", "/destination/branch/name", "/title", "/description"],
+            exists: (409, "there is one"),
+            longest: 32_768,
+            shown: |pull| {
+                let state = word(pull, "OPEN", "MERGED", "DECLINED");
+                json!({"id": pull["number"], "state": state, "links": {"html": {"href": pull["url"]}}})
+            },
+            listed: values,
+            ..gitea
+        },
+        ForgeKind::BitbucketDataCenter => Dialect {
+            list: "/rest/api/latest/projects/ACME/repos/shop/pull-requests",
+            token: BEARER,
+            fields: ["/fromRef/id", "/toRef/id", "/title", "/description"],
+            prefix: "refs/heads/",
+            exists: (409, "com.atlassian.bitbucket.pull.DuplicatePullRequestException"),
+            longest: 32_768,
+            shown: |pull| {
+                json!({
+                    "id": pull["number"], "version": pull["version"], "state": word(pull, "OPEN", "MERGED", "DECLINED"),
+                    "reviewers": [{"user": {"name": "ann"}}], "links": {"self": [{"href": pull["url"]}]},
+                    "toRef": {"id": format!("refs/heads/{}", pull["base"].as_str().unwrap())},
+                })
+            },
+            listed: values,
+            ..gitea
+        },
+        ForgeKind::Azure => Dialect {
+            list: "/acme/web/_apis/git/repositories/shop/pullrequests",
+            token: "Basic OmQ4YTFjMmUzZjQwNTE2MjczODQ5NTA2MTcyODM5NDA1MTYyNzM4NDk=",
+            fields: ["/sourceRefName", "/targetRefName", "/title", "/description"],
+            prefix: "refs/heads/",
+            exists: (409, "TF401179: An active pull request for the source and target branch already exists."),
+            longest: 4000,
+            shown: |pull| {
+                let status = word(pull, "active", "completed", "abandoned");
+                json!({"pullRequestId": pull["number"], "status": status})
+            },
+            listed: |pulls| json!({"value": pulls}),
+            ..gitea
+        },
+        _ => gitea,
+    }
+}
+
+#[derive(Clone)]
+struct Double {
+    shared: Shared,
+    dialect: Dialect,
+}
+
+async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
+    let (clock, folder) = (clock(), tempfile::tempdir().unwrap());
+    let dialect = dialect(kind);
+    let routes = move |shared: Shared| {
+        let double = Double { shared, dialect };
+        Router::new()
+            .route(&dialect.list.replace("%2F", "/"), get(list).post(create))
+            .route(&format!("{}/{{number}}", dialect.list.replace("%2F", "/")), any(one))
+            .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
+            .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
+            .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
+            .with_state(double)
+    };
+    let routes = move |shared: Shared| {
+        // A project's path is one segment, which the router would take apart.
+        let inner = routes(shared);
+        Router::new().fallback_service(tower::service_fn(move |mut request: axum::extract::Request| {
+            let path = request.uri().to_string().replace("%2F", "/");
+            *request.uri_mut() = path.parse().unwrap();
+            tower::ServiceExt::oneshot(inner.clone(), request)
+        }))
+    };
+    let host = Host::start(Arc::clone(&clock), dialect.token, dialect.header, routes).await;
+    let path = match kind {
+        ForgeKind::Azure => "acme/web/_git/shop",
+        ForgeKind::BitbucketDataCenter => "scm/ACME/shop.git",
+        _ => "acme/shop.git",
+    };
+    let address = RepositoryAddress::on(kind, &format!("http://{}/{path}", host.address), None).unwrap();
+    let (settings, time) = (settings(address, &folder), clock as _);
+    let opens = match kind {
+        ForgeKind::Github => github::pull_requests(settings, time).await,
+        ForgeKind::Gitlab => gitlab::pull_requests(settings, time).await,
+        ForgeKind::Bitbucket => bitbucket::cloud_pull_requests(settings, time).await,
+        ForgeKind::BitbucketDataCenter => bitbucket::data_center_pull_requests(settings, time).await,
+        ForgeKind::Azure => azure::pull_requests(settings, time).await,
+        _ => gitea::pull_requests(settings, time).await,
+    };
+    (host, opens.unwrap(), folder)
+}
+
+/// The open ones; those of the branch that is asked for, where the host filters. Gitea does not.
+async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
+    let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
+    let world = double.shared.world();
+    let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
+    let is_meant =
+        |pull: &&Value| double.dialect.list.starts_with("/api/v1") || asked.contains(pull["head"].as_str().unwrap());
+    Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect()))
+}
+
+async fn create(State(double): State<Double>, Json(body): Json<Value>) -> Response {
+    let Dialect { fields, prefix, exists, longest, shown, .. } = double.dialect;
+    let mut world = double.shared.world();
+    let fault = world.faults.pop_front();
+    if let Some(Fault::Status(status)) = fault {
+        return StatusCode::from_u16(status).unwrap().into_response();
+    }
+    let text = |field: &str| body.pointer(field).and_then(Value::as_str).unwrap().to_owned();
+    let [head, base, title, told] = fields.map(text);
+    let (head, base) = (head.strip_prefix(prefix).unwrap(), base.strip_prefix(prefix).unwrap());
+    if told.encode_utf16().count() > longest {
+        return StatusCode::BAD_REQUEST.into_response();
+    }
+    let is_there = |pull: &Value| pull["state"] == "open" && pull["head"] == head && pull["base"] == base;
+    if world.pulls.iter().any(is_there) {
+        return (StatusCode::from_u16(exists.0).unwrap(), Json(json!({"message": exists.1}))).into_response();
+    }
+    let number = world.pulls.len() + 1;
+    let pull = json!({
+        "number": number, "head": head, "base": base, "title": title, "body": told, "state": "open", "version": 0,
+        "url": format!("https://host.example/pulls/{number}"), "labels": body.get("labels").cloned(),
+    });
+    world.pulls.push(pull.clone());
+    match fault {
+        Some(Fault::Lost) => StatusCode::BAD_GATEWAY.into_response(),
+        _ => (StatusCode::CREATED, Json(shown(&pull))).into_response(),
+    }
+}
+
+async fn one(
+    State(double): State<Double>,
+    Path(number): Path<usize>,
+    method: axum::http::Method,
+    body: Option<Json<Value>>,
+) -> Response {
+    let mut world = double.shared.world();
+    let Some(pull) = world.pulls.get_mut(number - 1) else { return StatusCode::NOT_FOUND.into_response() };
+    if let Some(Json(body)) = body.filter(|_| method != axum::http::Method::GET) {
+        let is_data_center = double.dialect.list.contains("pull-requests");
+        if is_data_center && (body["version"] != pull["version"] || body["reviewers"][0]["user"]["name"] != "ann") {
+            return StatusCode::CONFLICT.into_response();
+        }
+        let [.., title, text] = double.dialect.fields;
+        pull["title"] = body.pointer(title).cloned().unwrap();
+        pull["body"] = body.pointer(text).cloned().unwrap();
+        pull["version"] = json!(pull["version"].as_u64().unwrap() + 1);
+    }
+    Json((double.dialect.shown)(pull)).into_response()
+}
+
+async fn label(State(double): State<Double>, Path(number): Path<usize>, Json(body): Json<Value>) -> Json<Value> {
+    double.shared.world().pulls[number - 1]["labels"] = body["labels"].clone();
+    Json(json!([]))
+}
+
+fn wanted(body: &str) -> PullRequest {
+    PullRequest {
+        head: "launchway/rollback-web-1".to_owned(),
+        base: "main".to_owned(),
+        title: "Roll back web".to_owned(),
+        body: body.to_owned(),
+    }
+}
+
+#[tokio::test]
+async fn there_is_one_for_a_branch_however_often_it_is_asked_for() {
+    for kind in KINDS {
+        let (host, opens, _folder) = start(kind).await;
+        host.fail_next([Fault::Status(503), Fault::Lost]);
+        for _ in 0..2 {
+            let failure = opens.open_or_update(&wanted("first")).await.unwrap_err();
+            assert_eq!(failure.class(), Class::Transient, "{kind:?}: {failure:?}");
+        }
+        let made = opens.open_or_update(&wanted("second")).await.unwrap();
+        assert_eq!((made.number, made.state), (1, PullRequestState::Open), "{kind:?}");
+        assert!(made.url.starts_with("http") && made.url.ends_with('1'), "{kind:?}: {}", made.url);
+        let world = host.shared.world();
+        assert_eq!((world.pulls.len(), &world.pulls[0]["body"]), (1, &json!("second")), "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn what_became_of_it_is_heard_and_another_one_follows_a_closed_one() {
+    for kind in KINDS {
+        let (host, opens, folder) = start(kind).await;
+        opens.open_or_update(&wanted("first")).await.unwrap();
+        let labels = host.shared.world().pulls[0]["labels"].clone();
+        let has_labels = !matches!(kind, ForgeKind::Bitbucket | ForgeKind::BitbucketDataCenter);
+        assert_eq!(!labels.is_null(), has_labels, "{kind:?}: {labels}");
+        for (state, expected) in [("closed", PullRequestState::Closed), ("merged", PullRequestState::Merged)] {
+            host.shared.world().pulls[0]["state"] = json!(state);
+            assert_eq!(opens.read(1).await.unwrap().unwrap().state, expected, "{kind:?}");
+        }
+        assert_eq!(opens.read(2).await.unwrap(), None, "{kind:?}");
+        assert_eq!(opens.open_or_update(&wanted(&"long ".repeat(20_000))).await.unwrap().number, 2, "{kind:?}");
+        std::fs::write(folder.path().join("token"), "another").unwrap();
+        let failure = opens.read(1).await.unwrap_err();
+        assert_eq!(failure.class(), Class::Stalled, "{kind:?}");
+        assert!(!failure.one_line().contains("another") && !failure.one_line().contains(TOKEN));
+    }
+}
