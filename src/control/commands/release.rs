@@ -83,6 +83,6 @@ fn lines(run: &SequenceRun) -> Vec<String> {
 
 fn told(holds: &[HoldId], paused: &[ConfigKey]) -> String {
     let holds = holds.iter().map(|id| format!("hold {id} released"));
-    let paused = paused.iter().map(|config| format!("{config} goes on"));
+    let paused = paused.iter().map(|config| format!("{config} goes on until a revision changes that"));
     holds.chain(paused).collect::<Vec<_>>().join("; ")
 }
