@@ -17,6 +17,7 @@ mod core;
 mod deployment;
 mod deployment_config;
 mod discover;
+pub mod edit;
 mod files;
 mod findings;
 mod foreign;

@@ -8,6 +8,7 @@
 pub mod documents;
 mod foreign;
 mod indentation;
+pub(crate) mod layout;
 mod scalar;
 mod split;
 
@@ -168,6 +169,16 @@ fn read_part<T>(
         };
         text = Cow::Owned(mended);
     }
+}
+
+/// What a scalar without quotes means.
+pub(crate) fn read_scalar(text: &str) -> Value {
+    scalar::resolve(text)
+}
+
+/// The place of a byte of a text.
+pub(crate) fn position(text: &str, at: usize) -> Position {
+    split::end_of(START, text.get(..at).unwrap_or(text).trim_start_matches('\u{feff}'))
 }
 
 /// Appends one segment to a JSON pointer.

@@ -189,7 +189,7 @@ fn mentions_a_type(text: &str) -> bool {
     text.contains("kind") && text.contains("apiVersion")
 }
 
-pub(super) fn problem(path: &str, error: &yaml::ReadError) -> Problem {
+pub(in crate::manifest) fn problem(path: &str, error: &yaml::ReadError) -> Problem {
     let place = Location { file: path.to_owned(), line: error.position.line, column: error.position.column };
     let mut problem = Problem::error(&place, error.code, error.message.clone());
     problem.pointer.clone_from(&error.pointer);

@@ -25,6 +25,8 @@ use assemble::{Assembled, assemble, replace};
 use file::{Parsed, Resolved};
 use layout::Layout;
 
+pub(super) use file::problem;
+
 /// What is known besides the files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Options {

@@ -10,11 +10,13 @@ use super::{Position, START};
 pub(super) struct Part<'a> {
     pub(super) text: Cow<'a, str>,
     pub(super) start: Position,
+    /// The bytes before it.
+    pub(super) offset: usize,
 }
 
 /// The objects of a JSON file, or the whole file if it is not JSON.
 pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
-    json_parts(text).unwrap_or_else(|| vec![Part { text: Cow::Borrowed(text), start: START }])
+    json_parts(text).unwrap_or_else(|| vec![Part { text: Cow::Borrowed(text), start: START, offset: 0 }])
 }
 
 fn json_parts(text: &str) -> Option<Vec<Part<'_>>> {
@@ -28,7 +30,7 @@ fn json_parts(text: &str) -> Option<Vec<Part<'_>>> {
         let piece = &text[from..stream.byte_offset()];
         // A tab can only be white space here: JSON's strings hold none.
         let readable = if piece.contains('\t') { Cow::Owned(piece.replace('\t', " ")) } else { Cow::Borrowed(piece) };
-        parts.push(Part { text: readable, start });
+        parts.push(Part { text: readable, start, offset: from });
         start = end_of(start, piece);
         from = stream.byte_offset();
     }
