@@ -23,6 +23,7 @@ mod daemon_edges {
     mod deployments;
     mod exec;
     mod full_disk;
+    mod images;
     mod lost_mirror;
     mod many;
     mod orders;

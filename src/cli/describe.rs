@@ -4,21 +4,21 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::get::short;
+use super::get::{image_tags, short};
 use super::here;
 use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table, colored, heading};
 use super::target::{self, ConfigName, Target, config_path};
 use crate::error::Failure;
-use crate::server::view::{ConfigView, HistoryRow, List, PlanView, RevisionView, RunDetail, StepView};
+use crate::server::view::{ConfigView, HistoryRow, ImageTagView, List, PlanView, RevisionView, RunDetail, StepView};
 
 /// Show everything about one thing
 #[derive(Debug, Args)]
 #[command(
-    after_help = "Examples:\n  launchway describe dc/web -s dev\n  launchway describe run/shop/dev/web-3\n  launchway describe revision/1a2b3c4"
+    after_help = "Examples:\n  launchway describe dc/web -s dev\n  launchway describe run/shop/dev/web-3\n  launchway describe revision/1a2b3c4\n  launchway describe is/app"
 )]
 pub(super) struct Arguments {
-    /// What: dc/NAME, run/ID or revision/REV
+    /// What: dc/NAME, run/ID, revision/REV or is/NAME
     #[arg(value_name = "TARGET")]
     target: Target,
 }
@@ -32,6 +32,7 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             output.show(&run, human_run)?;
         }
         Target::Revision(revision) => describe_revision(&client, global, revision, output).await?,
+        Target::ImageStream(name) => describe_stream(&client, global, name, output).await?,
         Target::Pod(_) => {
             let failure = Failure::stalled("a pod has nothing to describe beyond `launchway get pods`");
             return Err(Complaint::usage(failure.hint("`launchway logs pod/NAME` shows its output")));
@@ -44,6 +45,17 @@ async fn describe_config(client: &Client, global: &Global, name: &str, output: &
     let config = ConfigName(name.to_owned()).find(client, global).await?;
     let history: List<HistoryRow> = client.get(&format!("{}/history", config_path(&config)), &[]).await?;
     output.show(&config, |config| human_config(config, &history))
+}
+
+async fn describe_stream(client: &Client, global: &Global, name: &str, output: &mut Output) -> Outcome<()> {
+    let parameters =
+        [("repository", global.repository.as_deref()), ("stage", global.stage.as_deref()), ("name", Some(name))];
+    let tags: List<ImageTagView> = client.get("imagestreams", &parameters).await?;
+    if tags.items.is_empty() {
+        let failure = Failure::stalled(format!("no tag of an image stream `{name}` is applied"));
+        return Err(Complaint::failed(failure.hint("`launchway get imagestreams` lists all")));
+    }
+    output.show(&tags, image_tags)
 }
 
 async fn describe_revision(client: &Client, global: &Global, revision: &str, output: &mut Output) -> Outcome<()> {
@@ -81,6 +93,7 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         ("Repository", config.repository.clone()),
         ("Namespace", config.namespace.clone()),
         ("Triggers", config.triggers.clone()),
+        ("Images", images(config)),
         ("Pods", pods),
         ("Serving", serving),
         ("Status", colored(&config.status)),
@@ -93,6 +106,16 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         table.row([version, row.status.clone(), cause, short(&row.commit), age(&row.created_at), message]);
     }
     text + &table.render("None.")
+}
+
+/// What its image triggers have brought.
+fn images(config: &ConfigView) -> String {
+    let told = config.images.iter().map(|brought| {
+        let image = if brought.image.is_empty() { "none yet" } else { &brought.image };
+        let by_hand = if brought.automatic { "" } else { " (not automatic)" };
+        format!("{} from {}{by_hand} in {}", image, brought.tag, brought.containers.join(", "))
+    });
+    told.collect::<Vec<_>>().join("; ")
 }
 
 fn human_run(detail: &RunDetail) -> String {

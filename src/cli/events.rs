@@ -70,7 +70,7 @@ async fn runs_of(target: &Target, client: &Client, global: &Global) -> Outcome<V
             let none = || Complaint::failed(Failure::waiting(format!("`{name}` was never deployed")));
             Ok(vec![latest.ok_or_else(none)?.run, key.events().to_string()])
         }
-        Target::Revision(_) | Target::Pod(_) => {
+        Target::Revision(_) | Target::Pod(_) | Target::ImageStream(_) => {
             let failure = Failure::stalled("only runs and deployment configs have events");
             Err(Complaint::usage(failure.hint("`launchway get runs` lists runs")))
         }

@@ -10,7 +10,7 @@ use super::listing::Listing;
 use super::moment::age;
 use super::output::{Exit, Outcome, Output, Table};
 use crate::server::view::{
-    ConfigView, EventView, HoldView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
+    ConfigView, EventView, HoldView, ImageTagView, List, PodView, RepositoryView, RevisionView, RunView, ServiceView,
 };
 
 /// List what runs, what is watched, and what happened
@@ -45,6 +45,9 @@ enum Kind {
         alias = "deploymentconfigs"
     )]
     Deployments,
+    /// Tags of image streams, and what they lead to
+    #[value(name = "imagestreams", alias = "is", alias = "imagestream", alias = "istag")]
+    ImageStreams,
     /// Services with their addresses
     #[value(alias = "svc", alias = "service")]
     Services,
@@ -112,6 +115,7 @@ fn kinds_table(kinds: &[KindView]) -> String {
 async fn list((kind, all): (Kind, bool), listing: Listing<'_>, output: &mut Output) -> Outcome<()> {
     match kind {
         Kind::Deployments => listing.show("deployments", |_| true, deployments, output).await,
+        Kind::ImageStreams => listing.show("imagestreams", |_| true, image_tags, output).await,
         Kind::Services => listing.show("services", |_| true, services, output).await,
         Kind::Pods => listing.show("pods", |pod: &PodView| all || !pod.has_ended(), pods, output).await,
         Kind::Runs => listing.show("runs", |_| true, runs, output).await,
@@ -156,6 +160,22 @@ fn serving(config: &ConfigView) -> String {
     }
     let parts = config.traffic.iter().map(|part| format!("{} ({} %)", part.version, part.percent));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Also what `describe` prints of one stream.
+pub(super) fn image_tags(list: &List<ImageTagView>) -> String {
+    let mut table = Table::new(["NAME", "REPOSITORY", "STAGE", "FROM", "IMAGE", "TAGGED BY"]);
+    for tag in &list.items {
+        table.row([
+            format!("{}:{}", tag.stream, tag.tag),
+            tag.repository.clone(),
+            tag.stage.clone(),
+            tag.from.clone(),
+            tag.image.clone(),
+            tag.tagged_by.clone().unwrap_or_default(),
+        ]);
+    }
+    table.without_common("REPOSITORY").render("No tag of an image stream is applied.")
 }
 
 fn services(list: &List<ServiceView>) -> String {

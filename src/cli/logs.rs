@@ -62,6 +62,10 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     let (kind, name) = match &arguments.target {
         Target::Config(name) => ("name", name),
         Target::Pod(name) => ("pod", name),
+        Target::ImageStream(_) => {
+            let failure = Failure::stalled("an image stream prints nothing");
+            return Err(Complaint::usage(failure.hint("`launchway get imagestreams` shows what its tags lead to")));
+        }
         Target::Run(id) => ("run", id),
         Target::Revision(_) => {
             let failure = Failure::stalled("a revision prints nothing");

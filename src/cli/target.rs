@@ -18,6 +18,8 @@ pub(super) enum Target {
     Revision(String),
     /// A pod.
     Pod(String),
+    /// An image stream.
+    ImageStream(String),
 }
 
 impl std::str::FromStr for Target {
@@ -41,7 +43,8 @@ impl std::str::FromStr for Target {
             "run" | "runs" => Ok(Self::Run(name)),
             "revision" | "revisions" | "commit" => Ok(Self::Revision(name)),
             "pod" | "pods" => Ok(Self::Pod(name)),
-            _ => Err(format!("`{kind}` is nothing that has a name here; use dc, deploy, run, revision or pod")),
+            "is" | "imagestream" | "imagestreams" => Ok(Self::ImageStream(name)),
+            _ => Err(format!("`{kind}` is nothing that has a name here; use dc, deploy, run, revision, is or pod")),
         }
     }
 }

@@ -18,6 +18,7 @@ use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::proposals::WatchedProposals;
+use crate::control::replanning;
 use crate::control::reporter::StatusReporter;
 use crate::control::repository;
 use crate::control::state_folder::{Ownership, StateFolder};
@@ -390,6 +391,7 @@ fn work(
     tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(reconciler.run(stop.clone()));
+    tasks.spawn(replanning::run(parts.driver.clone(), watchers.clone(), stop.clone()));
     tasks.spawn(parts.housekeeping.clone().run(stop.clone()));
     for watcher in watchers.values() {
         tasks.spawn(watcher.clone().run(parts.driver.clone(), stop.clone()));

@@ -7,6 +7,7 @@ pub mod commands;
 pub mod housekeeping;
 pub mod proposals;
 pub mod renderings;
+mod replanning;
 pub(crate) mod report_lane;
 pub mod reporter;
 pub mod repository;

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use crate::engine::deployment::trigger;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::queue;
@@ -140,7 +141,8 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     refuse_if_waiting(transition.records, &state)?;
     refuse_if_not_passed(transition.records, &state)?;
     let cause = format!("manual change by {by}");
-    let (commit, objects) = (state.declared_on.clone(), vec![(state.object.clone(), cause.clone())]);
+    let object = trigger::newest(transition.records, &state)?;
+    let (commit, objects) = (state.declared_on.clone(), vec![(object, cause.clone())]);
     let run = by_hand(transition, &state, ByHand { commit, objects, cause, by, is_rollback: false })?;
     transition.start(run)?;
     Ok(state.latest_version + 1)

@@ -209,9 +209,10 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
     }
 
     /// The same; what was read of a service counts only if the decision asks for it, or is about that service
-    /// ([`Records::count_on`]).
+    /// ([`Records::count_on`]). Of what is read twice the first reading stands: if it has moved in between, so does the
+    /// decision on it.
     pub fn read_of(&mut self, service: Option<ServiceName>, key: K, stored: Option<Versioned<V>>) {
-        self.0.insert(key, Entry::new(stored, service));
+        self.0.entry(key).or_insert_with(|| Entry::new(stored, service));
     }
 
     fn count_on(&self, is_about: &impl Fn(&ServiceName) -> bool) {

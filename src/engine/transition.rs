@@ -4,7 +4,7 @@
 use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine;
-use crate::engine::deployment::{apply, gone, turn};
+use crate::engine::deployment::{apply, gone, tag, turn};
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::{promotion, slot};
@@ -73,6 +73,8 @@ pub struct Touched {
     pub reports: BTreeSet<(RepositoryName, CommitId)>,
     /// Repositories of which a revision was planned: older ones may wait for something in vain.
     pub planned: BTreeSet<RepositoryName>,
+    /// Repositories whose head is to be planned again, although it is the same.
+    pub unseen: BTreeSet<RepositoryName>,
 }
 
 /// A transition being worked out.
@@ -88,6 +90,7 @@ pub struct Transition<'a> {
     writes: Vec<Write>,
     switched: bool,
     reports: BTreeSet<(RepositoryName, CommitId)>,
+    unseen: BTreeSet<RepositoryName>,
 }
 
 /// A transition that was worked out, beside what has become of the records.
@@ -97,6 +100,7 @@ pub struct WorkedOut {
     left: BTreeSet<ServiceKey>,
     switched: bool,
     reports: BTreeSet<(RepositoryName, CommitId)>,
+    unseen: BTreeSet<RepositoryName>,
 }
 
 impl<'a> Transition<'a> {
@@ -111,6 +115,7 @@ impl<'a> Transition<'a> {
             writes: Vec::new(),
             switched: false,
             reports: BTreeSet::new(),
+            unseen: BTreeSet::new(),
         }
     }
 
@@ -161,6 +166,19 @@ impl<'a> Transition<'a> {
     /// A repository is taken down or brought up: its services follow.
     pub fn switch(&mut self) {
         self.switched = true;
+    }
+
+    /// The head of a repository will be planned again, although it is the same: what it is planned on beside its files has
+    /// changed.
+    ///
+    /// # Errors
+    /// If something must be read first.
+    pub fn plan_again(&mut self, repository: &RepositoryName) -> Result<(), Undecided> {
+        if let Some(state) = self.records.repositories.get_mut(repository)? {
+            state.seen = None;
+            self.unseen.insert(repository.clone());
+        }
+        Ok(())
     }
 
     /// A slot will be examined.
@@ -269,7 +287,8 @@ impl<'a> Transition<'a> {
             needs.of(self.decide_slot(&service))?;
         }
         needs.none()?;
-        Ok(WorkedOut { writes: self.writes, left, switched: self.switched, reports: self.reports })
+        let Self { writes, switched, reports, unseen, .. } = self;
+        Ok(WorkedOut { writes, left, switched, reports, unseen })
     }
 
     fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
@@ -410,6 +429,7 @@ impl<'a> Transition<'a> {
                 let wanted = Wanted { generation, targets, pace, stays, ..Wanted::default() };
                 apply::want(self, &config, by, fallback, wanted)?;
             }
+            Effect::TagImages { by, pod, tags } => tag::tag_images(self, &by, pod, &tags)?,
             Effect::DeploymentEnded { config, by, version, outcome } => {
                 apply::attempt_ended(self, &config, &by, version, outcome)?;
             }

@@ -16,6 +16,7 @@ use crate::model::state::ConfigState;
 use crate::model::transaction::ObjectPlace;
 use crate::plan::build::{Applied, delivery_sequences, differing};
 use crate::plan::config_change::foresee;
+use crate::plan::images::{self, Recorded};
 use crate::plan::passed::{self, Asked};
 use crate::plan::under_way::{self, OpenDelivery, UnderWays};
 use crate::plan::{gate, procedure};
@@ -72,7 +73,8 @@ async fn read(
     let holds = stored.as_ref().map_or_else(|| ProjectHolds::none(project.name.clone()), |stored| stored.value.clone());
     records.holds.read(project.name.clone(), stored);
     let holds = holds.after(release);
-    let (project, lifted) = gate::lift(project, &holds.lifted);
+    let project = images::follow(project, &recorded_images(store, project, records).await?);
+    let (project, lifted) = gate::lift(&project, &holds.lifted);
     let mut deliveries = open_deliveries(store, &project.name, records).await?;
     deliveries.retain(|run| counts(run, &holds.holds));
     let mut stages = applied(store, &project, deliveries, records).await?;
@@ -83,6 +85,34 @@ async fn read(
         seen.configs.values_mut().filter(released).for_each(|state| state.quarantined.clear());
     }
     Ok(Surroundings { project, lifted, stages })
+}
+
+/// What is recorded of images, as far as files do not say it.
+async fn recorded_images(
+    store: &dyn ReadStore,
+    project: &Project,
+    records: &mut Records,
+) -> Result<BTreeMap<StageName, Recorded>> {
+    let mut stages = BTreeMap::new();
+    for stage in &project.stages {
+        let mut recorded = Recorded::default();
+        for stream in stage.objects.image_streams() {
+            let place =
+                ObjectPlace { project: project.name.clone(), stage: stage.name.clone(), key: stream.key.clone() };
+            let state = store.object(&place.project, &place.stage, &place.key).await?;
+            recorded.streams.extend(state.as_ref().map(|state| state.value.clone()));
+            records.objects.read_of(Some(stream.service.clone()), place, state);
+        }
+        for key in images::asked(stage, &recorded.streams) {
+            let config = ConfigKey { project: project.name.clone(), stage: stage.name.clone(), name: key.name.clone() };
+            let state = store.config(&config).await?;
+            let service = stage.objects.get(&key).map(|declared| declared.service.clone());
+            recorded.configs.extend(state.as_ref().map(|state| (key, state.value.clone())));
+            records.configs.read_of(service, config, state);
+        }
+        stages.insert(stage.name.clone(), recorded);
+    }
+    Ok(stages)
 }
 
 /// What is applied in every stage that a project declares or had, with the records of what differs and of what is under way.

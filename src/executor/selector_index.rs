@@ -145,6 +145,7 @@ mod tests {
             object: object.into(),
             planned_at: None,
             inherited: None,
+            tagged: std::collections::BTreeMap::new(),
         }
     }
 

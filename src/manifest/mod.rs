@@ -13,6 +13,7 @@ pub mod service;
 pub mod task;
 pub mod yaml;
 
+mod content_trigger;
 mod core;
 mod deployment;
 mod deployment_config;
@@ -22,6 +23,8 @@ mod files;
 mod findings;
 mod foreign;
 mod image;
+mod image_stream;
+pub mod image_trigger;
 pub(crate) mod metadata;
 mod names;
 mod object;
@@ -55,8 +58,8 @@ pub fn as_written(kind: &Kind, pointer: &str) -> String {
 /// The JSON Schema of a kind that users write, for editors; by its name in any case.
 pub fn schema(kind: &str) -> Option<Value> {
     use shape::{
-        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, own, schema, shipyard::SHIPYARD,
-        template::TEMPLATE,
+        deployment::DEPLOYMENT, deployment_config::DEPLOYMENT_CONFIG, image_stream::IMAGE_STREAM, own, schema,
+        shipyard::SHIPYARD, template::TEMPLATE,
     };
     const OWN: [&str; 1] = ["launchway.dev/v1"];
     Some(match kind.to_ascii_lowercase().as_str() {
@@ -65,6 +68,7 @@ pub fn schema(kind: &str) -> Option<Value> {
         "shipyard" => schema::of(&SHIPYARD, "Shipyard", &shipyard::API_VERSIONS),
         "deploymentconfig" => schema::of(&DEPLOYMENT_CONFIG, "DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
         "deployment" => schema::of(&DEPLOYMENT, "Deployment", &["apps/v1"]),
+        "imagestream" => schema::of(&IMAGE_STREAM, "ImageStream", &["image.openshift.io/v1", "v1"]),
         "template" => schema::of(&TEMPLATE, "Template", &template::API_VERSIONS),
         _ => return None,
     })

@@ -13,7 +13,9 @@ use super::shape::nearest;
 use super::stage_context::{Runtime, StageContext, Stages};
 use super::template::{self, Expanded, Generated};
 use super::yaml::Document;
-use super::{core, deployment, deployment_config, foreign, metadata, slip, task};
+use super::{
+    content_trigger, core, deployment, deployment_config, foreign, image_stream, image_trigger, metadata, slip, task,
+};
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
@@ -26,7 +28,21 @@ pub(crate) struct Declared {
     pub(crate) images: Vec<ImageUse>,
     pub(crate) programs: Vec<ProgramUse>,
     pub(crate) links: Links,
+    /// The tags that its image triggers follow, and where it says so.
+    pub(crate) follows: Vec<Follows>,
+    /// Kinds of objects that it reads whose content it follows.
+    pub(crate) follows_content: BTreeSet<Kind>,
     pub(crate) stages: Stages,
+}
+
+/// A tag that an image trigger follows.
+#[derive(Debug)]
+pub(crate) struct Follows {
+    /// The stream.
+    pub(crate) stream: String,
+    /// The tag.
+    pub(crate) tag: String,
+    pub(crate) location: Location,
 }
 
 /// What decides which service an object belongs to.
@@ -210,6 +226,10 @@ impl Declarations {
                 core::normalise_claim(&mut content, runtime, findings);
                 Kind::PersistentVolumeClaim
             }
+            ("v1" | "image.openshift.io/v1", "ImageStream") => {
+                image_stream::normalise(&mut content, runtime, findings);
+                Kind::ImageStream
+            }
             ("launchway.dev/v1", "Task") => return self.add_task(&mut content, source, findings),
             _ if without_room(api_version, kind, source.value, runtime, findings) => return,
             _ => {
@@ -218,15 +238,23 @@ impl Declarations {
             }
         };
         let images = image_uses(&content, &kind, runtime, findings);
-        let programs = program_uses(&content, &images, findings);
+        // What a tag leads to runs with the command of whoever follows it.
+        let of_config = if kind == Kind::DeploymentConfig { &images[..] } else { &[] };
+        let programs = program_uses(&content, of_config, findings);
+        let follows_content = match kind {
+            Kind::DeploymentConfig => content_trigger::kinds(&content, findings),
+            _ => BTreeSet::new(),
+        };
         let name = text_at(&content, "/metadata/name").to_owned();
         if !findings.has_errors() {
             let links = links(&content, &kind, &name);
+            let follows = follows(&content, &kind, findings);
             let (location, stages) = (findings.location(""), source.stages.clone());
             if let Some(generated) = &source.generated {
                 generated.mark(&mut content);
             }
-            self.objects.push(Declared { key: ObjectKey { kind, name }, location, images, programs, links, stages });
+            let key = ObjectKey { kind, name };
+            self.objects.push(Declared { key, location, images, programs, links, follows, follows_content, stages });
             self.contents.push(content);
         }
     }
@@ -293,6 +321,10 @@ fn without_room(api_version: &str, kind: &str, value: &Value, runtime: Runtime, 
 }
 
 fn image_uses(content: &Value, kind: &Kind, runtime: Runtime, findings: &mut Findings<'_>) -> Vec<ImageUse> {
+    if *kind == Kind::ImageStream {
+        let tags = image_stream::images(content);
+        return tags.filter_map(|(pointer, name)| image_of_tag(name, &pointer, runtime, findings)).collect();
+    }
     if *kind != Kind::DeploymentConfig {
         return Vec::new();
     }
@@ -319,6 +351,28 @@ fn image_uses(content: &Value, kind: &Kind, runtime: Runtime, findings: &mut Fin
         }
     }
     uses
+}
+
+/// What is no launchable may well be in an image stream that was written for a cluster: whoever follows that tag waits.
+fn image_of_tag(name: &str, pointer: &str, runtime: Runtime, findings: &mut Findings<'_>) -> Option<ImageUse> {
+    match (runtime, image::parse(name)) {
+        (Runtime::Local, Err(refusal)) => {
+            let message =
+                format!("the image `{name}` cannot run here, so that nothing follows this tag: {}", refusal.message);
+            findings.warning(pointer, "image", message).hint = Some(refusal.hint.to_owned());
+            None
+        }
+        _ => image_use(name, pointer, runtime, findings),
+    }
+}
+
+fn follows(content: &Value, kind: &Kind, findings: &Findings<'_>) -> Vec<Follows> {
+    if *kind != Kind::DeploymentConfig {
+        return Vec::new();
+    }
+    let followed = image_trigger::followed(content).into_iter();
+    let at = |index: usize| findings.location(&format!("/spec/triggers/{index}"));
+    followed.map(|it| Follows { location: at(it.index), stream: it.stream, tag: it.tag }).collect()
 }
 
 /// What containers and hooks run of the launchables that their images name.
@@ -387,6 +441,8 @@ fn links(content: &Value, kind: &Kind, name: &str) -> Links {
                 references::add_variables(&mut found, hook);
                 references::add_variables(&mut found, hook.get("execNewPod").unwrap_or(&Value::Null));
             }
+            let streams = image_trigger::followed(content).into_iter().map(|followed| followed.stream);
+            found.extend(streams.map(|name| ObjectKey { kind: Kind::ImageStream, name }));
             Links {
                 service: label.or_else(|| Some(ServiceName::new(name))),
                 pod_labels: text_map(content.pointer("/spec/template/metadata/labels")),

@@ -19,7 +19,7 @@ const fn known(kind: &'static str, versions: &'static [&'static str]) -> Known {
 
 const CORE: &[&str] = &["v1"];
 const OWN: &[&str] = &["launchway.dev/v1"];
-const KNOWN: [Known; 12] = [
+const KNOWN: [Known; 13] = [
     known("DeploymentConfig", &["apps.openshift.io/v1", "v1"]),
     known("Deployment", &["apps/v1"]),
     known("Service", CORE),
@@ -29,6 +29,7 @@ const KNOWN: [Known; 12] = [
     known("PersistentVolumeClaim", CORE),
     known("List", CORE),
     known("Template", &["template.openshift.io/v1", "v1"]),
+    known("ImageStream", &["image.openshift.io/v1", "v1"]),
     known("Task", OWN),
     known("Hook", OWN),
     known("Project", OWN),

@@ -71,6 +71,15 @@ pub enum Effect {
         /// Whether every version stays as it is for now.
         stays: bool,
     },
+    /// Tags of image streams are given images beside the files; the run hears what came of it.
+    TagImages {
+        /// The deployment whose hook asks.
+        by: RunId,
+        /// What it waits for, as if that were the hook's pod.
+        pod: PodName,
+        /// The tags, as `<stream>:<tag>`, each with its image.
+        tags: Vec<(String, String)>,
+    },
     /// A deployment ended.
     DeploymentEnded {
         /// Of which deployment config.

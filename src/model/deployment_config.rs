@@ -60,6 +60,25 @@ pub struct ImageChangeParams {
     pub container_names: Vec<String>,
     /// What is watched.
     pub from: ImageReference,
+    /// The image that it has brought. Nothing, where no stream of the stage is followed: then it brings none; empty, as long
+    /// as it has brought none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_triggered_image: Option<String>,
+}
+
+/// The type of a trigger that follows the tag of an image stream.
+pub const IMAGE_CHANGE: &str = "ImageChange";
+
+impl ImageChangeParams {
+    /// Whether it has brought an image.
+    pub fn has_brought(&self) -> bool {
+        self.last_triggered_image.as_ref().is_some_and(|image| !image.is_empty())
+    }
+
+    /// Whether it will bring one by itself, and has not yet.
+    pub fn is_awaited(&self) -> bool {
+        self.automatic && self.last_triggered_image.as_ref().is_some_and(String::is_empty)
+    }
 }
 
 /// The part of `ObjectReference` that names an image.
@@ -386,16 +405,26 @@ impl DeploymentConfigSpec {
         if self.strategy.kind == StrategyKind::Custom {
             return Some("the strategy Custom is not carried out yet".to_owned());
         }
-        if self.strategy.custom_params.as_ref().is_some_and(|params| *params != CustomParams::default()) {
-            return Some("`customParams` are not carried out yet".to_owned());
-        }
-        let mut points = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter();
-        let tags = |point: &HookPoint| self.strategy.hook(*point).is_some_and(|hook| !hook.tag_images.is_empty());
-        points.find(tags).map(|point| format!("the {point} hook tags images, which is not carried out yet"))
+        let has_params = self.strategy.custom_params.as_ref().is_some_and(|it| *it != CustomParams::default());
+        has_params.then(|| "`customParams` are not carried out yet".to_owned())
     }
 
     /// Whether a change of the template alone starts a deployment.
     pub fn has_config_change_trigger(&self) -> bool {
         self.triggers.iter().any(|trigger| trigger.kind == "ConfigChange")
+    }
+
+    /// The image triggers that follow a stream of the stage.
+    pub fn image_triggers(&self) -> impl Iterator<Item = &ImageChangeParams> {
+        let of_images = self.triggers.iter().filter(|trigger| trigger.kind == IMAGE_CHANGE);
+        let params = of_images.filter_map(|trigger| trigger.image_change_params.as_ref());
+        params.filter(|params| params.last_triggered_image.is_some())
+    }
+
+    /// Whether its first deployment needs no person: as upstream, every image trigger has brought an image by then, also one
+    /// that is not automatic and so brings none by itself.
+    pub fn starts_by_itself(&self) -> bool {
+        self.image_triggers().all(ImageChangeParams::has_brought)
+            && (self.has_config_change_trigger() || self.image_triggers().any(|params| params.automatic))
     }
 }

@@ -11,6 +11,7 @@ pub mod duration;
 pub mod event;
 pub mod hold;
 pub mod ids;
+pub mod image_stream;
 pub mod json;
 pub mod masking;
 pub mod object;

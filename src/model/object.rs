@@ -28,6 +28,8 @@ pub enum Kind {
     PersistentVolumeClaim,
     /// `launchway.dev/v1`: how a shipyard task runs.
     Task,
+    /// `v1` and `image.openshift.io/v1`: tags that image triggers follow.
+    ImageStream,
     /// Anything else, as `<apiVersion>/<kind>`.
     Other(String),
 }
@@ -44,6 +46,7 @@ impl Kind {
             Kind::Endpoints => "Endpoints",
             Kind::PersistentVolumeClaim => "PersistentVolumeClaim",
             Kind::Task => "Task",
+            Kind::ImageStream => "ImageStream",
             Kind::Other(name) => name.rsplit('/').next().unwrap_or(name),
         }
     }
@@ -58,6 +61,10 @@ impl fmt::Display for Kind {
 /// The annotation that says where in an object's content generated values are: JSON pointers, one a line. Whoever shows
 /// content shows these not.
 pub const GENERATED: &str = "launchway.dev/generated";
+
+/// The annotation of a template that stands for the content of what its pods read, where that deploys them anew. Plans show
+/// not what it is, only that it is another.
+pub const CONTENT: &str = "launchway.dev/content";
 
 /// An object's identity in its stage.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]

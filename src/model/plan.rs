@@ -257,7 +257,7 @@ impl Change {
             && match self.decision {
                 Decision::Create => {
                     let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
-                    !spec.is_some_and(|spec| spec.has_config_change_trigger())
+                    !spec.is_some_and(|spec| spec.starts_by_itself())
                 }
                 Decision::Update | Decision::None => {
                     self.reasons.iter().any(|reason| reason.pointer.starts_with("/spec/template"))
@@ -276,7 +276,7 @@ impl Change {
     pub fn starts_deployment(&self) -> bool {
         let starts_by_itself = || {
             let spec = self.object.as_ref().and_then(|object| spec_of(object).ok());
-            spec.is_some_and(|spec| spec.has_config_change_trigger() && !spec.paused)
+            spec.is_some_and(|spec| spec.starts_by_itself() && !spec.paused)
         };
         match self.decision {
             Decision::Deploy => true,

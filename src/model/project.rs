@@ -7,7 +7,7 @@ use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
 
 use super::ids::{Destination, ProjectName, ServiceName, StageName};
-use super::object::{Location, Object, ObjectKey};
+use super::object::{Kind, Location, Object, ObjectKey};
 use super::pod::EnvVar;
 use super::shipyard::Sequence;
 use super::shipyard::Shipyard;
@@ -182,6 +182,13 @@ impl StageObjects {
     /// The services that declare anything, by name.
     pub fn services(&self) -> impl Iterator<Item = &ServiceName> {
         self.by_service.keys()
+    }
+
+    /// The image streams, by name.
+    pub fn image_streams(&self) -> impl Iterator<Item = &Arc<Object>> {
+        let first = ObjectKey { kind: Kind::ImageStream, name: String::new() };
+        let from = self.by_key.range(first..).map(|(_, object)| object);
+        from.take_while(|object| object.key.kind == Kind::ImageStream)
     }
 
     /// How many there are.

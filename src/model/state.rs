@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::deployment_config::DeploymentConfigSpec;
+use super::deployment_config::{DeploymentConfigSpec, ImageReference};
 use super::ids::{
     CommitId, ConfigKey, Destination, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
     WriterName,
@@ -259,6 +259,22 @@ pub struct ObjectState {
     /// Since when it stands as another life of the store has recorded it: what is there may be newer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inherited: Option<Timestamp>,
+    /// Of an `ImageStream`: the tags that were given an image beside the files.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub tagged: BTreeMap<String, Tagged>,
+}
+
+/// An image that a tag was given beside the files, until they say something else of that tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Tagged {
+    /// The image.
+    pub image: String,
+    /// What the file said of the tag then.
+    pub instead_of: Option<ImageReference>,
+    /// Who or what gave it the image, for people.
+    pub by: String,
+    /// When.
+    pub at: Timestamp,
 }
 
 impl ObjectState {

@@ -32,6 +32,7 @@ fn applied(project: &Project, stage: &StageContent, repository: &RepositoryName,
                 object: Arc::clone(object),
                 planned_at: None,
                 inherited: None,
+                tagged: BTreeMap::new(),
             };
             seen.objects.insert(object.key.clone(), state);
         }

@@ -451,7 +451,7 @@ pub fn default_namespace(project: &ProjectName, stage: &StageName) -> crate::mod
 /// What pods refer to comes before the pods, and what leads to them after.
 fn order(kind: &Kind) -> u8 {
     match kind {
-        Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim => 0,
+        Kind::ConfigMap | Kind::Secret | Kind::PersistentVolumeClaim | Kind::ImageStream => 0,
         Kind::Service | Kind::Endpoints => 1,
         Kind::Task | Kind::Other(_) => 2,
         Kind::DeploymentConfig | Kind::Deployment => 3,

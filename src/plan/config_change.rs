@@ -14,12 +14,14 @@ use crate::model::plan::{Change, Decision, Difference, PAUSED, QUARANTINED};
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::state::{ConfigState, spec_of};
 use crate::plan::diff::diff;
-use crate::plan::generated;
+use crate::plan::{generated, trigger};
 
 /// Below this pointer a difference is one of the template.
 const TEMPLATE: &str = "/spec/template";
 /// The one value that is changed without a new version.
 const REPLICAS: &str = "/spec/replicas";
+/// What helps where no trigger deploys it.
+const BY_HAND: &str = "`launchway rollout latest` deploys it";
 /// Which pods belong to it.
 const SELECTOR: [&str; 2] = ["/spec/selector", "/spec/selectorExpressions"];
 
@@ -58,10 +60,8 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
 fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
     let (decision, cause) = match blocked(spec) {
         Some(cause) => (Decision::Wait, cause),
-        None if spec.has_config_change_trigger() => (Decision::Create, "first deployment".to_owned()),
-        None => {
-            (Decision::Create, "created; it has no ConfigChange trigger, `launchway rollout latest` deploys it".into())
-        }
+        None if spec.starts_by_itself() => (Decision::Create, "first deployment".to_owned()),
+        None => (Decision::Create, format!("created; it has {}, {BY_HAND}", trigger::lacking(spec))),
     };
     change(declared, decision, Vec::new(), cause)
 }
@@ -85,6 +85,11 @@ fn attempted_before(declared: &Object, applied: &ConfigState) -> Option<String> 
 fn differences(declared: &Object, spec: &DeploymentConfigSpec, applied: &ConfigState) -> Vec<Difference> {
     let mut reasons = diff(&baseline(applied), &declared.content.value());
     reasons.retain(|reason| reason.pointer != REPLICAS || spec.replicas.is_some());
+    reasons.iter_mut().for_each(trigger::hide_content);
+    // The image itself says it.
+    if reasons.iter().any(|reason| reason.pointer.starts_with(TEMPLATE)) {
+        reasons.retain(|reason| !reason.pointer.ends_with("/lastTriggeredImage"));
+    }
     reasons
 }
 
@@ -126,14 +131,15 @@ fn judge(
     // What its record says already may never have been deployed.
     let is_recorded = applied.attempted.is_none() && applied.object.digest == declared.digest;
     if reasons.iter().any(in_template) {
-        return match blocked(spec) {
-            Some(cause) => (Decision::Wait, cause),
-            None if spec.has_config_change_trigger() => (Decision::Deploy, "config change".into()),
-            None => {
-                let decision = if is_recorded { Decision::None } else { Decision::Update };
-                (decision, "no ConfigChange trigger; `launchway rollout latest` deploys it".into())
-            }
-        };
+        if let Some(cause) = blocked(spec) {
+            return (Decision::Wait, cause);
+        }
+        let causes = trigger::causes(spec, applied, reasons);
+        if !causes.is_empty() {
+            return (Decision::Deploy, causes.join(", "));
+        }
+        let decision = if is_recorded { Decision::None } else { Decision::Update };
+        return (decision, format!("{}; {BY_HAND}", trigger::lacking(spec)));
     }
     match reasons {
         [] if is_recorded => (Decision::None, String::new()),
@@ -148,15 +154,10 @@ fn judge(
 
 /// Why nothing may start now, if so.
 fn blocked(spec: &DeploymentConfigSpec) -> Option<String> {
-    let pod = &spec.template.spec;
-    let blank = pod.init_containers.iter().chain(&pod.containers).find(|container| container.image.trim().is_empty());
     if spec.paused {
         return Some(PAUSED.into());
     }
-    if let Some(what) = spec.not_carried_out() {
-        return Some(what);
-    }
-    blank.map(|container| format!("container `{}` has no image yet", container.name))
+    spec.not_carried_out().or_else(|| trigger::awaited(spec))
 }
 
 fn change(declared: &Arc<Object>, decision: Decision, reasons: Vec<Difference>, cause: String) -> Change {
@@ -231,8 +232,7 @@ mod tests {
             (object(" ", 1, json!({})), Decision::Wait),
             (object("b", 1, json!({"strategy": {"type": "Custom"}})), Decision::Wait),
             (object("b", 1, json!({"strategy": {"customParams": {"image": "c"}}})), Decision::Wait),
-            (object("b", 1, json!({"strategy": {"rollingParams": {"post": {"tagImages": [{}]}}}})), Decision::Wait),
-            (object("b", 1, json!({"strategy": {"recreateParams": {"post": {"tagImages": [{}]}}}})), Decision::Deploy),
+            (object("b", 1, json!({"strategy": {"rollingParams": {"post": {"tagImages": [{}]}}}})), Decision::Deploy),
         ] {
             assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{:?}", declared.content);
         }

@@ -9,11 +9,13 @@ pub mod config_change;
 pub mod diff;
 pub mod gate;
 pub mod generated;
+pub mod images;
 pub mod order;
 pub mod passed;
 mod procedure;
 pub mod prune;
 pub mod summary;
+mod trigger;
 pub mod under_way;
 
 pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, sequence_for};

@@ -3,6 +3,7 @@
 mod events;
 mod facts;
 mod holds;
+mod image_streams;
 mod selection;
 mod versions;
 

@@ -49,6 +49,7 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/runs/{*id}", get(read::run))
         .route("/api/v1/events", get(read::events))
         .route("/api/v1/holds", get(read::holds))
+        .route("/api/v1/imagestreams", get(read::image_streams))
         .route("/api/v1/services", get(read::services))
         .route("/api/v1/services/{project}/{stage}/{service}/why", get(read::why))
         .route("/api/v1/pods", get(read::pods))

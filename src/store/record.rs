@@ -224,7 +224,7 @@ impl RevisionRecord {
 }
 
 /// The kinds that have a name of their own; any other is stored as `<apiVersion>/<kind>`, which holds a slash.
-const KINDS: [Kind; 7] = [
+const KINDS: [Kind; 8] = [
     Kind::DeploymentConfig,
     Kind::Service,
     Kind::ConfigMap,
@@ -232,6 +232,7 @@ const KINDS: [Kind; 7] = [
     Kind::Endpoints,
     Kind::PersistentVolumeClaim,
     Kind::Task,
+    Kind::ImageStream,
 ];
 
 /// A kind as a column's value.

@@ -148,6 +148,7 @@ pub(crate) fn object_state(stage: &str, object: Arc<Object>) -> ObjectState {
         object,
         planned_at: None,
         inherited: None,
+        tagged: std::collections::BTreeMap::new(),
     }
 }
 

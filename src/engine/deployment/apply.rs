@@ -7,6 +7,7 @@ use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
+use crate::manifest::image_trigger;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
@@ -173,9 +174,11 @@ fn put_object(
     let ServiceKey { project, stage, .. } = run.service.clone();
     let (destination, repository) = (run.destination.clone(), run.repository.clone());
     let (planned_at, inherited) = (run.planned_at, None);
-    let state =
-        object.map(|object| ObjectState { project, stage, destination, repository, object, planned_at, inherited });
-    records.objects.get(&place)?;
+    let before = records.objects.get(&place)?;
+    let state = object.map(|object| {
+        let tagged = before.map(|before| image_trigger::still_tagged(&before.tagged, &object)).unwrap_or_default();
+        ObjectState { project, stage, destination, repository, object, planned_at, inherited, tagged }
+    });
     records.objects.put(&place, state)?;
     if change.key.kind == Kind::Endpoints {
         // The delivery that brings them found nothing to change of the service object that they belong to, or has changed it.

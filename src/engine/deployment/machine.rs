@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use crate::engine::deployment::adoption::template_digest;
 use crate::engine::deployment::strategy;
-use crate::engine::lifecycle::pod::hook_pod;
+use crate::engine::lifecycle::pod::{hook_pod, pod_name};
 use crate::engine::lifecycle::policy::{self, Consequence};
 use crate::model::action::{Action, Decided, Effect};
-use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook};
+use crate::model::deployment_config::{FailurePolicy, HookPoint, LifecycleHook, TagImage};
 use crate::model::event::{Event, Timer};
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
@@ -209,15 +209,35 @@ impl Step {
 
     fn start_hook(&mut self) {
         let Some((point, hook)) = self.hook() else { return self.go_on() };
-        let Some(command) = &hook.exec_new_pod else { return self.go_on() };
         let attempt = 1 + self.run.hooks.iter().filter(|record| record.point == point).count();
+        let Some(command) = &hook.exec_new_pod else { return self.tag_images(point, &hook, attempt) };
         let remaining = self.until_deadline().as_secs().max(1);
         let seconds = hook.timeout_seconds.map_or(remaining, |timeout| timeout.min(remaining));
         let pod = hook_pod(&self.run, point, (&hook, command), attempt, seconds);
-        let name = pod.id.name.clone();
-        let by = self.run.parent.clone();
-        self.run.hooks.push(HookRecord { point, by, pod: name, started_at: self.now, ended_at: None, outcome: None });
+        self.hook_started(point, pod.id.name.clone());
         self.decided.actions.push(Action::RunPod { pod: Box::new(pod) });
+    }
+
+    /// A hook that tags images needs no pod; what it comes to is told as if it had one.
+    fn tag_images(&mut self, point: HookPoint, hook: &LifecycleHook, attempt: usize) {
+        if hook.tag_images.is_empty() {
+            return self.go_on();
+        }
+        let template = &self.run.spec.template.spec;
+        let image = |name: &str| {
+            let mut containers = template.init_containers.iter().chain(&template.containers);
+            containers.find(|container| container.name == name).map(|container| container.image.clone())
+        };
+        let tag = |tag: &TagImage| (tag.to.name.clone(), image(&tag.container_name).unwrap_or_default());
+        let (by, pod) = (self.run.id.clone(), pod_name(&self.run, point, attempt));
+        let tags = hook.tag_images.iter().map(tag).collect();
+        self.hook_started(point, pod.clone());
+        self.decided.effects.push(Effect::TagImages { by, pod, tags });
+    }
+
+    fn hook_started(&mut self, point: HookPoint, pod: PodName) {
+        let by = self.run.parent.clone();
+        self.run.hooks.push(HookRecord { point, by, pod, started_at: self.now, ended_at: None, outcome: None });
     }
 
     fn hook_ended(&mut self, pod: &PodName, outcome: &PodOutcome) {

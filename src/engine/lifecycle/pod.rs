@@ -69,7 +69,7 @@ fn container_for(run: &DeploymentRun, hook: &ExecNewPod) -> (String, Container) 
 }
 
 /// `<config>-<n>-hook-pre` as upstream, with `-2` and so on for further tries.
-fn pod_name(run: &DeploymentRun, point: HookPoint, attempt: usize) -> PodName {
+pub fn pod_name(run: &DeploymentRun, point: HookPoint, attempt: usize) -> PodName {
     let first = format!("{}-{}-hook-{}", run.config.name, run.version, point);
     PodName::new(if attempt > 1 { format!("{first}-{attempt}") } else { first })
 }

@@ -125,6 +125,7 @@ fn all() -> Records {
         object: object("a"),
         planned_at: None,
         inherited: None,
+        tagged: std::collections::BTreeMap::new(),
     };
     let name = UniqueName::Project("shop".into());
     let owner = NameOwner { name: name.clone(), repository: "repo".into(), project: "shop".into(), stage: None };

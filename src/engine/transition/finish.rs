@@ -11,8 +11,8 @@ use crate::model::transaction::{Transaction, Write};
 impl WorkedOut {
     /// The transaction, and what it touches.
     pub fn finish(self, records: Records) -> (Transaction, Touched) {
-        let Self { mut writes, left, switched, reports } = self;
-        let mut touched = Touched { reports, slots: left, services: switched, ..Touched::default() };
+        let Self { mut writes, left, switched, reports, unseen } = self;
+        let mut touched = Touched { reports, slots: left, services: switched, unseen, ..Touched::default() };
         touched.planned.extend(writes.iter().filter_map(planned));
         touched.left.extend(records.objects_left());
         let (reads, changed) = records.into_sets();

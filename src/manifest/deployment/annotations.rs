@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
+use crate::manifest::content_trigger;
 use crate::manifest::findings::{Elsewhere, Findings};
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 use crate::manifest::shape::nearest;
@@ -18,7 +19,7 @@ const IMAGE_TRIGGERS: &str = "image.openshift.io/triggers";
 /// Annotations of this prefix are launchway's.
 const OWN: &str = "launchway.dev/";
 /// The annotations of a `Deployment` that are launchway's.
-const KNOWN: [&str; 3] = [HOOKS, STRATEGY, TRIGGERS];
+const KNOWN: [&str; 4] = [HOOKS, STRATEGY, TRIGGERS, content_trigger::ANNOTATION];
 
 /// The annotations' texts, read as documents.
 #[derive(Debug, Default)]
@@ -62,6 +63,9 @@ pub(super) fn take(value: &mut Value, findings: &mut Findings<'_>) -> Annotation
         |name: &str| all.shift_remove(name).and_then(|text| Some((pointer(name), text.as_str()?.to_owned())));
     let [hooks, strategy, triggers, image_triggers] = [HOOKS, STRATEGY, TRIGGERS, IMAGE_TRIGGERS].map(&mut taken);
     for name in all.keys().filter(|name| name.starts_with(OWN)) {
+        if name == content_trigger::ANNOTATION {
+            continue;
+        }
         if let Some(meant) = nearest(name, KNOWN.into_iter()) {
             let problem = findings.error_at_key(&pointer(name), "misspelt", format!("there is no `{name}`"));
             problem.hint = Some(format!("did you mean `{meant}`?"));

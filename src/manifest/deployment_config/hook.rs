@@ -7,6 +7,7 @@ use crate::manifest::findings::Findings;
 use crate::manifest::names;
 use crate::manifest::pod_template::validate::{exactly_one, resources, variables};
 use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
+use crate::model::image_stream::stream_and_tag;
 
 const POINTS: [&str; 3] = ["pre", "mid", "post"];
 
@@ -66,15 +67,16 @@ fn own_fields(hook: &Value, at: &str, findings: &mut Findings<'_>) {
 }
 
 fn tag_images(hook: &Value, spec: &Value, at: &str, findings: &mut Findings<'_>) {
-    let message = "tagging images is not carried out yet: nothing will be deployed";
-    findings.warning(at, "not-supported", message).hint = Some("execNewPod runs a command that can do it".to_owned());
     for (index, image) in items(hook, "/tagImages") {
         tagged_container(image, spec, &format!("{at}/{index}/containerName"), findings);
         if text_at(image, "/to/kind") != "ImageStreamTag" {
             findings.error(&format!("{at}/{index}/to/kind"), "invalid", "must be an ImageStreamTag");
         }
-        if text_at(image, "/to/name").is_empty() {
+        let name = text_at(image, "/to/name");
+        if name.is_empty() {
             findings.error(&format!("{at}/{index}/to/name"), "required", "this is required");
+        } else if stream_and_tag(name).is_none() {
+            findings.error(&format!("{at}/{index}/to/name"), "invalid", "must be `<stream>:<tag>`");
         }
     }
 }

@@ -216,17 +216,16 @@ fn what_is_not_carried_out_yet_is_told_beside_what_upstream_would_refuse() {
                 "error spec.strategy.customParams: required".into(),
             ],
         ),
-        (vec![("/spec/strategy/rollingParams/pre", tags)], vec![format!("warning {pre}: not-supported")]),
+        (vec![("/spec/strategy/rollingParams/pre", tags)], vec![]),
         (
             vec![("/spec/strategy/rollingParams/pre", hook)],
             vec![
-                format!("warning {pre}: not-supported"),
                 format!("error {pre}[0].containerName: not-found"),
                 format!("error {pre}[0].to.kind: invalid"),
                 format!("error {pre}[0].to.name: required"),
             ],
         ),
-        (vec![("/spec/triggers", json!([trigger]))], vec!["warning spec.triggers[0].type: not-supported".into()]),
+        (vec![("/spec/triggers", json!([trigger]))], vec![]),
         (
             vec![
                 ("/spec/strategy/resources", json!({"limits": {"cpu": 1}})),

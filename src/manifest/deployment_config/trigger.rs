@@ -11,8 +11,6 @@ use crate::manifest::shape::nearest;
 /// The last one only says that nothing starts a deployment but people.
 const TYPES: [&str; 3] = ["ConfigChange", "ImageChange", "Manual"];
 
-const NOT_CARRIED_OUT: &str = "image triggers are not carried out yet: a new image starts nothing";
-
 /// Whether an image trigger sets the image of a container.
 pub(super) fn names_container(spec: &Value, container: &str) -> bool {
     image_triggers(spec).any(|(_, params)| items(params, "/containerNames").any(|(_, name)| name == container))
@@ -31,10 +29,6 @@ pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
         if is_image_change && trigger.get("imageChangeParams").is_none() {
             findings.error(&format!("/spec/triggers/{index}/imageChangeParams"), "required", "this is required");
         }
-    }
-    if let Some((index, _)) = image_triggers(spec).next() {
-        findings.warning(&format!("/spec/triggers/{index}/type"), "not-supported", NOT_CARRIED_OUT).hint =
-            Some("containers have the images that the template says; one without waits".to_owned());
     }
     let mut claimed = HashSet::new();
     for (index, params) in image_triggers(spec) {

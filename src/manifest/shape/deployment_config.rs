@@ -152,7 +152,7 @@ const IMAGE_CHANGE: Shape = Shape {
     ],
 };
 
-const OBJECT_REFERENCE: Shape = Shape {
+pub(super) const OBJECT_REFERENCE: Shape = Shape {
     fields: &[
         text("kind"),
         text("name"),

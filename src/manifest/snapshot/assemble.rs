@@ -6,22 +6,27 @@ use std::sync::Arc;
 use super::FileMap;
 use super::file::Resolved;
 use super::layout::{Layout, StageLayout};
+use crate::manifest::content_trigger;
+use crate::manifest::digest;
 use crate::manifest::discover::is_under;
-use crate::manifest::object::Declared;
+use crate::manifest::image_trigger::{self, Bring, Streams};
+use crate::manifest::object::{Declared, Follows};
 use crate::manifest::problem::Problem;
 use crate::manifest::service;
 use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
-use crate::model::object::{Kind, Location, Object};
+use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
 
 /// All stages, and what is wrong between files.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Assembled {
     pub(super) project: Arc<Project>,
     pub(super) problems: Vec<Problem>,
     /// The folder of each stage of the project.
     folders: Vec<String>,
+    /// Whether a deployment config follows the content of what it reads.
+    follows_content: bool,
 }
 
 /// Builds all stages. Objects that are as they were `before` are shared with it.
@@ -33,7 +38,9 @@ pub(super) fn assemble(layout: &Layout, files: &FileMap, before: Option<&Assembl
     let (name, shipyard) = (layout.name.clone(), layout.shipyard.clone());
     let project = Project { name, shipyard, stages, statuses: layout.statuses, on_failure: layout.on_failure };
     let folders = layout.stages.iter().map(|stage| stage.folder.clone()).collect();
-    Assembled { project: Arc::new(project), problems, folders }
+    let mut declared = files.iter().flat_map(|(_, file)| &file.parsed.declarations.objects);
+    let follows_content = declared.any(|declared| !declared.follows_content.is_empty());
+    Assembled { project: Arc::new(project), problems, folders, follows_content }
 }
 
 fn stage(
@@ -61,13 +68,16 @@ fn stage(
             });
         }
     }
+    let destination = match stage.context.runtime {
+        Runtime::Local => Destination::local(stage.namespace.clone()),
+        Runtime::Kubernetes => Destination::kubernetes(stage.namespace.clone()),
+    };
+    bring_images(stage, &declared, &mut objects, (&destination, before), problems);
+    bring_content(&declared, &mut objects);
     let tasks = tasks(stage, layout, in_stage(), problems);
     StageContent {
         name: stage.name.clone(),
-        destination: match stage.context.runtime {
-            Runtime::Local => Destination::local(stage.namespace.clone()),
-            Runtime::Kubernetes => Destination::kubernetes(stage.namespace.clone()),
-        },
+        destination,
         delivery: stage.delivery.clone(),
         objects,
         tasks,
@@ -84,6 +94,52 @@ fn with_service(object: &Arc<Object>, service: ServiceName, known: Option<&Arc<O
         known.service == service && known.digest == object.digest && known.location == object.location
     };
     known.filter(is_same).map_or_else(|| Arc::new(Object { service, ..Object::clone(object) }), Arc::clone)
+}
+
+/// Deployment configs get the images of the tags that they follow, as far as files say them.
+fn bring_images(
+    stage: &StageLayout,
+    declared: &[&Declared],
+    objects: &mut StageObjects,
+    (destination, before): (&Destination, Option<&StageContent>),
+    problems: &mut Vec<Problem>,
+) {
+    let followers: Vec<&&Declared> = declared.iter().filter(|declared| !declared.follows.is_empty()).collect();
+    if followers.is_empty() {
+        return;
+    }
+    let streams = Streams::of(objects.iter().map(AsRef::as_ref), destination);
+    for follower in followers {
+        problems.extend(follower.follows.iter().filter(|it| !streams.has(&it.stream)).map(|it| unknown(it, stage)));
+        let Some(object) = objects.get(&follower.key).cloned() else { continue };
+        let mut content = object.content.value();
+        // What is missing, the plan waits for.
+        let _ = image_trigger::bring(&mut content, &streams, None, Bring::Automatic);
+        let mut brought = Object::clone(&object);
+        digest::exchange(&mut brought, content);
+        let known = before.and_then(|stage| stage.objects.get(&object.key)).filter(|known| ***known == brought);
+        objects.insert(known.map_or_else(|| Arc::new(brought), Arc::clone));
+    }
+}
+
+/// Deployment configs that follow what they read get the identity of that.
+fn bring_content(declared: &[&Declared], objects: &mut StageObjects) {
+    for follower in declared.iter().filter(|declared| !declared.follows_content.is_empty()) {
+        let Some(mut object) = objects.get(&follower.key).map(|object| Object::clone(object)) else { continue };
+        let mut content = object.content.value();
+        let read = |key: &ObjectKey| objects.get(key).map(AsRef::as_ref);
+        content_trigger::put(&mut content, &follower.follows_content, &follower.links.references, read);
+        digest::exchange(&mut object, content);
+        objects.insert(Arc::new(object));
+    }
+}
+
+fn unknown(it: &Follows, stage: &StageLayout) -> Problem {
+    let Follows { stream, tag, location } = it;
+    let message =
+        format!("stage `{}` declares no ImageStream `{stream}`, so that this trigger brings no image", stage.name);
+    let hint = format!("declare it with a tag `{tag}`; until then the container has the image that the template says");
+    Problem::error(location, "not-found", message).warning().hint(hint)
 }
 
 fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
@@ -147,7 +203,8 @@ pub(super) fn replace(
     let mut pairs = Vec::new();
     for path in touched.iter().filter(|path| !nothing(*path)) {
         let (was, is) = (old.get(path)?, new.get(path)?);
-        if !before.problems.is_empty() || !declares_alike(was, is) {
+        let concerns_all = |file: &Resolved| before.follows_content && declares_content(file);
+        if !before.problems.is_empty() || !declares_alike(was, is) || concerns_all(is) {
             return None;
         }
         pairs.push((path, was, is));
@@ -161,11 +218,23 @@ pub(super) fn replace(
             }
         }
     }
-    Some(Assembled { project, problems: before.problems.clone(), folders: before.folders.clone() })
+    Some(Assembled { project, ..before.clone() })
+}
+
+/// Whether a file declares what deployment configs may follow the content of.
+fn declares_content(file: &Resolved) -> bool {
+    let mut objects = file.parsed.declarations.objects.iter();
+    objects.any(|declared| matches!(declared.key.kind, Kind::ConfigMap | Kind::Secret))
 }
 
 fn declares_alike(was: &Resolved, is: &Resolved) -> bool {
     let (was, is) = (&was.parsed.declarations, &is.parsed.declarations);
+    let reaches_out = |object: &Declared| {
+        object.key.kind == Kind::ImageStream || !object.follows.is_empty() || !object.follows_content.is_empty()
+    };
+    if was.objects.iter().chain(&is.objects).any(reaches_out) {
+        return false;
+    }
     let same =
         |(was, is): (&Declared, &Declared)| was.key == is.key && was.links == is.links && was.stages == is.stages;
     was.tasks.is_empty()

@@ -13,8 +13,8 @@ use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
-    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
-    RunDetail, RunView, ServiceView, WebhookCallView,
+    ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView, RepositoryView,
+    RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -41,7 +41,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 36] = [
+const OPERATIONS: [Operation; 37] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
@@ -56,6 +56,7 @@ const OPERATIONS: [Operation; 36] = [
     get("/events", "What happened to runs, oldest first", schema::<List<EventView>>),
     get("/watch", "The same as server-sent events, as they happen", schema::<EventView>),
     get("/holds", "Why something may not change", schema::<List<HoldView>>),
+    get("/imagestreams", "Tags of image streams, and what they lead to", schema::<List<ImageTagView>>),
     get("/services", "Services with their addresses", schema::<List<ServiceView>>),
     get("/services/{project}/{stage}/{service}/why", "Why a service is not what was pushed", schema::<Explanation>),
     get("/pods", "Pods", schema::<List<PodView>>),

@@ -11,8 +11,8 @@ use crate::server::problem::Answer;
 use crate::server::query::Selection;
 use crate::server::state::ServerState;
 use crate::server::view::{
-    ConfigView, EventView, Explanation, HistoryRow, HoldView, List, PlanView, PodView, RepositoryView, RevisionView,
-    RunDetail, RunView, ServiceView, WebhookCallView,
+    ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView, RepositoryView,
+    RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
 };
 
 type Found<T> = Answer<Json<T>>;
@@ -108,6 +108,13 @@ pub(in crate::server) async fn holds(
     Parameters(selection): Parameters<Selection>,
 ) -> Found<List<HoldView>> {
     state.query.holds(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn image_streams(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<Selection>,
+) -> Found<List<ImageTagView>> {
+    state.query.image_streams(&selection).await.map(Json)
 }
 
 pub(in crate::server) async fn services(

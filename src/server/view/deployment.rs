@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::event::scaled;
 use super::time;
+use crate::model::deployment_config::{IMAGE_CHANGE, ImageChangeParams, Trigger};
 use crate::model::event::Event;
 use crate::model::outcome::Status;
 use crate::model::pod::{ObservedPod, PodPhase};
@@ -53,6 +54,9 @@ pub struct ConfigView {
     pub scaled_by: Option<String>,
     /// What starts a deployment, as `oc get dc` names it.
     pub triggers: String,
+    /// What its image triggers have brought.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<BroughtView>,
     /// `New`, `Running`, `Complete`, `Failed`, `Cancelled` or `Superseded`: of the last attempt. `Down`, if its repository
     /// was taken down.
     pub status: String,
@@ -68,6 +72,20 @@ pub struct VersionView {
     pub commit: String,
     /// The run that brought it up.
     pub run: String,
+}
+
+/// What an image trigger has brought.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct BroughtView {
+    /// The tag that it follows, as `<stream>:<tag>`.
+    pub tag: String,
+    /// Whether another image starts a deployment; else only people do.
+    pub automatic: bool,
+    /// The containers that get the image.
+    pub containers: Vec<String>,
+    /// The image; empty, if it has brought none yet.
+    pub image: String,
 }
 
 /// A version's part of the traffic.
@@ -115,6 +133,7 @@ impl From<&ConfigState> for ConfigView {
             ready: None,
             scaled_by: state.scaled.as_ref().map(|scaled| scaled.by.clone()),
             triggers: triggers(state),
+            images: images(state),
             status: status(state).to_owned(),
         }
     }
@@ -178,12 +197,23 @@ fn status(state: &ConfigState) -> &'static str {
 
 fn triggers(state: &ConfigState) -> String {
     let Ok(spec) = state.spec() else { return String::new() };
-    let word = |kind: &str| match kind {
-        "ConfigChange" => Some("config"),
-        "ImageChange" => Some("image"),
+    let word = |trigger: &Trigger| match (trigger.kind.as_str(), &trigger.image_change_params) {
+        ("ConfigChange", _) => Some("config".to_owned()),
+        (IMAGE_CHANGE, Some(params)) => params.automatic.then(|| format!("image({})", params.from.name)),
         _ => None,
     };
-    spec.triggers.iter().filter_map(|trigger| word(&trigger.kind)).collect::<Vec<_>>().join(",")
+    spec.triggers.iter().filter_map(word).collect::<Vec<_>>().join(",")
+}
+
+fn images(state: &ConfigState) -> Vec<BroughtView> {
+    let Ok(spec) = state.spec() else { return Vec::new() };
+    let view = |params: &ImageChangeParams| BroughtView {
+        tag: params.from.name.clone(),
+        automatic: params.automatic,
+        containers: params.container_names.clone(),
+        image: params.last_triggered_image.clone().unwrap_or_default(),
+    };
+    spec.image_triggers().map(view).collect()
 }
 
 /// A version in a config's history: REVISION, STATUS, CAUSE, and what more there is to know.

@@ -5,6 +5,7 @@
 mod deployment;
 mod event;
 mod explanation;
+mod image_stream;
 mod placement;
 mod plan;
 mod repository;
@@ -18,6 +19,7 @@ use serde::{Deserialize, Serialize};
 pub use deployment::{ConfigView, HistoryRow, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
+pub use image_stream::ImageTagView;
 pub use placement::{PodView, ServiceView};
 pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};

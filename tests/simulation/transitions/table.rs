@@ -61,6 +61,7 @@ fn effect(effect: &Effect) -> String {
             let stays = if *stays { ", as it is" } else { "" };
             format!("wants {}{fallback} {pace:?}{stays}", parts.join(" and "))
         }
+        Effect::TagImages { pod, tags, .. } => format!("tags {} images as {pod}", tags.len()),
         Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Effect::Passed { .. } => "passes".into(),
         Effect::NotPassed { .. } => "does not pass".into(),

@@ -46,6 +46,7 @@ fn stored(color: &str) -> ObjectState {
         object: map(color),
         planned_at: None,
         inherited: None,
+        tagged: std::collections::BTreeMap::new(),
     }
 }
 

@@ -126,7 +126,7 @@ impl Heads<'_> {
                 stage: key.stage.clone(),
                 service: declared.service.clone(),
             };
-            let starts_by_itself = |spec: DeploymentConfigSpec| !spec.paused && spec.has_config_change_trigger();
+            let starts_by_itself = |spec: DeploymentConfigSpec| !spec.paused && spec.starts_by_itself();
             let state = now(self.driver.store.config(&key))?.map(|state| state.value);
             let had_by = state.as_ref().map_or_else(|| service.clone(), ConfigState::service_key);
             let is_held = self.is_held(&service)? || self.is_held(&had_by)? || self.waits(&service)?;

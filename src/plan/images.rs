@@ -1,0 +1,155 @@
+//! What only the store knows of images: what triggers have brought, and tags that were given an image beside the files.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::manifest::digest;
+use crate::manifest::image_trigger::{self, Bring, Streams};
+use crate::model::ids::StageName;
+use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::project::{Project, StageContent};
+use crate::model::state::{ConfigState, ObjectState};
+
+/// What is recorded of one stage.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    /// Its image streams.
+    pub streams: Vec<ObjectState>,
+    /// The deployment configs that [`asked`] names.
+    pub configs: BTreeMap<ObjectKey, ConfigState>,
+}
+
+/// The deployment configs whose images do not follow from the files alone: one of their triggers brings none by itself, or
+/// follows a tag that leads nowhere or may have been given an image beside the files.
+pub fn asked(stage: &StageContent, streams: &[ObjectState]) -> BTreeSet<ObjectKey> {
+    if stage.objects.image_streams().next().is_none() {
+        return BTreeSet::new();
+    }
+    let any_tagged = streams.iter().any(|stream| !stream.tagged.is_empty());
+    let mark = if any_tagged { r#""lastTriggeredImage":"# } else { r#""lastTriggeredImage":"""# };
+    let configs = stage.objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig);
+    configs.filter(|object| object.content.text().contains(mark)).map(|object| object.key.clone()).collect()
+}
+
+/// A project with the images that are to run by what is recorded as well.
+pub fn follow(project: &Arc<Project>, recorded: &BTreeMap<StageName, Recorded>) -> Arc<Project> {
+    let mut changed: Option<Project> = None;
+    for (index, stage) in project.stages.iter().enumerate() {
+        let Some(recorded) = recorded.get(&stage.name) else { continue };
+        let asked = asked(stage, &recorded.streams);
+        if asked.is_empty() {
+            continue;
+        }
+        let streams = streams(stage, &recorded.streams);
+        for object in asked.iter().filter_map(|key| stage.objects.get(key)) {
+            if let Some(object) = followed(object, &streams, recorded.configs.get(&object.key)) {
+                let project = changed.get_or_insert_with(|| (**project).clone());
+                project.stages[index].objects.insert(Arc::new(object));
+            }
+        }
+    }
+    changed.map_or_else(|| Arc::clone(project), Arc::new)
+}
+
+/// The streams as files declare them, with what was tagged beside them.
+fn streams(stage: &StageContent, recorded: &[ObjectState]) -> Streams {
+    let mut streams = Streams::of(stage.objects.image_streams().map(AsRef::as_ref), &stage.destination);
+    recorded.iter().for_each(|state| streams.tag(&state.object.key.name, &state.tagged));
+    streams
+}
+
+/// A deployment config with the images that it is to run; nothing, if it has them.
+fn followed(object: &Object, streams: &Streams, applied: Option<&ConfigState>) -> Option<Object> {
+    let recorded = applied.filter(|applied| !applied.removed).map(|applied| applied.object.content.value());
+    let mut content = object.content.value();
+    // What is missing is waited for.
+    let _ = image_trigger::bring(&mut content, streams, recorded.as_ref(), Bring::Automatic);
+    let mut brought = object.clone();
+    digest::exchange(&mut brought, content);
+    (brought.digest != object.digest).then_some(brought)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::{Value, json};
+
+    use super::*;
+    use crate::model::deployment_config::ImageReference;
+    use crate::model::ids::ServiceName;
+    use crate::model::ids::{ConfigKey, Destination, Namespace};
+    use crate::model::object::Location;
+    use crate::model::shipyard::Shipyard;
+    use crate::model::state::Tagged;
+    use crate::model::time::Timestamp;
+    use crate::testing::world::{config_key, deployment_config, project};
+
+    fn stream(image: &str) -> Object {
+        let tags = json!([{"name": "t", "from": {"kind": "DockerImage", "name": image}}]);
+        let content = json!({"metadata": {"name": "app"}, "spec": {"tags": tags}});
+        let key = ObjectKey { kind: Kind::ImageStream, name: "app".into() };
+        let (service, location, digest) = (ServiceName::new("web"), Location::default(), digest::of(&content));
+        Object { key, service, location, content: content.into(), digest }
+    }
+
+    fn config(automatic: bool, brought: &str) -> Object {
+        let from = json!({"kind": "ImageStreamTag", "name": "app:t"});
+        let params =
+            json!({"automatic": automatic, "containerNames": ["web"], "from": from, "lastTriggeredImage": brought});
+        deployment_config(
+            "web",
+            brought,
+            1,
+            json!({"triggers": [{"type": "ImageChange", "imageChangeParams": params}]}),
+        )
+    }
+
+    fn image(project: &Project) -> Value {
+        let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };
+        let found = project.stages[0].objects.get(&key).unwrap();
+        found.content.at("/spec/template/spec/containers/0/image").unwrap()
+    }
+
+    fn recorded(config: Option<Object>, tagged: &[(&str, &str)]) -> BTreeMap<StageName, Recorded> {
+        let (stage, destination) = (StageName::new("default"), Destination::local(Namespace::new("shop-default")));
+        let ConfigKey { project, .. } = config_key("default", "web");
+        let state = config.map(|object| {
+            let key = config_key("default", "web");
+            (object.key.clone(), ConfigState::new(key, destination.clone(), "shop".into(), object.into(), "c".into()))
+        });
+        let tagged = tagged.iter().map(|(image, instead_of)| {
+            let from = ImageReference { kind: "DockerImage".into(), name: (*instead_of).into(), namespace: None };
+            let (image, by, at) = ((*image).to_owned(), "hook".to_owned(), Timestamp(0));
+            ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at })
+        });
+        let stream = ObjectState {
+            project,
+            stage: stage.clone(),
+            destination,
+            repository: "shop".into(),
+            object: stream("git:a@1").into(),
+            planned_at: None,
+            inherited: None,
+            tagged: tagged.collect(),
+        };
+        BTreeMap::from([(stage, Recorded { streams: vec![stream], configs: state.into_iter().collect() })])
+    }
+
+    #[test]
+    fn what_is_recorded_decides_where_files_do_not() {
+        let (kept, tagged) = (Some(config(false, "git:a@0")), [("git:b@2", "git:a@1")]);
+        let stale = [("git:b@2", "git:a@0")];
+        for (declared, config, tagged, expected) in [
+            (self::config(true, "git:a@1"), None, &[][..], "git:a@1"),
+            (self::config(true, "git:a@1"), None, &tagged, "git:b@2"),
+            (self::config(true, "git:a@1"), None, &stale, "git:a@1"),
+            (self::config(false, ""), None, &[], ""),
+            (self::config(false, ""), None, &tagged, ""),
+            (self::config(false, ""), kept, &tagged, "git:a@0"),
+        ] {
+            let project = Arc::new(project(Shipyard::implicit(), &[stream("git:a@1"), declared]));
+            let found = follow(&project, &recorded(config, tagged));
+            assert_eq!(image(&found), expected);
+            assert_eq!(*found == *project, image(&project) == expected);
+        }
+    }
+}
