@@ -161,6 +161,7 @@ async fn apply_everything(driver: &Driver, watched: &Arc<Watched>) {
             scaled: None,
             removed: false,
             inherited: None,
+            quarantined: Vec::new(),
         };
         Input::Write(Box::new(Write::Config(Box::new(Versioned { version: 0, value: state }))))
     });

@@ -19,6 +19,7 @@ use crate::manifest::yaml;
 use crate::model::ids::RepositoryName;
 use crate::model::object::Location;
 use crate::model::run::TaskLimits;
+use crate::registry::http::RegistrySettings;
 use crate::runtime::local::LogLimits;
 use crate::runtime::local::launchable::BuildLimits;
 use crate::secret::SecretSource;
@@ -85,6 +86,8 @@ pub struct RepositorySettings {
     pub notes: bool,
     /// What signs its webhooks; all are valid at once, none means that it takes none.
     pub webhook: Vec<SecretSource>,
+    /// What opens the registries of its images; others are asked without credentials.
+    pub registries: Vec<RegistrySettings>,
 }
 
 /// What a repository may use of the machine beyond the daemon's own user and folders.
@@ -230,6 +233,7 @@ impl RepositorySettings {
             forge: None,
             notes: false,
             webhook: Vec::new(),
+            registries: Vec::new(),
         }
     }
 }
@@ -256,7 +260,9 @@ impl Settings {
         let of_repository = |repository: &RepositorySettings| {
             let CredentialFiles { token, password, ssh_key, .. } = repository.credentials.clone();
             let webhook: Vec<PathBuf> = repository.webhook.iter().filter_map(SecretSource::file).collect();
-            [token, password, ssh_key].into_iter().flatten().chain(webhook)
+            let registries = repository.registries.iter().filter_map(|registry| registry.password.as_ref()?.file());
+            let registries: Vec<PathBuf> = registries.collect();
+            [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries)
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());
         self.repositories.iter().flat_map(of_repository).chain(tokens).collect()

@@ -13,7 +13,7 @@
 //!
 //! The modules stand in the order in which data passes. Arrows of use point one way only:
 //! `model`, `clock`, `error` ← pure rooms (`manifest`, `plan`, `engine`, `report::status`) ← ports (`store`, `runtime`,
-//! `forge`) ← their adapters ← `executor`, `control` ← `server`, `cli`. `tests/architecture.rs` checks that.
+//! `forge`, `registry`) ← their adapters ← `executor`, `control` ← `server`, `cli`. `tests/architecture.rs` checks that.
 
 pub mod clock;
 pub mod error;
@@ -37,6 +37,8 @@ pub mod store;
 pub mod runtime;
 
 pub mod forge;
+
+pub mod registry;
 
 pub mod report;
 

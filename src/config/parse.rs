@@ -10,6 +10,7 @@ use super::{
     RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
 };
 use crate::model::ids::RepositoryName;
+use crate::registry::http::RegistrySettings;
 use crate::runtime::local::LogLimits;
 use crate::runtime::local::launchable::BuildLimits;
 use crate::secret::{Secret, SecretSource};
@@ -153,7 +154,7 @@ fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> &str) -> Ve
     values
 }
 
-const REPOSITORY: [&str; 13] = [
+const REPOSITORY: [&str; 14] = [
     "name",
     "url",
     "branch",
@@ -167,6 +168,7 @@ const REPOSITORY: [&str; 13] = [
     "forge",
     "notes",
     "webhook",
+    "registries",
 ];
 
 fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
@@ -188,6 +190,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         forge: forge(&get("forge")),
         notes: get("notes").flag().unwrap_or(false),
         webhook: webhook(&get("webhook"), folder),
+        registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     }
 }
 
@@ -273,6 +276,27 @@ fn credentials(field: &Field<'_>, folder: &Path) -> CredentialFiles {
         field.field("passwordFile").error("conflict", "a token and a password exclude each other", "leave one out");
     }
     files
+}
+
+/// What opens a registry of images.
+fn registry(field: &Field<'_>, folder: &Path) -> RegistrySettings {
+    field.known(&["host", "usernameFile", "passwordFile", "caFile", "insecure"]);
+    let file = |key, holds| field.field(key).file(folder, holds);
+    let (username, password) = (file("usernameFile", Holds::Public), file("passwordFile", Holds::Secret));
+    if username.is_some() != password.is_some() {
+        field.error("conflict", "a user name and a password belong together", "give both files");
+    }
+    let host = field.field("host").text().unwrap_or_default().to_owned();
+    if host.is_empty() || host.contains('/') {
+        field.field("host").error("invalid", "must be a host, as images name it", "such as `registry.example:5000`");
+    }
+    RegistrySettings {
+        host,
+        username: username.map(SecretSource::File),
+        password: password.map(SecretSource::File),
+        ca_file: file("caFile", Holds::Public),
+        insecure: field.field("insecure").flag().unwrap_or(false),
+    }
 }
 
 fn limits(field: &Field<'_>) -> Limits {

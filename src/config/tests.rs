@@ -200,6 +200,8 @@ fn one_value_at_a_time() {
         (repository("history: rewritten"), "one of linear, rewrite-allowed"),
         (repository("limits: {depth: 1.5}"), "should be a whole number"),
         (repository("limits: {manifest: 99999999999TiB}"), "is not a size"),
+        (repository("registries: [{host: 'https://quay.io/'}]"), "as images name it"),
+        (repository("registries: [{usernameFile: /dev/null, host: quay.io}]"), "belong together"),
         (repository("webhook: {secrets: [12345]}"), "put text in quotes"),
         (repository("webhook: {secrets: ['']}"), "not empty"),
         (repository("webhook: {secrets: [x]}"), "not a single character"),

@@ -17,6 +17,7 @@ use crate::config::{self, AccessToken, RepositorySettings, Settings};
 use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
+use crate::control::imports;
 use crate::control::proposals::WatchedProposals;
 use crate::control::replanning;
 use crate::control::reporter::StatusReporter;
@@ -32,6 +33,7 @@ use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
 use crate::model::ids::{Incarnation, RepositoryName};
 use crate::model::run::TaskLimits;
+use crate::registry::http::HttpRegistry;
 use crate::runtime::local::launchable::{self, LaunchableSettings, Launchables};
 use crate::runtime::local::service::Services;
 use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_files};
@@ -144,6 +146,10 @@ impl App {
         let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, selectors, renderings };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&parts, &watchers, &stop, &tasks);
+        for repository in &settings.repositories {
+            let registry = HttpRegistry::new(repository.registries.clone());
+            tasks.spawn(imports::run(parts.driver.clone(), registry, repository.name.clone(), stop.clone()));
+        }
         Presence { url: url.clone(), pid: std::process::id(), since: Some(parts.driver.clock.now()) }
             .announce(state)?;
         let state = state.to_owned();

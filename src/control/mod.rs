@@ -5,6 +5,7 @@ pub mod app;
 pub mod aside;
 pub mod commands;
 pub mod housekeeping;
+mod imports;
 pub mod proposals;
 pub mod renderings;
 mod replanning;

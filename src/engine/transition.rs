@@ -11,19 +11,19 @@ use crate::engine::sequence::{promotion, slot};
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::Event;
 use crate::model::hold::Hold;
-use crate::model::ids::{
-    CommitId, ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName,
-};
+use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
 use crate::model::proposal::Proposal;
-use crate::model::run::{DeploymentRun, Run, RunKind, SequenceRun, SequenceState, TaskLimits};
+use crate::model::run::{DeploymentRun, Run, SequenceRun, SequenceState, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
 use crate::model::time::Timestamp;
-use crate::model::transaction::{ObjectPlace, Write};
+use crate::model::transaction::Write;
 use crate::model::wanted::Wanted;
 
-mod finish;
+mod worked_out;
+
+pub use worked_out::{Touched, WorkedOut};
 
 /// Slots that are examined in one transaction.
 pub const SLOTS_AT_ONCE: usize = 32;
@@ -50,33 +50,6 @@ pub enum Input {
     Write(Box<Write>),
 }
 
-/// What a committed transition touched: who has to be woken.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Touched {
-    /// Deployment configs whose wanted state may have changed.
-    pub configs: BTreeSet<ConfigKey>,
-    /// Other objects that have changed or are gone.
-    pub objects: BTreeSet<ObjectPlace>,
-    /// Where other objects were that are there no longer.
-    pub left: BTreeSet<(Namespace, ObjectPlace)>,
-    /// Whether any service may have to end, or to answer again.
-    pub services: bool,
-    /// Of these, somebody waits for the `Service` objects to listen.
-    pub awaited: BTreeSet<ServiceKey>,
-    /// Slots that are still to be examined: there were too many for one transaction.
-    pub slots: BTreeSet<ServiceKey>,
-    /// What runs are new.
-    pub begun: Vec<RunKind>,
-    /// What runs have ended, and how.
-    pub ended: Vec<(RunKind, Outcome)>,
-    /// Revisions whose statuses may have changed.
-    pub reports: BTreeSet<(RepositoryName, CommitId)>,
-    /// Repositories of which a revision was planned: older ones may wait for something in vain.
-    pub planned: BTreeSet<RepositoryName>,
-    /// Repositories whose head is to be planned again, although it is the same.
-    pub unseen: BTreeSet<RepositoryName>,
-}
-
 /// A transition being worked out.
 #[derive(Debug)]
 pub struct Transition<'a> {
@@ -88,16 +61,6 @@ pub struct Transition<'a> {
     slots: BTreeSet<ServiceKey>,
     told: VecDeque<(RunId, Event)>,
     writes: Vec<Write>,
-    switched: bool,
-    reports: BTreeSet<(RepositoryName, CommitId)>,
-    unseen: BTreeSet<RepositoryName>,
-}
-
-/// A transition that was worked out, beside what has become of the records.
-#[derive(Debug)]
-pub struct WorkedOut {
-    writes: Vec<Write>,
-    left: BTreeSet<ServiceKey>,
     switched: bool,
     reports: BTreeSet<(RepositoryName, CommitId)>,
     unseen: BTreeSet<RepositoryName>,

@@ -10,6 +10,7 @@ pub mod applied;
 pub mod declarations;
 pub mod drive;
 pub mod hindrances;
+pub mod imports;
 mod inherited;
 pub mod outbox;
 pub mod pace;

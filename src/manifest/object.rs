@@ -197,46 +197,10 @@ impl Declarations {
 
     fn add_object(&mut self, api_version: &str, kind: &str, source: &Source<'_>, findings: &mut Findings<'_>) {
         let (runtime, mut content) = (source.context.runtime, source.value.clone());
-        let kind = match (api_version, kind) {
-            ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
-                deployment_config::normalise(&mut content, runtime, findings);
-                Kind::DeploymentConfig
-            }
-            ("apps/v1", "Deployment") => {
-                deployment::normalise(&mut content, runtime, findings);
-                Kind::DeploymentConfig
-            }
-            ("v1", "Service") => {
-                core::normalise_service(&mut content, runtime, findings);
-                Kind::Service
-            }
-            ("v1", "Endpoints") => {
-                core::normalise_endpoints(&mut content, findings);
-                Kind::Endpoints
-            }
-            ("v1", "ConfigMap") => {
-                core::normalise_config_map(&mut content, findings);
-                Kind::ConfigMap
-            }
-            ("v1", "Secret") => {
-                core::normalise_secret(&mut content, findings);
-                Kind::Secret
-            }
-            ("v1", "PersistentVolumeClaim") => {
-                core::normalise_claim(&mut content, runtime, findings);
-                Kind::PersistentVolumeClaim
-            }
-            ("v1" | "image.openshift.io/v1", "ImageStream") => {
-                image_stream::normalise(&mut content, runtime, findings);
-                Kind::ImageStream
-            }
-            ("launchway.dev/v1", "Task") => return self.add_task(&mut content, source, findings),
-            _ if without_room(api_version, kind, source.value, runtime, findings) => return,
-            _ => {
-                foreign::normalise(&mut content, findings);
-                Kind::Other(format!("{api_version}/{kind}"))
-            }
-        };
+        if (api_version, kind) == ("launchway.dev/v1", "Task") {
+            return self.add_task(&mut content, source, findings);
+        }
+        let Some(kind) = normalised(api_version, kind, &mut content, runtime, findings) else { return };
         let images = image_uses(&content, &kind, runtime, findings);
         // What a tag leads to runs with the command of whoever follows it.
         let of_config = if kind == Kind::DeploymentConfig { &images[..] } else { &[] };
@@ -273,6 +237,55 @@ impl Declarations {
             self.tasks.push(DeclaredTask { name, definition, image, program, stages });
         }
     }
+}
+
+/// What an object is, once its content is checked and has every default; nothing, if it is none of a stage.
+fn normalised(
+    api_version: &str,
+    kind: &str,
+    content: &mut Value,
+    runtime: Runtime,
+    findings: &mut Findings<'_>,
+) -> Option<Kind> {
+    Some(match (api_version, kind) {
+        ("v1" | "apps.openshift.io/v1", "DeploymentConfig") => {
+            deployment_config::normalise(content, runtime, findings);
+            Kind::DeploymentConfig
+        }
+        ("apps/v1", "Deployment") => {
+            deployment::normalise(content, runtime, findings);
+            Kind::DeploymentConfig
+        }
+        ("v1", "Service") => {
+            core::normalise_service(content, runtime, findings);
+            Kind::Service
+        }
+        ("v1", "Endpoints") => {
+            core::normalise_endpoints(content, findings);
+            Kind::Endpoints
+        }
+        ("v1", "ConfigMap") => {
+            core::normalise_config_map(content, findings);
+            Kind::ConfigMap
+        }
+        ("v1", "Secret") => {
+            core::normalise_secret(content, findings);
+            Kind::Secret
+        }
+        ("v1", "PersistentVolumeClaim") => {
+            core::normalise_claim(content, runtime, findings);
+            Kind::PersistentVolumeClaim
+        }
+        ("v1" | "image.openshift.io/v1", "ImageStream") => {
+            image_stream::normalise(content, runtime, findings);
+            Kind::ImageStream
+        }
+        _ if without_room(api_version, kind, content, runtime, findings) => return None,
+        _ => {
+            foreign::normalise(content, findings);
+            Kind::Other(format!("{api_version}/{kind}"))
+        }
+    })
 }
 
 /// More slashes in the place of an object are lists in lists.

@@ -275,6 +275,19 @@ pub struct Tagged {
     pub by: String,
     /// When.
     pub at: Timestamp,
+    /// What the registry said last, of a tag that is looked up there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Imported>,
+}
+
+/// What a registry has said of a tag.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// The digest that it led to.
+    pub digest: String,
+    /// The registry's word for that answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub etag: Option<String>,
 }
 
 impl ObjectState {

@@ -63,7 +63,7 @@ fn followed(object: &Object, streams: &Streams, applied: Option<&ConfigState>) -
     let recorded = applied.filter(|applied| !applied.removed).map(|applied| applied.object.content.value());
     let mut content = object.content.value();
     // What is missing is waited for.
-    let _ = image_trigger::bring(&mut content, streams, recorded.as_ref(), Bring::Automatic);
+    drop(image_trigger::bring(&mut content, streams, recorded.as_ref(), Bring::Automatic));
     let mut brought = object.clone();
     digest::exchange(&mut brought, content);
     (brought.digest != object.digest).then_some(brought)
@@ -119,7 +119,7 @@ mod tests {
         let tagged = tagged.iter().map(|(image, instead_of)| {
             let from = ImageReference { kind: "DockerImage".into(), name: (*instead_of).into(), namespace: None };
             let (image, by, at) = ((*image).to_owned(), "hook".to_owned(), Timestamp(0));
-            ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at })
+            ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at, imported: None })
         });
         let stream = ObjectState {
             project,

@@ -73,8 +73,15 @@ fn unique(mut names: Vec<&str>) -> Vec<&str> {
 /// What is to come before anything can be deployed: the image of a trigger or, where none brings it, of a container. What
 /// only a person brings is not waited for.
 pub(super) fn awaited(spec: &DeploymentConfigSpec) -> Option<String> {
-    if let Some(awaited) = spec.image_triggers().find(|params| params.is_awaited()) {
-        return Some(format!("the tag `{}` of its image trigger leads to no image yet", awaited.from.name));
+    let awaited = spec.image_triggers().filter(|params| params.is_awaited()).map(|params| params.from.name.as_str());
+    match &unique(awaited.collect())[..] {
+        [] => {}
+        [tag] => return Some(format!("the tag `{tag}` of its image trigger leads to no image yet")),
+        // They come together, so that those that lead to one bring none either.
+        tags => {
+            let tags = tags.join("`, `");
+            return Some(format!("not all of the tags `{tags}` of its image triggers lead to an image yet"));
+        }
     }
     let is_blank = |container: &&Container| container.image.trim().is_empty();
     let comes_by_hand = |container: &Container| spec.image_triggers().any(|params| brings(params, container));

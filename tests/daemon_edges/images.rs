@@ -128,7 +128,10 @@ fn two_tags_at_once_make_one_version_and_none_comes_without_the_other() {
     let files: Vec<(&str, &str)> = files.iter().map(|(path, text)| (*path, text.as_str())).collect();
     let commit = world.deploy(&files, "cancelled");
     let told = world.notes(&commit)["launchway/default/web"].1.clone();
-    assert!(told.contains("the tag `app:two` of its image trigger leads to no image yet"), "{told}");
+    assert!(
+        told.contains("not all of the tags `app:one`, `app:two` of its image triggers lead to an image yet"),
+        "{told}"
+    );
     assert_refused(&world, &["rollout", "latest", "dc/web"], 1, &[]);
 
     world.deploy(&[("is.yaml", &stream(&["one=git:one", "two=git:two"]))], "success");

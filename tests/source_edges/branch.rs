@@ -61,7 +61,8 @@ fn a_branch_of_our_own_is_moved_and_nobody_elses() {
     let head = fixture.push_files(&[("web.yaml", "1")]);
     let server = GitHttp::start(fixture.root());
     for (number, url) in [server.url("origin.git"), fixture.bare().display().to_string()].iter().enumerate() {
-        let mirror = Mirror::open_or_create(&fixture.path(&format!("mirror-{number}")), Limits::default()).expect("one");
+        let mirror =
+            Mirror::open_or_create(&fixture.path(&format!("mirror-{number}")), Limits::default()).expect("one");
         mirror.fetch(&remote(url, "main"), &CommitId::from(&*head)).expect("a fetch");
         let branch = format!("{BRANCH}{number}");
         let to = remote(url, &branch);

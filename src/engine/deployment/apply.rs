@@ -7,7 +7,7 @@ use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
-use crate::manifest::image_trigger;
+use crate::manifest::image_trigger::still_tagged;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
@@ -172,12 +172,11 @@ fn put_object(
 ) -> Result<(), Undecided> {
     let place = place(&run.service, change);
     let ServiceKey { project, stage, .. } = run.service.clone();
-    let (destination, repository) = (run.destination.clone(), run.repository.clone());
-    let (planned_at, inherited) = (run.planned_at, None);
+    let (destination, repository, planned_at) = (run.destination.clone(), run.repository.clone(), run.planned_at);
     let before = records.objects.get(&place)?;
     let state = object.map(|object| {
-        let tagged = before.map(|before| image_trigger::still_tagged(&before.tagged, &object)).unwrap_or_default();
-        ObjectState { project, stage, destination, repository, object, planned_at, inherited, tagged }
+        let tagged = before.map_or_else(Default::default, |before| still_tagged(&before.tagged, &object));
+        ObjectState { project, stage, destination, repository, object, planned_at, inherited: None, tagged }
     });
     records.objects.put(&place, state)?;
     if change.key.kind == Kind::Endpoints {

@@ -9,7 +9,7 @@ pub mod observed;
 pub mod ownership;
 pub mod serve;
 pub mod strategy;
-pub(in crate::engine) mod tag;
+pub mod tag;
 pub mod traffic;
 pub(in crate::engine) mod trigger;
 pub(in crate::engine) mod turn;

@@ -3,13 +3,14 @@
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::transition::Transition;
 use crate::manifest::image_trigger::Streams;
+use crate::model::deployment_config::ImageReference;
 use crate::model::event::Event;
 use crate::model::ids::{PodName, RunId};
 use crate::model::image_stream::stream_and_tag;
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::run::{DeploymentRun, Run};
-use crate::model::state::Tagged;
+use crate::model::state::{Imported, Tagged};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 
@@ -81,6 +82,40 @@ fn give(
         return Ok(false);
     }
     let by = format!("version {} of {}", run.version, run.config.name);
-    state.tagged.insert(name.to_owned(), Tagged { image: image.to_owned(), instead_of, by, at });
+    // What a registry said stays known: only if it says something else is that newer.
+    let imported = state.tagged.get(name).and_then(|tagged| tagged.imported.clone());
+    state.tagged.insert(name.to_owned(), Tagged { image: image.to_owned(), instead_of, by, at, imported });
+    Ok(true)
+}
+
+/// What a registry says of a tag that its file has looked up there: another digest than it said before is an image that the
+/// tag is given. Says whether it is. What the file says no longer is of no interest.
+///
+/// # Errors
+/// If something must be read first.
+pub fn import(
+    transition: &mut Transition<'_>,
+    place: &ObjectPlace,
+    (tag, from): (&str, &ImageReference),
+    image: &str,
+    imported: &Imported,
+) -> Result<bool, Undecided> {
+    let (now, records) = (transition.now, &mut *transition.records);
+    let Some(state) = records.objects.get_mut(place)? else { return Ok(false) };
+    let mut streams = Streams::default();
+    streams.add(&state.object, &state.destination);
+    if streams.from(&place.key.name, tag) != Some(from) {
+        return Ok(false);
+    }
+    if let Some(before) = state.tagged.get_mut(tag)
+        && before.imported.as_ref().is_some_and(|before| before.digest == imported.digest)
+    {
+        before.imported = Some(imported.clone());
+        return Ok(false);
+    }
+    let (instead_of, by, imported) = (Some(from.clone()), "the registry".to_owned(), Some(imported.clone()));
+    state.tagged.insert(tag.to_owned(), Tagged { image: image.to_owned(), instead_of, by, at: now, imported });
+    let repository = state.repository.clone();
+    transition.plan_again(&repository)?;
     Ok(true)
 }

@@ -10,10 +10,9 @@ use crate::model::hold::HoldKind;
 use crate::model::outcome::PodOutcome;
 use crate::model::plan::Decision;
 use crate::model::project::Procedure;
-use crate::model::run::{Phase, TaskRecord, TaskTry};
+use crate::model::run::{Phase, RunKind, TaskRecord, TaskTry};
 use crate::model::shipyard::Task;
-use crate::model::state::RevisionResult;
-use crate::model::state::{ConfigState, RepositoryState, RevisionState};
+use crate::model::state::{ConfigState, RepositoryState, RevisionResult, RevisionState};
 
 fn taken(memory: &Memory, inputs: &[Input]) -> Made<()> {
     let take = |transition: &mut Transition<'_>| inputs.iter().try_for_each(|input| transition.take(input));

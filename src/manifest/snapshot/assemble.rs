@@ -114,7 +114,7 @@ fn bring_images(
         let Some(object) = objects.get(&follower.key).cloned() else { continue };
         let mut content = object.content.value();
         // What is missing, the plan waits for.
-        let _ = image_trigger::bring(&mut content, &streams, None, Bring::Automatic);
+        drop(image_trigger::bring(&mut content, &streams, None, Bring::Automatic));
         let mut brought = Object::clone(&object);
         digest::exchange(&mut brought, content);
         let known = before.and_then(|stage| stage.objects.get(&object.key)).filter(|known| ***known == brought);

@@ -1,12 +1,50 @@
-//! What a decision that was worked out writes, and whom it concerns.
+//! A transition once nobody has anything more to say: its transaction, and whom it concerns.
 
-use super::{Touched, WorkedOut};
+use std::collections::BTreeSet;
+
 use crate::engine::records::Records;
-use crate::model::ids::RepositoryName;
+use crate::model::ids::{CommitId, ConfigKey, Namespace, RepositoryName, ServiceKey};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Run, RunKind};
 use crate::model::state::RevisionResult;
-use crate::model::transaction::{Transaction, Write};
+use crate::model::transaction::{ObjectPlace, Transaction, Write};
+
+/// What a committed transition touched: who has to be woken.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Deployment configs whose wanted state may have changed.
+    pub configs: BTreeSet<ConfigKey>,
+    /// Other objects that have changed or are gone.
+    pub objects: BTreeSet<ObjectPlace>,
+    /// Where other objects were that are there no longer.
+    pub left: BTreeSet<(Namespace, ObjectPlace)>,
+    /// Whether any service may have to end, or to answer again.
+    pub services: bool,
+    /// Of these, somebody waits for the `Service` objects to listen.
+    pub awaited: BTreeSet<ServiceKey>,
+    /// Slots that are still to be examined: there were too many for one transaction.
+    pub slots: BTreeSet<ServiceKey>,
+    /// What runs are new.
+    pub begun: Vec<RunKind>,
+    /// What runs have ended, and how.
+    pub ended: Vec<(RunKind, Outcome)>,
+    /// Revisions whose statuses may have changed.
+    pub reports: BTreeSet<(RepositoryName, CommitId)>,
+    /// Repositories of which a revision was planned: older ones may wait for something in vain.
+    pub planned: BTreeSet<RepositoryName>,
+    /// Repositories whose head is to be planned again, although it is the same.
+    pub unseen: BTreeSet<RepositoryName>,
+}
+
+/// A transition that was worked out, beside what has become of the records.
+#[derive(Debug)]
+pub struct WorkedOut {
+    pub(super) writes: Vec<Write>,
+    pub(super) left: BTreeSet<ServiceKey>,
+    pub(super) switched: bool,
+    pub(super) reports: BTreeSet<(RepositoryName, CommitId)>,
+    pub(super) unseen: BTreeSet<RepositoryName>,
+}
 
 impl WorkedOut {
     /// The transaction, and what it touches.
