@@ -7,17 +7,18 @@ use serde::{Deserialize, Serialize};
 
 use super::deployment_config::{DeploymentConfigSpec, ImageReference};
 use super::ids::{
-    CommitId, ConfigKey, Destination, Digest, Namespace, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
-    WriterName,
+    CommitId, ConfigKey, Destination, Digest, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName,
 };
 use super::object::{Kind, Object, ObjectKey};
 use super::outcome::Outcome;
 use super::plan::{Plan, PlanSummary};
-use super::project::OnFailure;
-use super::proposal::Proposal;
 use super::selector::{Labels, selects};
 use super::time::Timestamp;
 use super::wanted::{Target, Wanted};
+
+mod repository;
+
+pub use repository::RepositoryState;
 
 /// How many contents of a deployment config are remembered that are not deployed again.
 const MOST_QUARANTINED: usize = 5;
@@ -29,108 +30,6 @@ pub struct Versioned<T> {
     pub version: u64,
     /// The value.
     pub value: T,
-}
-
-/// A watched repository.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RepositoryState {
-    /// Its name.
-    pub name: RepositoryName,
-    /// Where it is, without credentials.
-    pub url: String,
-    /// The branch that is watched.
-    pub branch: String,
-    /// What its last readable revision declares itself to be.
-    pub project: Option<ProjectName>,
-    /// Where its stages lived in that revision.
-    #[serde(default)]
-    pub namespaces: BTreeSet<Namespace>,
-    /// The head that was last applied or found to change nothing; what a new head is compared with.
-    pub applied: Option<CommitId>,
-    /// The head that was last synced, whatever came of it.
-    pub seen: Option<CommitId>,
-    /// When it was last synced.
-    pub synced_at: Option<Timestamp>,
-    /// When its newest plan was made, or right after the one before where the clock went back since.
-    #[serde(default)]
-    pub planned_at: Option<Timestamp>,
-    /// What is wrong with it, for people.
-    pub problem: Option<String>,
-    /// Why a writer's statuses do not reach its commits, for people; syncs do not clear it.
-    #[serde(default)]
-    pub status_problems: BTreeMap<WriterName, String>,
-    /// A revision that may replace history although it is no descendant.
-    pub accepted_rewrite: Option<CommitId>,
-    /// A revision that may delete more than the rule allows.
-    pub allowed_prune: Option<CommitId>,
-    /// Whether a person took it down; nothing starts until it is brought up again.
-    pub down: bool,
-    /// Who took it down, the last time.
-    #[serde(default)]
-    pub down_by: String,
-    /// Who brought it up again, the last time.
-    #[serde(default)]
-    pub up_by: String,
-    /// The run that a person started last. It stands here so that a head which was compared with what was under way before
-    /// is compared again.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by_hand: Option<RunId>,
-    /// What its last readable revision says of deployments that fail.
-    #[serde(default, skip_serializing_if = "OnFailure::is_automatic")]
-    pub on_failure: OnFailure,
-    /// Rollbacks that are or were proposed as pull requests, oldest first.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub proposals: Vec<Proposal>,
-}
-
-impl RepositoryState {
-    /// A repository that was not synced yet.
-    pub fn new(name: RepositoryName, url: impl Into<String>, branch: impl Into<String>) -> Self {
-        Self {
-            name,
-            url: url.into(),
-            branch: branch.into(),
-            project: None,
-            namespaces: BTreeSet::new(),
-            applied: None,
-            seen: None,
-            synced_at: None,
-            planned_at: None,
-            problem: None,
-            status_problems: BTreeMap::new(),
-            accepted_rewrite: None,
-            allowed_prune: None,
-            down: false,
-            down_by: String::new(),
-            up_by: String::new(),
-            by_hand: None,
-            on_failure: OnFailure::Automatic,
-            proposals: Vec::new(),
-        }
-    }
-}
-
-impl RepositoryState {
-    /// Whether the head that was synced last is what is applied: it was neither refused nor broken.
-    pub fn has_applied_its_head(&self) -> bool {
-        self.seen.is_some() && self.seen == self.applied
-    }
-
-    /// Why statuses do not reach its commits, if they do not.
-    pub fn status_problem(&self) -> Option<String> {
-        let problems = self.status_problems.iter().map(|(writer, problem)| format!("{writer}: {problem}"));
-        (!self.status_problems.is_empty()).then(|| problems.collect::<Vec<_>>().join("; "))
-    }
-
-    /// Remembers what keeps a writer from writing, or that nothing does; says whether that is news.
-    pub fn set_status_problem(&mut self, writer: &WriterName, problem: Option<&String>) -> bool {
-        let news = self.status_problems.get(writer) != problem;
-        match problem {
-            Some(problem) => self.status_problems.insert(writer.clone(), problem.clone()),
-            None => self.status_problems.remove(writer),
-        };
-        news
-    }
 }
 
 /// A deployment config as applied: what serves, what was tried, and what is wanted now.

@@ -7,20 +7,23 @@ use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
 use crate::error::{Context, Failure};
-use crate::manifest::image_trigger::still_tagged;
 use crate::model::deployment_config::DeploymentConfigSpec;
 use crate::model::event::Event;
 use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
-use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::object::{Kind, Object};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
 use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, Waits};
-use crate::model::state::{Attempt, ConfigState, ObjectState, Version, spec_of};
+use crate::model::state::{Attempt, ConfigState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Wanted};
 use crate::plan::build::{deletion, object_change};
 use crate::plan::config_change;
+
+mod object;
+
+use object::{place, put_object};
 
 /// What a change that was decided earlier comes to on what is applied now, whatever held it then. What a person asked for
 /// stays as asked.
@@ -162,38 +165,6 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
     state.wanted.replicas = state.replicas(&spec);
     state.wanted.min_ready_seconds = spec.min_ready_seconds;
     Ok(())
-}
-
-fn put_object(
-    records: &mut Records,
-    run: &SequenceRun,
-    change: &Change,
-    object: Option<Arc<Object>>,
-) -> Result<(), Undecided> {
-    let place = place(&run.service, change);
-    let ServiceKey { project, stage, .. } = run.service.clone();
-    let (destination, repository, planned_at) = (run.destination.clone(), run.repository.clone(), run.planned_at);
-    let before = records.objects.get(&place)?;
-    let state = object.map(|object| {
-        let tagged = before.map_or_else(Default::default, |before| still_tagged(&before.tagged, &object));
-        ObjectState { project, stage, destination, repository, object, planned_at, inherited: None, tagged }
-    });
-    records.objects.put(&place, state)?;
-    if change.key.kind == Kind::Endpoints {
-        // The delivery that brings them found nothing to change of the service object that they belong to, or has changed it.
-        let key = ObjectKey { kind: Kind::Service, name: change.key.name.clone() };
-        let service = ObjectPlace { key, ..place };
-        if records.objects.get(&service)?.is_some_and(|service| service.inherited.is_some())
-            && let Some(service) = records.objects.get_mut(&service)?
-        {
-            service.inherited = None;
-        }
-    }
-    Ok(())
-}
-
-fn place(service: &ServiceKey, change: &Change) -> ObjectPlace {
-    ObjectPlace { project: service.project.clone(), stage: service.stage.clone(), key: change.key.clone() }
 }
 
 /// A run takes what a deployment config should run into its hands, unless the repository was taken down.
