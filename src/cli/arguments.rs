@@ -6,8 +6,8 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, demo, describe, down, events, exec, get, history, hold, logs, man, plan, prune, release, repository,
-    rollback, rollout, scale, schema, serve, status, store, sync, trigger, up, validate, why,
+    completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, plan, prune, release,
+    repository, rollback, rollout, scale, schema, serve, set, status, store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -106,6 +106,8 @@ pub(super) enum Verb {
     Rollout(rollout::Arguments),
     Rollback(rollback::Arguments),
     Scale(scale::Arguments),
+    Set(set::Arguments),
+    Migrate(migrate::Arguments),
     Prune(prune::Arguments),
     Hold(hold::Hold),
     Release(release::Arguments),

@@ -17,6 +17,7 @@ mod hold;
 mod listing;
 mod logs;
 mod man;
+mod migrate;
 mod moment;
 pub mod output;
 mod place;
@@ -29,6 +30,7 @@ mod rollout;
 mod scale;
 mod schema;
 mod serve;
+mod set;
 mod status;
 mod store;
 mod sync;
@@ -38,6 +40,7 @@ mod trigger;
 mod up;
 mod validate;
 mod why;
+mod work_file;
 mod work_tree;
 
 use std::ffi::OsString;
@@ -107,6 +110,8 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),
         Verb::Exec(arguments) => wait(exec::run(arguments, global, output)),
         Verb::Store(arguments) => wait(store::run(arguments, global, output)),
+        Verb::Set(arguments) => set::run(arguments, global, output),
+        Verb::Migrate(arguments) => migrate::run(arguments, output),
         Verb::Schema(arguments) => schema::run(arguments, output),
         Verb::Completion(arguments) => completion::run(arguments, output),
         Verb::Man(arguments) => man::run(arguments, output),

@@ -38,6 +38,11 @@ impl WorkTree {
         self.root.file_name().map_or_else(|| "project".to_owned(), |name| name.to_string_lossy().into_owned())
     }
 
+    /// Where a path from its root is on disk.
+    pub(super) fn path(&self, relative: &str) -> PathBuf {
+        self.root.join(relative)
+    }
+
     /// A path from its root, as problems name it.
     pub(super) fn relative(&self, path: &Path) -> Result<String> {
         let unreadable = || format!("cannot read `{}`", path.display());

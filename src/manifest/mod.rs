@@ -7,6 +7,7 @@
 //! ```
 
 pub mod digest;
+pub mod migrate;
 pub mod project;
 pub mod rollback;
 pub mod service;

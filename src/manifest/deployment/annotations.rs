@@ -10,11 +10,11 @@ use crate::manifest::pod_template::{CONTAINER_LISTS, items, text_at};
 use crate::manifest::shape::nearest;
 use crate::manifest::yaml::{self, Document, Position, push_segment};
 
-const HOOKS: &str = "launchway.dev/hooks";
-const STRATEGY: &str = "launchway.dev/strategy";
-const TRIGGERS: &str = "launchway.dev/triggers";
+pub(in crate::manifest) const HOOKS: &str = "launchway.dev/hooks";
+pub(in crate::manifest) const STRATEGY: &str = "launchway.dev/strategy";
+pub(in crate::manifest) const TRIGGERS: &str = "launchway.dev/triggers";
 /// Source: OpenShift's image trigger controller, which sets images of Kubernetes' own kinds by it.
-const IMAGE_TRIGGERS: &str = "image.openshift.io/triggers";
+pub(in crate::manifest) const IMAGE_TRIGGERS: &str = "image.openshift.io/triggers";
 
 /// Annotations of this prefix are launchway's.
 const OWN: &str = "launchway.dev/";
@@ -127,8 +127,12 @@ fn converted(found: &Annotation, content: &Value, findings: &mut Findings<'_>) -
         let path = text_at(trigger, "/fieldPath");
         match container(path, content) {
             Some(name) => {
-                let automatic = !matches!(trigger.get("paused"), Some(Value::Bool(true)) | Some(Value::String(_)));
-                let params = json!({"automatic": automatic, "containerNames": [name], "from": from});
+                let is_paused = matches!(trigger.get("paused"), Some(Value::Bool(true)) | Some(Value::String(_)));
+                let mut params = json!({"containerNames": [name], "from": from});
+                // As in a deployment config, `false` is what is not said.
+                if !is_paused {
+                    params["automatic"] = json!(true);
+                }
                 triggers.push(json!({"type": "ImageChange", "imageChangeParams": params}));
             }
             None => refuse("/fieldPath", format!("`{path}` names no image of a container of the template")),
@@ -138,7 +142,7 @@ fn converted(found: &Annotation, content: &Value, findings: &mut Findings<'_>) -
 }
 
 /// The container that a path such as `spec.template.spec.containers[?(@.name=="web")].image` leads to.
-fn container(path: &str, content: &Value) -> Option<String> {
+pub(in crate::manifest) fn container(path: &str, content: &Value) -> Option<String> {
     let path = path.trim_start_matches('$').trim_start_matches('.');
     let template = content.pointer("/spec/template")?;
     let in_list = |list: &&str| path.strip_prefix(&format!("spec.template{}[", list.replace('/', ".")));

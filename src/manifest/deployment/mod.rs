@@ -4,7 +4,7 @@
 //! that give it hooks and strategies, is put where a `DeploymentConfig` says it; messages still name the place where it
 //! is written.
 
-mod annotations;
+pub(super) mod annotations;
 mod conversion;
 mod written;
 

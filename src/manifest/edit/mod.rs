@@ -7,9 +7,12 @@
 
 mod change;
 mod flow;
+mod hook;
+mod object;
 mod page;
 mod render;
 mod splice;
+mod trigger;
 
 use serde_json::Value;
 
@@ -20,6 +23,9 @@ use crate::model::object::Location;
 use page::Page;
 
 pub use change::{Change, below, difference};
+pub use hook::{HookPoint, HookRequest, hooks};
+pub use object::{Config, configs};
+pub use trigger::{TriggerRequest, TriggerRow, TriggerSource, Wish, listed, triggers};
 
 /// Why a file cannot be changed at a place, in bytes, and why.
 struct Refusal {
@@ -100,12 +106,18 @@ fn says(text: &str, before: &[Document], document: usize, wanted: &Value) -> boo
 /// The words of a value as they can be written elsewhere: the lines of a block from the first column on, with the comments
 /// that stand among them, and `with_key` its key and the comments right above it. Nothing where it stands in brackets, or
 /// says nothing without the rest of its file.
-pub fn words(text: &str, document: usize, pointer: &str, with_key: bool) -> Option<String> {
+pub(super) fn words(text: &str, document: usize, pointer: &str, with_key: bool) -> Option<String> {
     let page = Page::new(text, document).ok()?;
     let words = page.words(&change::segments(pointer), with_key)?;
     let reading = yaml::read(words.as_bytes());
     let is_whole = reading.errors.is_empty() && reading.documents.len() == 1;
     is_whole.then_some(words)
+}
+
+/// A value as the lines of a block.
+pub(super) fn in_lines(value: &Value) -> String {
+    let indentation = render::Indentation { step: 2, dash: 0 };
+    render::block(value, 0, indentation).join("\n") + "\n"
 }
 
 fn read(file: &str, text: &str) -> Result<Vec<Document>, Box<Problem>> {

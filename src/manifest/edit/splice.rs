@@ -184,8 +184,10 @@ impl Page<'_> {
             Holder::Entry(entry) => {
                 let lines = new.lines(entry.column + self.deeper(&new.value), self);
                 if start > self.line_end(entry.colon) {
-                    let indentation = self.line_start(start);
-                    return vec![(indentation..end, lines.join(self.newline))];
+                    // Words bring their comments along: those that were there are among them.
+                    let whole = self.next_line(entry.colon)..self.line_end(end);
+                    let old = if new.words.is_some() { whole } else { self.line_start(start)..end };
+                    return vec![(old, lines.join(self.newline))];
                 }
                 let behind = self.line_end(end);
                 vec![(entry.colon..end, String::new()), (behind..behind, self.as_lines(&lines))]
@@ -227,6 +229,7 @@ impl Page<'_> {
     fn emptied(&self, parent: Hung<'_>, empty: &Value, with_comments: bool) -> Vec<Splice> {
         let mut splices = self.replace(parent, &New { value: empty.clone(), words: None });
         if let (true, Holder::Entry(entry)) = (with_comments, parent.holder)
+            && parent.node.range.start > self.line_end(entry.colon)
             && let Some((cut, _)) = splices.iter_mut().find(|(range, _)| range.start > entry.colon)
         {
             let first = self.line_start(parent.node.range.start);

@@ -116,8 +116,9 @@ pub(crate) fn layout(text: &str) -> Result<Layout, usize> {
     Ok(layout)
 }
 
+/// What has no text in it may be either, and is left to become YAML.
 fn is_one_json(text: &str) -> bool {
-    serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
+    text.contains('"') && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok()
 }
 
 fn moved(found: Laid, by: usize) -> Laid {
