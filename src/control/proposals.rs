@@ -51,14 +51,13 @@ pub(super) struct Draft {
 impl Proposals for WatchedProposals {
     async fn bring(&self, state: &RepositoryState, proposal: &Proposal) -> Result<Proposal> {
         let Some(watcher) = self.watchers.get(&state.name) else { return Ok(proposal.clone()) };
-        let mut news = Proposal { problem: String::new(), ..proposal.clone() };
+        let mut news = proposal.clone();
         match self.try_to_bring(watcher, state, &mut news).await {
             Ok(()) => Ok(news),
             // A person has to put it right; the next head, or the next sync, tries again.
             Err(failure) if failure.class() == Class::Stalled => {
                 if matches!(news.state, ProposalState::Asked | ProposalState::Open) {
                     news.state = if news.pull_request.is_some() { ProposalState::Open } else { ProposalState::Refused };
-                    news.base.clone_from(&state.seen);
                 }
                 news.problem = failure.one_line();
                 Ok(news)
@@ -74,17 +73,26 @@ impl WatchedProposals {
         if let (Some(link), Some(host)) = (&news.pull_request, host) {
             let known = host.read(link.number).await?;
             let became = known.map_or(PullRequestState::Closed, |known| known.state);
-            match became {
-                PullRequestState::Open => {}
-                PullRequestState::Merged => return Ok(news.state = ProposalState::Merged),
-                PullRequestState::Closed => return Ok(news.state = ProposalState::Closed),
+            let over = match became {
+                PullRequestState::Open => None,
+                PullRequestState::Merged => Some(ProposalState::Merged),
+                PullRequestState::Closed => Some(ProposalState::Closed),
+            };
+            if let Some(over) = over {
+                (news.state, news.problem) = (over, String::new());
+                return Ok(());
             }
         }
         let is_made = news.pushed.is_some() && news.told.is_some() == host.is_some();
         if matches!(news.state, ProposalState::Open | ProposalState::Closed) && is_made && news.base == state.seen {
-            return Ok(news.state = ProposalState::Open);
+            news.state = ProposalState::Open;
+            return Ok(());
         }
+        news.problem.clear();
+        // What cannot be made on this head is tried again on the next one, everything else with the next sync.
+        news.base.clone_from(&state.seen);
         let draft = self.draft(watcher, state, news).await?;
+        news.base = None;
         self.push(watcher, news, &draft).await?;
         if let Some(host) = host {
             tell(host, state, news, &draft).await?;

@@ -115,7 +115,7 @@ impl Performer {
         if let Err(failure) = &brought
             && proposal.problem != failure.one_line()
         {
-            let delayed = Box::new(Proposal { problem: failure.one_line(), ..proposal.clone() });
+            let delayed = Box::new(Proposal { problem: failure.one_line(), base: None, ..proposal.clone() });
             self.driver.commit(&[Input::Proposed(repository.clone(), delayed)]).await?;
         }
         let brought = brought?;

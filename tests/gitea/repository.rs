@@ -3,6 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::daemon::eventually;
 use crate::server::GiteaServer;
 use crate::work_tree::WorkTree;
 
@@ -116,6 +117,12 @@ impl Repository {
 
     /// Merges a pull request; the commit that this makes.
     pub(crate) async fn merge(&self, number: u64) -> String {
+        // Until Gitea has looked for conflicts, which is soon, it takes none.
+        eventually("the pull request can be merged", async || {
+            let pull = self.api(Method::GET, &format!("/pulls/{number}"), None).await;
+            (pull["mergeable"] == true).then_some(())
+        })
+        .await;
         self.api(Method::POST, &format!("/pulls/{number}/merge"), Some(json!({"Do": "merge"}))).await;
         let merged = self.api(Method::GET, &format!("/pulls/{number}"), None).await;
         merged["merge_commit_sha"].as_str().unwrap().to_owned()

@@ -96,7 +96,7 @@ impl Edits {
             None => head.file(path)?,
         };
         let new = match (&content, restored.now) {
-            (None, _) if documents(&earlier).len() == 1 => earlier.clone(),
+            (None, _) if documents(&earlier).len() == 1 => earlier,
             (None, _) => earlier[document].to_owned(),
             (Some(content), None) => appended(content, &earlier[document]),
             (Some(content), Some(now)) => {

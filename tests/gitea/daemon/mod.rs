@@ -4,7 +4,8 @@ mod process;
 mod recorder;
 mod shop;
 
-use process::{Daemon, Watching, entry, eventually};
+pub(crate) use process::eventually;
+use process::{Daemon, Watching, entry};
 use recorder::Recorder;
 
 use crate::receiver::SECRET;
@@ -227,7 +228,10 @@ async fn a_failing_push_is_answered_by_a_pull_request_and_merging_it_is_healthy(
     {
         assert!(body.contains(expected), "{expected}: {body}");
     }
-    assert_eq!(pull["labels"][0]["name"], "rollback");
+    eventually("it has a label", async || {
+        (repository.pulls("open").await[0]["labels"][0]["name"] == "rollback").then_some(())
+    })
+    .await;
     eventually("the daemon tells of it", async || {
         daemon.command(&["why", "dc/web", "-s", "dev"]).contains(pull["html_url"].as_str().unwrap()).then_some(())
     })
