@@ -10,6 +10,7 @@ use crate::engine::fixtures::{
 use crate::model::ids::Destination;
 use crate::model::object::{Location, ObjectKey};
 use crate::model::run::SequenceState;
+use crate::model::state::ObjectState;
 use crate::model::state::Scaled;
 use crate::model::wanted::Target;
 
