@@ -113,8 +113,7 @@ impl WatchedProposals {
         let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
         let composed = {
             let (head, proposal) = (head.clone(), proposal.clone());
-            let author = author(proposal.asked_at);
-            watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier, &author)).await?
+            watcher.watched.ask(READING, move |watched| watched.compose(&head, &proposal, &earlier)).await?
         };
         let evaluations = self.evaluated(watcher, state, &head, proposal).await?;
         let plan = self.planned(watcher, &composed, proposal).await?;

@@ -42,23 +42,11 @@ impl Watched {
     ///
     /// # Errors
     /// If more would change than what goes back, or the mirror cannot be read.
-    pub(super) fn compose(
-        &self,
-        head: &CommitId,
-        proposal: &Proposal,
-        earlier: &[DeploymentRun],
-        author: &Signature,
-    ) -> Result<Composed> {
-        self.try_to_compose(head, proposal, earlier, author).map_err(|failure| self.mirror.explained(failure))
+    pub(super) fn compose(&self, head: &CommitId, proposal: &Proposal, earlier: &[DeploymentRun]) -> Result<Composed> {
+        self.try_to_compose(head, proposal, earlier).map_err(|failure| self.mirror.explained(failure))
     }
 
-    fn try_to_compose(
-        &self,
-        head: &CommitId,
-        proposal: &Proposal,
-        earlier: &[DeploymentRun],
-        author: &Signature,
-    ) -> Result<Composed> {
+    fn try_to_compose(&self, head: &CommitId, proposal: &Proposal, earlier: &[DeploymentRun]) -> Result<Composed> {
         let repository = self.mirror.open()?;
         let declared = self.readable(&repository, head)?;
         let restored: Vec<Restored<'_>> = earlier.iter().map(|run| restored(run, &declared)).collect();
@@ -69,7 +57,9 @@ impl Watched {
         let tree = repository.edited(head, &as_edits(&edits)?)?;
         let commits: Vec<CommitId> = earlier.iter().map(|run| run.commit.clone()).collect();
         let message = pull_request::commit_message(proposal, &commits);
-        let commit = repository.commit_tree(tree, head, &message, author)?;
+        // As old as the head: asked for again, it is the same commit, and nothing has to be pushed or checked again.
+        let author = author(repository.commit_info(head)?.time);
+        let commit = repository.commit_tree(tree, head, &message, &author)?;
         let project = self.readable(&repository, &commit)?;
         files::check(&restored, &declared, &project)?;
         let files: Vec<&str> = edits.files.keys().map(String::as_str).collect();
