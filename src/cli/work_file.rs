@@ -49,6 +49,16 @@ struct Edited {
     difference: Option<String>,
 }
 
+/// Nothing is changed through a link, which may lead out of the work tree.
+fn require_regular(path: &Path, name: &str) -> Outcome<()> {
+    let found = fs::symlink_metadata(path).or_stalled(|| format!("cannot read `{name}`"))?;
+    if found.is_file() {
+        return Ok(());
+    }
+    let failure = Failure::stalled(format!("`{name}` is no regular file, and is not changed"));
+    Err(Complaint::failed(failure.hint("name the file itself: nothing is read through symlinks")))
+}
+
 impl WorkFile {
     /// Reads a file.
     ///
@@ -56,11 +66,7 @@ impl WorkFile {
     /// If it is none, or not text.
     pub(super) fn read(path: &Path, name: &str) -> Outcome<Self> {
         let unreadable = || format!("cannot read `{name}`");
-        let found = fs::symlink_metadata(path).or_stalled(unreadable)?;
-        if !found.is_file() {
-            let failure = Failure::stalled(format!("`{name}` is no regular file, and is not changed"));
-            return Err(Complaint::failed(failure.hint("name the file itself: nothing is read through symlinks")));
-        }
+        require_regular(path, name)?;
         let bytes = fs::read(path).or_stalled(unreadable)?;
         let not_text = |_| Complaint::failed(Failure::stalled(format!("`{name}` is not UTF-8, and is not changed")));
         let text = String::from_utf8(bytes).map_err(not_text)?;
@@ -72,6 +78,9 @@ impl WorkFile {
     /// # Errors
     /// If there is none, or several.
     pub(super) fn declaring(name: &str, how: &HowToEdit, global: &Global) -> Outcome<(Self, Config)> {
+        if let Some(file) = &how.filename {
+            require_regular(file, &file.to_string_lossy())?;
+        }
         let around = how.filename.as_deref().unwrap_or(Path::new("."));
         let tree = WorkTree::around(around)?;
         let options = Options { repository: RepositoryName::new(tree.name()), seed: Seed::NONE };

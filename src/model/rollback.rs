@@ -69,6 +69,8 @@ pub struct Past {
     pub version: u32,
     /// Whether it has served.
     pub is_complete: bool,
+    /// Whether it failed, as one whose `post` hook did; it may have served all the same.
+    pub failed: bool,
     /// Whose revision it is.
     pub repository: RepositoryName,
     /// The revision.
@@ -77,11 +79,19 @@ pub struct Past {
     pub created_at: Timestamp,
 }
 
+impl Past {
+    /// Whether it is what people go back to who do not say to which version.
+    pub fn is_good(&self) -> bool {
+        self.is_complete && !self.failed
+    }
+}
+
 impl From<&DeploymentRun> for Past {
     fn from(run: &DeploymentRun) -> Self {
         Self {
             version: run.version,
             is_complete: run.phase == Phase::Complete,
+            failed: run.failure.is_some(),
             repository: run.repository.clone(),
             commit: run.commit.clone(),
             created_at: run.created_at,

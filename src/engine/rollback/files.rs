@@ -221,7 +221,8 @@ pub fn check(restored: &[Restored<'_>], head: &Project, composed: &Project) -> R
     others.truncate(MOST_NAMES);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     let message = format!("restoring the files would also change {}{more}", others.join(", "));
-    let hint = "they share a file, a template or a folder that has changed since: restore what is meant by hand";
+    let hint = "they share a file, a template or a folder that has changed since: name all of them, as in `launchway \
+                rollback dc/ONE dc/OTHER --pull-request`, or restore what is meant by hand";
     Err(Failure::stalled(message).hint(hint))
 }
 

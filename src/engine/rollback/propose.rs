@@ -16,7 +16,7 @@ use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::project::{OnFailure, Project};
 use crate::model::proposal::{Proposal, ProposalState, Proposed, put};
 use crate::model::rollback::{Rollback, RollbackParts, RollbackTo};
-use crate::model::run::{DeploymentRun, Phase};
+use crate::model::run::DeploymentRun;
 use crate::model::state::{ConfigState, Quarantined, RepositoryState, Version};
 use crate::model::time::Timestamp;
 
@@ -68,12 +68,9 @@ pub(in crate::engine) fn after(transition: &mut Transition<'_>, run: &Deployment
     if run.on_failure != OnFailure::PullRequest || !failed || run.is_rollback {
         return Ok(());
     }
-    let Some(state) = transition.records.configs.get(&run.config)?.cloned() else { return Ok(()) };
-    let to = match run.phase {
-        Phase::Complete => run.previous,
-        _ => state.serving.as_ref().map(|serving| serving.number),
-    };
-    let Some(to) = to else { return Ok(()) }; // there is nothing to go back to
+    let earlier = transition.records.history(&run.config)?.iter().filter(|past| past.version < run.version);
+    let good = earlier.filter(|past| past.is_good()).map(|past| past.version).max();
+    let Some(to) = good else { return Ok(()) }; // there is nothing to go back to
     let Some(earlier) = deployment(transition.records, &run.config, to)? else { return Ok(()) };
     let (bad, good) = (run.object.digest.clone(), earlier.object.digest.clone());
     if bad == good {
@@ -105,14 +102,16 @@ pub(in crate::engine) fn settle(
         if proposal.members.iter().any(|member| says(member) == Some(&member.bad)) {
             continue;
         }
-        let commit = commit.clone();
         let merged = proposal.members.iter().all(|member| says(member) == Some(&member.good));
         proposal.state = match merged || proposal.state == ProposalState::Merged {
-            true => ProposalState::Restored { commit },
-            false => ProposalState::Overtaken { commit },
+            true => ProposalState::Restored { commit: commit.clone() },
+            false => ProposalState::Overtaken { commit: commit.clone() },
         };
         proposal.problem.clear();
-        let reason = format!("{}, which {}", proposal.what(), if merged { "was merged" } else { "was not needed" });
+        let reason = match merged {
+            true => format!("{}, which was merged", proposal.what()),
+            false => format!("it failed, and {} took its place", commit.short()),
+        };
         let bad = |member: &Proposed| Quarantined { content: member.bad.clone(), reason: reason.clone(), since: now };
         quarantined.extend(proposal.members.iter().map(|member| (member.config.clone(), bad(member))));
     }
@@ -203,8 +202,14 @@ fn branch(members: &[RolledBack], known: &[Proposal]) -> String {
     name(known, &proposed(members))
 }
 
-/// The branch of an incident: the same one each time. Another stage's, about a version of the same number, has its own.
+/// The branch of an incident: the same one each time, as long as what goes back are the same. Another stage's, about a version
+/// of the same number, has its own.
 fn name(known: &[Proposal], members: &[Proposed]) -> String {
+    let configs = |members: &[Proposed]| members.iter().map(|member| member.config.clone()).collect::<Vec<_>>();
+    let is_same = |known: &&Proposal| !known.is_over() && configs(&known.members) == configs(members);
+    if let Some(known) = known.iter().find(is_same) {
+        return known.branch.clone();
+    }
     let part = |member: &Proposed| format!("{}-{}", member.config.name, member.to);
     let mut names = members.iter().map(part).collect::<Vec<_>>().join("-");
     let stage = members.first().map(|member| member.config.stage.to_string()).unwrap_or_default();
@@ -214,9 +219,7 @@ fn name(known: &[Proposal], members: &[Proposed]) -> String {
         names = format!("{stage}-{short}");
     }
     let branch = format!("{BRANCHES}{names}");
-    let configs = |members: &[Proposed]| members.iter().map(|member| member.config.clone()).collect::<Vec<_>>();
-    let is_anothers =
-        |known: &Proposal| known.branch == branch && !known.is_over() && configs(&known.members) != configs(members);
+    let is_anothers = |known: &Proposal| known.branch == branch && !known.is_over();
     if known.iter().any(is_anothers) { format!("{BRANCHES}{stage}-{names}") } else { branch }
 }
 
@@ -235,7 +238,8 @@ fn part(records: &Records, asked: &Rollback, project: &Project) -> Result<Part, 
         return Err(Failure::stalled(message).hint("restore its file from history: `git log -- FILE`").into());
     };
     let history = records.history(config)?;
-    let serving = state.serving.as_ref().filter(|serving| serving.object.digest != says.digest);
+    let failed = |version: u32| history.iter().any(|past| past.version == version && past.failed);
+    let serving = state.serving.as_ref().filter(|it| it.object.digest != says.digest && !failed(it.number));
     let number = match (&asked.to, serving) {
         (RollbackTo::LastComplete, Some(serving)) => Ok(serving.number),
         _ => target::choose(history, &state, &asked.to, &planned(records, &state, history, &asked.to)?),

@@ -53,14 +53,15 @@ fn listed(config: &ConfigKey) -> String {
 /// Where a later version was attempted, what serves is what was before it; else the last one that served before that.
 fn last_complete_before(history: &[Past], state: &ConfigState) -> Option<u32> {
     let serving = state.serving.as_ref().map(|serving| serving.number);
-    if state.attempted.is_some() && serving.is_some() {
+    let serves_badly = history.iter().any(|past| Some(past.version) == serving && past.failed);
+    if state.attempted.is_some() && serving.is_some() && !serves_badly {
         return serving;
     }
     if let Some(beside) = &state.beside {
         return Some(beside.version.number); // it is there, so that going back takes no time
     }
-    let complete = history.iter().rev().filter(|past| past.is_complete).map(|past| past.version);
-    complete.filter(|version| serving.is_none_or(|serving| *version < serving)).max()
+    let good = history.iter().rev().filter(|past| past.is_good()).map(|past| past.version);
+    good.filter(|version| serving.is_none_or(|serving| *version < serving)).max()
 }
 
 /// The version that served once a revision had been applied: that of the newest revision up to it, and of this the newest
@@ -68,8 +69,8 @@ fn last_complete_before(history: &[Past], state: &ConfigState) -> Option<u32> {
 fn deployed_at(history: &[Past], commit: &CommitId, planned: &Planned) -> Option<u32> {
     let until = *planned.get(commit)?;
     let since = |past: &Past| planned.get(&past.commit).copied().unwrap_or(past.created_at);
-    let complete = history.iter().filter(|past| past.is_complete && since(past) <= until);
-    complete.max_by_key(|past| (since(past), past.version)).map(|past| past.version)
+    let good = history.iter().filter(|past| past.is_good() && since(past) <= until);
+    good.max_by_key(|past| (since(past), past.version)).map(|past| past.version)
 }
 
 #[cfg(test)]
@@ -80,13 +81,14 @@ mod tests {
     use crate::engine::fixtures::{attempted, delivery, ended, serving};
     use crate::model::outcome::Outcome;
 
-    /// A history as a line: `C` is complete, `F` failed, `.` was pruned; version 1 first, version *n* of revision *n*.
+    /// A history as a line: `C` is complete, `F` failed, `S` failed and serves all the same, `.` was pruned; version 1 first, version *n* of revision *n*.
     fn history(line: &str) -> Vec<Past> {
         let past = |(place, phase): (usize, char)| {
             let version = u32::try_from(place + 1).expect("a short line");
             let (repository, commit) = ("repo".into(), revision(version));
             let created_at = Timestamp(i64::from(version) * 10);
-            (phase != '.').then_some(Past { version, is_complete: phase == 'C', repository, commit, created_at })
+            let (is_complete, failed) = (matches!(phase, 'C' | 'S'), matches!(phase, 'F' | 'S'));
+            (phase != '.').then_some(Past { version, is_complete, failed, repository, commit, created_at })
         };
         line.chars().enumerate().filter_map(past).collect()
     }
@@ -125,6 +127,9 @@ mod tests {
             ("C", 1, None),
             ("FC", 2, None),
             ("FF", 0, None),
+            ("CSS", 3, Some(1)), // what failed and serves all the same is nothing to go back to
+            ("CSF", 2, Some(1)),
+            ("SC", 2, None),
         ] {
             let latest = u32::try_from(line.len()).expect("a short line");
             let found = chosen(line, &state(serves, latest), &RollbackTo::LastComplete);
@@ -182,7 +187,7 @@ mod tests {
         fn nothing_is_gone_back_to_that_never_served(line in "[CF.]{0,8}", last in "[CF]") {
             let line = line + &last;
             let latest = u32::try_from(line.len()).expect("a short line");
-            let complete = |past: &&Past| past.is_complete;
+            let complete = |past: &&Past| past.is_good();
             let past = history(&line);
             let serves = past.iter().filter(complete).map(|past| past.version).max().unwrap_or(0);
             let found = chosen(&line, &state(serves, latest), &RollbackTo::LastComplete).ok();

@@ -16,7 +16,8 @@ impl Query {
         let found: Vec<_> = states.found.into_iter().map(|state| state.value).collect();
         let mut tags = ImageTagView::all(&found);
         tags.retain(|tag| {
-            selection.takes_repository(&tag.repository) && selection.takes(selection.name.as_ref(), &tag.stream)
+            selection.takes(selection.repository.as_ref(), &tag.repository)
+                && selection.takes(selection.name.as_ref(), &tag.stream)
         });
         Ok(tags.into_iter().collect::<List<_>>().beside(&states.damaged))
     }

@@ -16,7 +16,8 @@ use crate::source::ownership::{Ownership, Writer};
 const MASKED: &str = "umask \"$1\" && shift && exec \"$@\"";
 
 /// Whoever names a path to us has said that it may be used; but what its configuration names is not run by us, who may be
-/// another user. Notes are no push that a hook waits for, no branch that is checked out, and somebody's next push cleans up.
+/// another user: hooks neither keep us from a branch nor hear of it. Notes and branches of our own are no branch that is
+/// checked out, and somebody's next push cleans up.
 const SETTINGS: [&str; 6] = [
     "safe.directory=*",
     "core.hooksPath=/dev/null",

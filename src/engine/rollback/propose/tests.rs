@@ -6,7 +6,7 @@ use crate::engine::fixtures::{
 };
 use crate::model::ids::ConfigKey;
 use crate::model::proposal::PullRequestLink;
-use crate::model::run::{DeploymentFailure, DeploymentStep};
+use crate::model::run::{DeploymentFailure, DeploymentStep, Phase};
 use crate::model::shipyard::Shipyard;
 use crate::testing::world::{deployment_config, project};
 
@@ -110,6 +110,32 @@ fn a_failure_proposes_once_if_its_project_wants_that() {
 }
 
 #[test]
+fn pushes_that_fail_one_after_the_other_are_one_incident_and_lead_to_what_was_good() {
+    let failure = DeploymentFailure { step: DeploymentStep::Post, outcome: Outcome::FAIL, message: "post hook".into() };
+    let serves_all_the_same = |number: u32, image: &str| DeploymentRun {
+        failure: Some(failure.clone()),
+        on_failure: OnFailure::PullRequest,
+        previous: Some(number - 1),
+        ..run(number, image, Phase::Complete)
+    };
+    let (second, third) = (serves_all_the_same(2, "b"), serves_all_the_same(3, "c"));
+    let memory =
+        Memory::default().with(repository()).with(serving(3, "c")).with(deployed(run(1, "a", Phase::Complete)));
+    let mut memory = memory.with(deployed(second.clone())).with(deployed(third.clone()));
+    after_failure(&mut memory, &second);
+    let mut state = RepositoryState { proposals: known(&memory), ..repository() };
+    state.proposals[0].state = ProposalState::Open;
+    let bad = settle(&mut state, &says("c"), &CommitId::from("ccccccc"), NOW);
+    assert_eq!(bad[0].1.reason, "it failed, and ccccccc took its place");
+    let mut memory = memory.with(state);
+    after_failure(&mut memory, &third);
+    let [proposal] = &known(&memory)[..] else { unreachable!("{memory:#?}") };
+    assert_eq!((&*proposal.branch, proposal.members[0].to), (BRANCH, 1), "what failed is nothing to go back to");
+    let made = proposes(&memory, &asked(RollbackTo::LastComplete), &says("d")).expect("version 1 was good");
+    assert_eq!((made.answer.0.members[0].to, &*made.answer.1.branch), (1, BRANCH));
+}
+
+#[test]
 fn one_that_a_person_closed_is_not_proposed_again_by_itself() {
     let mut memory = failed();
     let run = failing(OnFailure::PullRequest);
@@ -158,7 +184,7 @@ fn each_incident_has_a_branch_of_its_own() {
     let long: Vec<Proposed> = (0..9).map(|number| member("dev", &format!("service-{number}"), 1)).collect();
     for (members, expected) in [
         (vec![member("dev", "web", 1)], "web-1"),
-        (vec![member("dev", "web", 2)], "web-2"),
+        (vec![member("dev", "web", 2)], "web-1"),
         (vec![member("production", "web", 1)], "production-web-1"),
         (vec![member("dev", "api", 3), member("dev", "web", 1)], "api-3-web-1"),
     ] {
