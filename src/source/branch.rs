@@ -165,7 +165,8 @@ impl Mirror {
         match pushed? {
             Pushed::Taken => Ok(BranchPush::Done),
             Pushed::Behind(reason) => Err(not_taken(remote, reason)),
-            Pushed::Refused(reason) if means_moved(&reason) => {
+            // Where it is as it was, the server has a rule, such as against other histories.
+            Pushed::Refused(reason) if means_moved(&reason) && remote_head(remote)? != there => {
                 let moved = format!("branch `{}` of `{}` was moved meanwhile", remote.branch, remote.url);
                 Err(Failure::transient(moved).because(reason))
             }
@@ -189,5 +190,7 @@ impl Mirror {
 
 fn not_taken(remote: &Remote, words: String) -> Failure {
     let message = format!("`{}` does not take the branch `{}`", remote.url, remote.branch);
-    Failure::stalled(message).hint("allow pushing to branches below `launchway/` with these credentials").because(words)
+    Failure::stalled(message)
+        .hint("allow branches below `launchway/` to be pushed, and to be replaced, with these credentials")
+        .because(words)
 }

@@ -88,3 +88,19 @@ fn a_branch_of_our_own_is_moved_and_nobody_elses() {
     let failure = mirror.push_branch(&nowhere, &made, None, &author()).expect_err("nobody is there");
     assert_eq!(failure.class(), Class::Transient);
 }
+
+#[test]
+fn a_repository_that_keeps_history_is_no_race_that_is_run_again() {
+    let fixture = GitFixture::new();
+    let head = fixture.push_files(&[("web.yaml", "1")]);
+    fixture.git_in(&fixture.bare(), &["config", "receive.denyNonFastForwards", "true"]);
+    let url = fixture.bare().display().to_string();
+    let mirror = Mirror::open_or_create(&fixture.path("mirror"), Limits::default()).expect("one");
+    mirror.fetch(&remote(&url, "main"), &CommitId::from(&*head)).expect("a fetch");
+    let (one, two) = (commit(&mirror, &head, &[file("a", "1")]), commit(&mirror, &head, &[file("a", "2")]));
+    let push = |commit: &CommitId, known| mirror.push_branch(&remote(&url, BRANCH), commit, known, &author());
+    assert_eq!(push(&one, None).expect("new"), BranchPush::Done);
+    let refused = push(&two, Some(&one)).expect_err("it replaces what is there");
+    assert_eq!(refused.class(), Class::Stalled, "{refused:#}");
+    assert!(refused.hint_text().is_some_and(|hint| hint.contains("to be replaced")), "{refused:#}");
+}
