@@ -73,6 +73,9 @@ impl Edits {
                 self.folders.insert(folder, id);
             }
         }
+        // One within another comes back with it.
+        let folders: Vec<String> = self.folders.keys().cloned().collect();
+        self.folders.retain(|folder, _| !folders.iter().any(|other| other != folder && is_within(folder, other)));
         Ok(())
     }
 
@@ -86,7 +89,7 @@ impl Edits {
         let earlier = before.file(&was.file)?.ok_or_else(|| lost(&was.file))?;
         let document = document_at(&earlier, was.line).ok_or_else(|| lost(&was.file))?;
         let path = restored.now.map_or(&was.file, |now| &now.location.file);
-        if self.folders.keys().any(|folder| folder.is_empty() || path.starts_with(&format!("{folder}/"))) {
+        if self.folders.keys().any(|folder| is_within(path, folder)) {
             return Ok(());
         }
         let pending = self.files.get(path).cloned();
@@ -111,6 +114,11 @@ impl Edits {
         }
         Ok(())
     }
+}
+
+/// Whether a path lies in a folder, the empty path being the root.
+fn is_within(path: &str, folder: &str) -> bool {
+    folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
 /// The line at which a document begins that names the object, in a file that was changed.

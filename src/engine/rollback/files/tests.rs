@@ -138,6 +138,19 @@ fn the_folders_of_images_come_back_as_trees() {
 }
 
 #[test]
+fn a_folder_within_another_one_comes_back_with_it() {
+    let stage = StageName::new("dev");
+    let mut earlier = at("web.yaml", 1);
+    let images = ["svc", "svc/web", "svcs", "other"].map(|folder| json!({"image": format!("git:{folder}@1111")}));
+    digest::exchange(&mut earlier, json!({"spec": {"containers": images}}));
+    let head =
+        Files(BTreeMap::new(), BTreeMap::from([("svc", "2"), ("svc/web", "2"), ("svcs", "2"), ("other", "1111")]));
+    let mut edits = Edits::default();
+    edits.add_folders(&Restored { stage: &stage, earlier: &earlier, now: None }, &head).expect("a tree");
+    assert_eq!(edits.paths().collect::<Vec<_>>(), ["svc/", "svcs/"]);
+}
+
+#[test]
 fn what_else_would_change_is_refused_by_name() {
     let declared = |web: &str, api: &str| {
         let objects = [deployment_config("web", web, 1, json!({})), deployment_config("api", api, 1, json!({}))];
