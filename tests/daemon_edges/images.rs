@@ -171,6 +171,8 @@ fn a_hook_that_tags_an_image_deploys_whoever_follows_the_tag() {
     let listed = world.json(&["get", "is"]);
     let live = listed["items"].as_array().unwrap().iter().find(|it| it["tag"] == "live").unwrap();
     assert_eq!((&live["from"], &live["taggedBy"]), (&"".into(), &"version 1 of tried".into()), "{listed}");
+    let described = world.tell(&["describe", "is/app"]);
+    assert!(described.contains("built") && described.contains("version 1 of tried"), "{described}");
 
     world.git.push_files(&[("tried.yaml", &two)]);
     eventually("what its image holds", || world.lines("main") == ["1", "2"]);
