@@ -93,6 +93,13 @@ impl Edits {
             return Ok(());
         }
         let pending = self.files.get(path).cloned();
+        // A list has several in one document, and came back with the first of them.
+        let has_it = |pending: &String| {
+            documents(pending).into_iter().any(|range| pending[range].trim() == earlier[document.clone()].trim())
+        };
+        if pending.as_ref().is_some_and(has_it) {
+            return Ok(());
+        }
         let is_pending = pending.is_some();
         let content = match pending {
             Some(pending) => Some(pending),

@@ -121,6 +121,23 @@ fn several_of_one_file_come_back_together() {
 }
 
 #[test]
+fn several_of_one_list_come_back_together() {
+    let stage = StageName::new("dev");
+    let list =
+        |value: &str| format!("kind: List\nitems:\n- {{name: web, value: {value}}}\n- {{name: api, value: {value}}}\n");
+    let before = Files(BTreeMap::from([("all.yaml", list("1"))]), BTreeMap::new());
+    for (more, expected) in [("", list("1")), ("---\nkind: other\n", format!("{}---\nkind: other\n", list("1")))] {
+        let there = Files(BTreeMap::from([("all.yaml", list("2") + more)]), BTreeMap::new());
+        let mut edits = Edits::default();
+        for line in [3, 4] {
+            let member = Restored { stage: &stage, earlier: &at("all.yaml", line), now: Some(&at("all.yaml", line)) };
+            edits.add_file(&member, &before, &there).expect("the first has brought both");
+        }
+        assert_eq!(edits.files["all.yaml"], expected);
+    }
+}
+
+#[test]
 fn the_folders_of_images_come_back_as_trees() {
     let stage = StageName::new("dev");
     let mut earlier = at("app/web.yaml", 1);
