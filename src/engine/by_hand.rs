@@ -27,8 +27,7 @@ mod steer;
 mod switch;
 
 pub use retry::retry;
-pub(in crate::engine) use steer::open_rollout;
-pub use steer::{Resumed, pause, promote, release, resume};
+pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;
 pub use switch::{bring_up, is_down, stop_missed, take_down};
 

@@ -29,9 +29,6 @@ use crate::plan::summary::summary;
 
 mod already_there;
 mod moved;
-mod stopped;
-
-pub use stopped::FILE;
 
 /// A repository that is watched, as its configuration says.
 #[derive(Clone, Debug)]
@@ -106,7 +103,6 @@ pub fn decide(
             if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
                 holds.lifted.clone_from(&head.lifted);
             }
-            stopped::tell(transition, &plan)?;
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.on_failure = project.on_failure;

@@ -5,7 +5,6 @@ use std::collections::BTreeSet;
 use crate::clock::rfc3339;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
-use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
@@ -75,12 +74,9 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
     Some(first.config.name.clone())
 }
 
-/// What follows on what a run is at. A rollback passes every hold. What a file pauses keeps the rollout from going on whose
-/// end it waits for.
+/// What follows on what a run is at. A rollback passes every hold.
 pub(super) fn next_of(run: &SequenceRun) -> Next {
-    let paused = || run.changes().iter().find(|change| change.is_paused() && change.kind() == Kind::Deployment);
     match run.state {
-        SequenceState::Queued if let Some(change) = paused() => Next::Paused(change.key.name.clone()),
         SequenceState::Queued if !run.is_rollback => Next::Turn(run.takes_from.clone()),
         SequenceState::Queued | SequenceState::Running { .. } | SequenceState::Ending { .. } => Next::GoesOn,
         SequenceState::Ended => Next::Nothing,
