@@ -167,6 +167,11 @@ pub(super) fn asking(mut url: Url, pairs: &[(&str, &str)]) -> Url {
     url
 }
 
+/// A branch by its full name.
+pub(super) fn full(branch: &str) -> String {
+    format!("refs/heads/{branch}")
+}
+
 /// The pull requests of a repository on a host.
 #[derive(Debug)]
 struct Hosted {

@@ -14,7 +14,7 @@ use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, hosted,
 };
 
 /// The pull requests of a repository, with a personal access token.
@@ -105,8 +105,4 @@ impl PullRequestApi for AzurePulls {
         let body = json!({"title": wanted.title, "description": wanted.body});
         ask.write::<Value>(Method::PATCH, self.url(&[&number.to_string()]), &body, &[]).await.map(drop)
     }
-}
-
-fn full(branch: &str) -> String {
-    format!("refs/heads/{branch}")
 }

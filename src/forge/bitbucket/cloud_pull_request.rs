@@ -13,7 +13,9 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
-use crate::forge::pull_request::{Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, hosted};
+use crate::forge::pull_request::{
+    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
+};
 
 /// The pull requests of a repository, with an access token of it.
 ///
@@ -74,13 +76,12 @@ impl PullRequestApi for CloudPulls {
     }
 
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
-        let mut url = self.url(&[]);
         // The names of branches hold no quotation marks.
         let query = format!(
             "state = \"OPEN\" AND source.branch.name = \"{}\" AND destination.branch.name = \"{}\"",
             wanted.head, wanted.base
         );
-        url.query_pairs_mut().append_pair("q", &query);
+        let url = asking(self.url(&[]), &[("q", &query)]);
         Ok(ask.get::<Page>(url).await?.and_then(|page| page.values.into_iter().next()).map(known))
     }
 

@@ -13,7 +13,9 @@ use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
-use crate::forge::pull_request::{Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, hosted};
+use crate::forge::pull_request::{
+    Ask, Known, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, full, hosted,
+};
 
 /// The pull requests of a repository, with an HTTP access token.
 ///
@@ -86,9 +88,8 @@ impl PullRequestApi for DataCenterPulls {
     }
 
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
-        let mut url = self.url(&[]);
         let at = full(&wanted.head);
-        url.query_pairs_mut().append_pair("state", "OPEN").append_pair("direction", "OUTGOING").append_pair("at", &at);
+        let url = asking(self.url(&[]), &[("state", "OPEN"), ("direction", "OUTGOING"), ("at", &at)]);
         let pulls = ask.get::<Page>(url).await?.map(|page| page.values).unwrap_or_default();
         Ok(pulls.into_iter().find(|pull| pull.to_ref.id == full(&wanted.base)).map(known))
     }
@@ -111,10 +112,6 @@ impl PullRequestApi for DataCenterPulls {
         // Somebody else was faster: the next time is soon.
         ask.write::<Value>(Method::PUT, url, &body, &[(409, "")]).await.map(drop)
     }
-}
-
-fn full(branch: &str) -> String {
-    format!("refs/heads/{branch}")
 }
 
 fn known(pull: Pull) -> Known {

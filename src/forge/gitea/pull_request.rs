@@ -14,7 +14,7 @@ use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
-    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, hosted,
+    Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
 
 /// Of a page; Gitea's own limit.
@@ -67,8 +67,7 @@ impl GiteaPulls {
     }
 
     async fn label_id(&self, ask: Ask<'_>) -> Result<Option<u64>> {
-        let mut url = self.url(&["labels"]);
-        url.query_pairs_mut().append_pair("limit", &PAGE_SIZE.to_string());
+        let url = asking(self.url(&["labels"]), &[("limit", &PAGE_SIZE.to_string())]);
         let labels: Vec<Label> = ask.get(url).await?.unwrap_or_default();
         if let Some(known) = labels.into_iter().find(|label| label.name == LABEL) {
             return Ok(Some(known.id));
@@ -92,9 +91,8 @@ impl PullRequestApi for GiteaPulls {
     /// The list knows no filter by branch.
     async fn find(&self, ask: Ask<'_>, wanted: &PullRequest) -> Result<Option<Known>> {
         for page in 1..=PAGES {
-            let mut url = self.url(&["pulls"]);
             let (limit, page) = (PAGE_SIZE.to_string(), page.to_string());
-            url.query_pairs_mut().append_pair("state", "open").append_pair("limit", &limit).append_pair("page", &page);
+            let url = asking(self.url(&["pulls"]), &[("state", "open"), ("limit", &limit), ("page", &page)]);
             let pulls: Vec<Pull> = ask.get(url).await?.unwrap_or_default();
             let is_last = pulls.len() < PAGE_SIZE;
             let is_it = |pull: &Pull| {

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use serde::de::IgnoredAny;
+use super::split::{Part, json_parts};
 
 /// The texts of a file's documents, in order, without the lines `---` between them: comments, and what has no content, go
 /// with the document that they stand before or after.
@@ -22,18 +22,11 @@ pub fn document_at(text: &str, line: u32) -> Option<Range<usize>> {
 
 /// JSON objects one after another; nothing, if it is not JSON.
 fn json(text: &str) -> Option<Vec<Range<usize>>> {
-    if !text.trim_start().starts_with(['{', '[']) {
-        return None;
-    }
-    let mut stream = serde_json::Deserializer::from_str(text).into_iter::<IgnoredAny>();
-    let (mut ranges, mut from) = (Vec::new(), 0);
-    while let Some(value) = stream.next() {
-        value.ok()?;
-        let start = from + text[from..].len() - text[from..].trim_start().len();
-        ranges.push(start..stream.byte_offset());
-        from = stream.byte_offset();
-    }
-    Some(ranges)
+    let range = |part: Part<'_>| {
+        let end = part.offset + part.text.len();
+        end - part.text.trim_start().len()..end
+    };
+    Some(json_parts(text)?.into_iter().map(range).collect())
 }
 
 /// A line that begins with `---` ends a document wherever it stands: YAML allows it in no scalar.

@@ -19,7 +19,8 @@ pub(super) fn parts(text: &str) -> Vec<Part<'_>> {
     json_parts(text).unwrap_or_else(|| vec![Part { text: Cow::Borrowed(text), start: START, offset: 0 }])
 }
 
-fn json_parts(text: &str) -> Option<Vec<Part<'_>>> {
+/// The objects of a JSON file; nothing, if it is not JSON.
+pub(super) fn json_parts(text: &str) -> Option<Vec<Part<'_>>> {
     if !text.trim_start().starts_with(['{', '[']) {
         return None;
     }

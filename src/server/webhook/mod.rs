@@ -99,8 +99,9 @@ async fn receive(
     let Ok(Path(name)) = name else { return Err(unknown_repository()) };
     let repository = RepositoryName::new(name);
     let target = webhooks.hooks.repository(&repository).ok_or_else(unknown_repository)?;
-    let answered = webhooks.answer(&origin.client(), &repository, &target, &headers, body).await;
-    let call = call(webhooks.clock.now(), Host::identify(&headers), &answered);
+    let host = Host::identify(&headers);
+    let answered = webhooks.answer(&origin.client(), host, &repository, &target, &headers, body).await;
+    let call = call(webhooks.clock.now(), host, &answered);
     webhooks.hooks.answered(&repository, call.result.as_str());
     webhooks.journal.remember(&repository, call);
     answered.map(Json)
@@ -110,13 +111,13 @@ impl Webhooks {
     async fn answer(
         &self,
         client: &Client,
+        host: Host,
         repository: &RepositoryName,
         target: &HookTarget,
         headers: &HeaderMap,
         body: axum::body::Body,
     ) -> Result<Answer, Problem> {
         require_json(headers)?;
-        let host = Host::identify(headers);
         let limit = target.body_limit.unwrap_or(host.dialect().body_limit);
         let body = self.bodies.read(client, headers, body, limit).await?;
         verify(host, &target.secrets, headers, &body, self.clock.now()).map_err(|problem| {
