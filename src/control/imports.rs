@@ -20,7 +20,9 @@ const INTERVAL: Duration = Duration::from_secs(15 * 60);
 pub(super) async fn run(driver: Driver, registry: impl Registry, repository: RepositoryName, stop: CancellationToken) {
     let (mut changes, mut failures) = (driver.changes(), 0);
     loop {
-        failures = match import(&driver, &registry, &repository).await {
+        // A registry may take its time, and what was not looked up is at the next start.
+        let Some(imported) = stop.run_until_cancelled(import(&driver, &registry, &repository)).await else { return };
+        failures = match imported {
             Ok(0) => 0,
             Ok(_) => failures + 1,
             Err(failure) => {
