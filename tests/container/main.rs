@@ -170,6 +170,7 @@ fn the_image_runs_pods_that_outlive_the_daemon_and_come_back_with_the_container(
     assert_eq!(machine.serving("v1"), pods, "the death of the daemon restarts no pod");
     machine.push("v2");
     machine.serving("v2");
+    assert_eq!(run(&launchway("status --wait")).matches("success").count(), 3);
 
     let before = machine.boots();
     run("podman stop launchway");
