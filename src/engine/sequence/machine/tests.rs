@@ -1,11 +1,13 @@
 use std::collections::BTreeMap;
 
+use super::deployments::worst;
 use super::*;
 use crate::engine::fixtures::{NOW, change, delivery, object, web};
 use crate::manifest::digest;
 use crate::model::ids::Destination;
 use crate::model::object::Location;
-use crate::model::outcome::FailureReason;
+use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::plan::{Change, Decision};
 use crate::model::project::{Procedure, TaskDefinition};
 use crate::model::shipyard::Task;
 
