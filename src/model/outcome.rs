@@ -80,6 +80,20 @@ pub enum Status {
     Unknown,
 }
 
+impl Status {
+    /// The word that events say and selectors match. Keptn knows the first three and `unknown`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Succeeded => "succeeded",
+            Status::Errored => "errored",
+            Status::Aborted => "aborted",
+            Status::TimedOut => "timedOut",
+            Status::Superseded => "superseded",
+            Status::Unknown => "unknown",
+        }
+    }
+}
+
 /// What came of something.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]

@@ -1,11 +1,13 @@
 //! Keptn's shipyard: stages, their sequences, and the tasks in them. Source: shipyard 0.2.0 to 0.2.4.
 
-use std::collections::BTreeMap;
+mod selector;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::ids::StageName;
+
+pub use selector::{Operator, Requirement, Selector};
 
 /// What a shipyard file declares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,6 +36,9 @@ pub struct Sequence {
     pub triggered_on: Vec<SequenceTrigger>,
     /// At least one.
     pub tasks: Vec<Task>,
+    /// How long all of it may take once it has begun, in milliseconds; launchway's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
 }
 
 /// One entry of `triggeredOn`.
@@ -41,11 +46,12 @@ pub struct Sequence {
 pub struct SequenceTrigger {
     /// `<stage>.<sequence>.finished`, or a domain event.
     pub event: String,
-    /// All must hold; without any, `result` must be `pass` or `warning`.
-    pub selector: BTreeMap<String, String>,
+    /// What must hold of what ended.
+    pub selector: Selector,
 }
 
-/// One step of a sequence.
+/// One step of a sequence. What Keptn's format does not have is left out where it is stored if the file does not say it:
+/// Keptn's shipyards keep their digests.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Task {
     /// `deployment` is built in; others run as their `Task` object says.
@@ -54,6 +60,67 @@ pub struct Task {
     pub triggered_after_ms: u64,
     /// Handed to whoever runs it.
     pub properties: Value,
+    /// After which ends of the tasks before it, it runs.
+    #[serde(default, skip_serializing_if = "Condition::is_default")]
+    pub condition: Condition,
+    /// How long it may take from its start to its end, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub timeout_ms: Option<u64>,
+    /// How long it may take until somebody has started it, in milliseconds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start_timeout_ms: Option<u64>,
+    /// How often it is tried again.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub retries: u32,
+    /// Who all have to finish it; if nobody is named, whoever starts it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executors: Vec<String>,
+    /// Whether others of its service and stage wait during the pause before it.
+    #[serde(default = "yes", skip_serializing_if = "is_yes")]
+    pub holds_slot: bool,
+}
+
+/// After which ends of the tasks before it a task runs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub enum Condition {
+    /// All before it have passed.
+    #[default]
+    OnSuccess,
+    /// One before it has not passed.
+    OnFailure,
+    /// Whatever became of those before it.
+    Always,
+}
+
+impl Condition {
+    /// All of them, as they are written.
+    pub const WORDS: [&'static str; 3] = ["onSuccess", "onFailure", "always"];
+
+    /// The condition of that word.
+    pub fn named(word: &str) -> Option<Self> {
+        let all = [Self::OnSuccess, Self::OnFailure, Self::Always];
+        all.into_iter().zip(Self::WORDS).find(|(_, known)| *known == word).map(|(condition, _)| condition)
+    }
+
+    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+    fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
+}
+
+fn yes() -> bool {
+    true
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_yes(value: &bool) -> bool {
+    *value
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
 }
 
 /// The one built-in task that deploys what changed.
@@ -62,8 +129,8 @@ pub const DEPLOYMENT_TASK: &str = "deployment";
 impl Shipyard {
     /// What holds without a shipyard file: one stage that deploys.
     pub fn implicit() -> Self {
-        let deployment = Task { name: DEPLOYMENT_TASK.into(), triggered_after_ms: 0, properties: Value::Null };
-        let delivery = Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: vec![deployment] };
+        let tasks = vec![Task::named(DEPLOYMENT_TASK)];
+        let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
         Self {
             name: "default".into(),
             stages: vec![Stage { name: StageName::new("default"), sequences: vec![delivery] }],
@@ -73,6 +140,23 @@ impl Shipyard {
     /// The stage of that name.
     pub fn stage(&self, name: &StageName) -> Option<&Stage> {
         self.stages.iter().find(|stage| &stage.name == name)
+    }
+}
+
+impl Task {
+    /// One that starts at once and of which nothing else is said.
+    pub fn named(name: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            triggered_after_ms: 0,
+            properties: Value::Null,
+            condition: Condition::default(),
+            timeout_ms: None,
+            start_timeout_ms: None,
+            retries: 0,
+            executors: Vec::new(),
+            holds_slot: true,
+        }
     }
 }
 
@@ -89,5 +173,57 @@ impl Stage {
             found.next().filter(|_| found.next().is_none())
         };
         by_name("delivery").or_else(|| by_name("artifact-delivery")).or_else(with_deployment)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn what_keptns_format_says_is_stored_as_before_there_were_additions() {
+        let trigger = SequenceTrigger {
+            event: "dev.delivery.finished".into(),
+            selector: [Requirement::is("result", "fail")].into_iter().collect(),
+        };
+        let sequence = Sequence {
+            name: "rollback".into(),
+            triggered_on: vec![trigger],
+            tasks: vec![Task { triggered_after_ms: 10, properties: json!({"a": 1}), ..Task::named("test") }],
+            ..Sequence::default()
+        };
+        let stage = Stage { name: StageName::new("dev"), sequences: vec![sequence] };
+        let written = serde_json::to_string(&Shipyard { name: "shop".into(), stages: vec![stage] }).unwrap();
+        let before = concat!(
+            r#"{"name":"shop","stages":[{"name":"dev","sequences":[{"name":"rollback","triggered_on":[{"event":"#,
+            r#""dev.delivery.finished","selector":{"result":"fail"}}],"tasks":[{"name":"test","triggered_after_ms":10,"#,
+            r#""properties":{"a":1}}]}]}]}"#,
+        );
+        assert_eq!(written, before);
+        let read: Shipyard = serde_json::from_str(before).unwrap();
+        assert!(read.stages[0].sequences[0].tasks[0].holds_slot);
+        assert_eq!(serde_json::to_string(&read).unwrap(), before);
+    }
+
+    #[test]
+    fn additions_are_stored_and_read() {
+        let task = Task {
+            condition: Condition::OnFailure,
+            timeout_ms: Some(1),
+            start_timeout_ms: Some(2),
+            retries: 3,
+            executors: vec!["helm-service".into()],
+            holds_slot: false,
+            ..Task::named("test")
+        };
+        let sequence = Sequence { tasks: vec![task], timeout_ms: Some(4), ..Sequence::default() };
+        let written = serde_json::to_value(&sequence).unwrap();
+        assert_eq!((&written["tasks"][0]["condition"], &written["timeout_ms"]), (&json!("onFailure"), &json!(4)));
+        assert_eq!(serde_json::from_value::<Sequence>(written).unwrap(), sequence);
+        for word in Condition::WORDS {
+            assert_eq!(json!(Condition::named(word)), json!(word));
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::model::ids::{Digest, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
+use crate::model::shipyard::{Requirement, Selector, Sequence, SequenceTrigger, Shipyard};
 
 /// The domain event of a push, for stages that want to start with it beside the first one.
 const PUSH: &str = "push";
@@ -32,7 +32,7 @@ pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) ->
 }
 
 fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
-    SequenceTrigger { event: format!("{stage}.{sequence}.finished"), selector: BTreeMap::new() }
+    SequenceTrigger { event: format!("{stage}.{sequence}.finished"), selector: Selector::default() }
 }
 
 /// The stage whose passing a start waits for: the one that the first trigger names which fires when a stage passes.
@@ -171,9 +171,7 @@ fn fires(trigger: &SequenceTrigger, event: &str, outcome: Outcome) -> bool {
 }
 
 fn selects(trigger: &SequenceTrigger, result: &str) -> bool {
-    let fits = |(key, wanted): (&String, &String)| {
-        let wanted = if wanted == "failed" { "fail" } else { wanted };
-        (key == "result" || key.ends_with(".result")) && wanted == result
-    };
-    if trigger.selector.is_empty() { result != "fail" } else { trigger.selector.iter().all(fits) }
+    let requirements = trigger.selector.requirements();
+    let fits = |it: &Requirement| (it.key == "result" || it.key.ends_with(".result")) && it.allows(Some(result));
+    if requirements.is_empty() { result != "fail" } else { requirements.iter().all(fits) }
 }

@@ -170,7 +170,7 @@ fn stopper(delivery: &Delivery<'_>, start: &StageStart, stage: &StageName, servi
 /// A stage that starts on something else than another's passing.
 fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &Delivery<'_>) -> (Next, String) {
     let named = |trigger: &SequenceTrigger| {
-        let selector = trigger.selector.iter().map(|(key, value)| format!(" with {key} {value}"));
+        let selector = trigger.selector.requirements().iter().map(|it| format!(" with {it}"));
         format!("{}{}", trigger.event, selector.collect::<String>())
     };
     let ended = |trigger: &SequenceTrigger| {

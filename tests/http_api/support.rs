@@ -126,8 +126,8 @@ pub(crate) async fn shop_scaled(times: u32) -> Server {
 }
 
 fn two_stages() -> Shipyard {
-    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
-    let delivery = || Sequence { name: "delivery".into(), triggered_on: vec![], tasks: vec![task("deployment")] };
+    let task = |name: &str| Task::named(name);
+    let delivery = || Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() };
     let stage = |name: &str| Stage { name: name.into(), sequences: vec![delivery()] };
     Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
 }

@@ -18,7 +18,7 @@ use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::store::sqlite::SqliteStore;
 use launchway::testing::runtime::{Behaviour, Deed};
 use launchway::testing::world::{Surroundings, World, deployment_config, hook, project};
-use serde_json::{Value, json};
+use serde_json::json;
 use similar::TextDiff;
 
 use crate::mortal::{Death, MortalStore, Mortality};
@@ -178,10 +178,10 @@ fn config(name: &str, image: &str, policy: &str) -> Object {
 }
 
 fn shipyard() -> Shipyard {
-    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let task = |name: &str| Task::named(name);
     let stage = |name: &str, tasks: Vec<Task>| Stage {
         name: name.into(),
-        sequences: vec![Sequence { name: "delivery".into(), triggered_on: vec![], tasks }],
+        sequences: vec![Sequence { name: "delivery".into(), tasks, ..Sequence::default() }],
     };
     let dev = stage("dev", vec![task("deployment"), task("test")]);
     Shipyard { name: "shop".into(), stages: vec![dev, stage("production", vec![task("deployment")])] }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use launchway::model::project::{Project, TaskDefinition};
 use launchway::model::run::{Phase, Run};
-use launchway::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use launchway::model::shipyard::{Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use launchway::testing::runtime::Behaviour;
 use launchway::testing::world::{World, deployment_config, hook, project};
 use serde_json::{Value, json};
@@ -16,10 +16,10 @@ fn world() -> (tempfile::TempDir, World) {
 }
 
 fn two_stages() -> Shipyard {
-    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let task = |name: &str| Task::named(name);
     let stage = |name: &str| Stage {
         name: name.into(),
-        sequences: vec![Sequence { name: "delivery".into(), triggered_on: vec![], tasks: vec![task("deployment")] }],
+        sequences: vec![Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() }],
     };
     Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
 }
@@ -158,15 +158,16 @@ async fn after_a_reboot_the_last_complete_version_starts_again_without_hooks() {
 
 /// `dev` delivers and tests; its end starts `report`, or `alarm` if it failed; the end of `report` lets production go on.
 fn with_reports() -> Project {
-    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let task = |name: &str| Task::named(name);
     let trigger = |event: &str, result: &str| SequenceTrigger {
         event: event.into(),
-        selector: [("result".to_owned(), result.to_owned())].into(),
+        selector: [Requirement::is("result", result)].into_iter().collect(),
     };
     let sequence = |name: &str, triggered_on: Vec<SequenceTrigger>, tasks: &[&str]| Sequence {
         name: name.into(),
         triggered_on,
         tasks: tasks.iter().map(|name| task(name)).collect(),
+        ..Sequence::default()
     };
     let dev = vec![
         sequence("delivery", vec![], &["deployment", "test"]),

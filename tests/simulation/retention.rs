@@ -11,7 +11,7 @@ use launchway::model::run::Run;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
 use launchway::testing::runtime::Behaviour;
 use launchway::testing::world::{World, config_key, deployment_config, hook, project};
-use serde_json::{Value, json};
+use serde_json::json;
 
 /// How many pushes there are, unless `PUSHES` says otherwise: a multiple of six, so that the last one is cleaned up after.
 /// Each is ten minutes after the one before.
@@ -27,10 +27,10 @@ fn pushes() -> u32 {
 }
 
 fn shipyard() -> Shipyard {
-    let task = |name: &str| Task { name: name.into(), triggered_after_ms: 0, properties: Value::Null };
+    let task = |name: &str| Task::named(name);
     let stage = |name: &str| Stage {
         name: name.into(),
-        sequences: vec![Sequence { name: "delivery".into(), triggered_on: vec![], tasks: vec![task("deployment")] }],
+        sequences: vec![Sequence { name: "delivery".into(), tasks: vec![task("deployment")], ..Sequence::default() }],
     };
     Shipyard { name: "shop".into(), stages: vec![stage("dev"), stage("production")] }
 }

@@ -83,7 +83,7 @@ pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
 }
 
 fn delivery() -> Sequence {
-    Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: Vec::new() }
+    Sequence { name: "delivery".into(), ..Sequence::default() }
 }
 
 pub(crate) fn ended(mut run: SequenceRun) -> SequenceRun {

@@ -41,7 +41,7 @@ fn with_spec(state: ConfigState, spec: serde_json::Value) -> ConfigState {
 /// A run that has the slot and is at a task before its deployment.
 fn tests_first(run: SequenceRun) -> SequenceRun {
     let mut sequence = run.procedure.sequence.clone();
-    sequence.tasks.insert(0, Task { name: "test".into(), triggered_after_ms: 0, properties: json!(null) });
+    sequence.tasks.insert(0, Task::named("test"));
     let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
     let test = TaskRecord { name: "test".into(), step: "test".into(), started_at: Some(NOW), ..run.tasks[0].clone() };
     let tasks = std::iter::once(test).chain(run.tasks.clone()).collect();

@@ -252,9 +252,7 @@ fn a_deployment_that_ends_is_counted_by_its_failure() {
 /// The same delivery after a check, which runs.
 fn checked(run: SequenceRun) -> SequenceRun {
     let mut sequence = run.procedure.sequence.clone();
-    sequence
-        .tasks
-        .insert(0, Task { name: "check".into(), triggered_after_ms: 10, properties: serde_json::Value::Null });
+    sequence.tasks.insert(0, Task { triggered_after_ms: 10, ..Task::named("check") });
     let check = TaskRecord { name: "check".into(), step: "check".into(), ..run.tasks[0].clone() };
     let tasks = std::iter::once(check).chain(run.tasks.clone()).collect();
     let procedure = crate::manifest::digest::stored(Procedure { sequence, tasks: BTreeMap::new() });

@@ -1,7 +1,8 @@
-//! Keys of Keptn's shipyard 0.2.0 to 0.2.4.
+//! Keys of Keptn's shipyard 0.2.0 to 0.2.4, and launchway's own beside them.
 
 use super::core::{API_VERSION, KIND};
-use super::{Field, Shape, Type, list, object, text, text_map};
+use super::{Field, Shape, Type, flag, list, object, small_count, text, text_map, texts, word};
+use crate::model::shipyard::{Condition, Operator};
 
 pub(crate) const SHIPYARD: Shape = Shape {
     fields: &[
@@ -26,21 +27,41 @@ const SEQUENCE: Shape = Shape {
         text("name").required(),
         list("triggeredOn", &Type::Object(&TRIGGER)).doc("Which events start it."),
         list("tasks", &Type::Object(&TASK)).doc("Run one after another."),
+        text("timeout").doc("launchway's own: how long all of it may take, such as `1h`."),
     ],
 };
 const TRIGGER: Shape = Shape {
     fields: &[
         text("event").required().doc("`<stage>.<sequence>.finished`, or a domain event."),
-        object("selector", &SELECTOR),
+        object("selector", &SELECTOR).doc("All of it must hold; without any, `result` must be `pass` or `warning`."),
     ],
 };
-const SELECTOR: Shape =
-    Shape { fields: &[text_map("match").doc("Without any: `result` must be `pass` or `warning`.")] };
+const SELECTOR: Shape = Shape {
+    fields: &[
+        text_map("match").doc("`result: fail`, `<task>.result: fail`, and so on."),
+        list("matchExpressions", &Type::Object(&EXPRESSION)).doc("launchway's own, as in Kubernetes."),
+    ],
+};
+const EXPRESSION: Shape = Shape {
+    fields: &[
+        text("key")
+            .required()
+            .doc("`result`, `status`, `<task>.result`, `<task>.status` or `<task>.<path of its data>`."),
+        word("operator", &Operator::WORDS).required(),
+        texts("values").doc("For `In` and `NotIn`."),
+    ],
+};
 const TASK: Shape = Shape {
     fields: &[
         text("name").required(),
         text("triggeredAfter").doc("A pause before it, such as `10m`."),
         Field::new("properties", Type::Any).doc("Handed to whoever runs it."),
+        word("condition", &Condition::WORDS).doc("launchway's own: after which ends of the tasks before it, it runs."),
+        text("timeout").doc("launchway's own: how long it may take, such as `30m`."),
+        text("startTimeout").doc("launchway's own: how long it may take until somebody has started it."),
+        small_count("retries").doc("launchway's own: how often it is tried again."),
+        texts("executors").doc("launchway's own: who all have to finish it."),
+        flag("holdSlot").kept().doc("launchway's own: whether others of its service wait during `triggeredAfter`."),
     ],
 };
 

@@ -104,20 +104,19 @@ fn trigger(shipyard: &Shipyard, trigger: &SequenceTrigger, at: &str, findings: &
 }
 
 fn selector(sequence: &Sequence, trigger: &SequenceTrigger, at: &str, findings: &mut Findings<'_>) {
-    for key in trigger.selector.keys() {
-        let mut pointer = format!("{at}/selector/match");
-        crate::manifest::yaml::push_segment(&mut pointer, key);
-        match key.strip_suffix(".result") {
-            Some(task) if sequence.tasks.iter().any(|known| known.name == task) => {}
-            Some(task) => {
+    for key in trigger.selector.requirements().iter().map(|requirement| &requirement.key) {
+        let pointer = format!("{at}/selector");
+        match key.split_once('.') {
+            Some((task, _)) if sequence.tasks.iter().any(|known| known.name == task) => {}
+            Some((task, _)) => {
                 let message = format!("never matches: the sequence `{}` has no task `{task}`", sequence.name);
                 findings.warning(&pointer, "dangling", message);
             }
-            None if key == "result" => {}
+            None if key == "result" || key == "status" => {}
             None => {
                 let message = format!("`{key}` cannot be selected by");
                 findings.warning(&pointer, "shipyard", message).hint =
-                    Some("select by `result` or `<task>.result`".to_owned());
+                    Some("select by `result`, `status`, `<task>.result` or `<task>.status`".to_owned());
             }
         }
     }

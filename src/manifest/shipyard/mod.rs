@@ -1,6 +1,7 @@
 //! Keptn's shipyard: versions, keys, rules.
 
 mod lint;
+mod selector;
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
 use super::shape::{Strictness, check};
 use crate::model::duration;
 use crate::model::ids::StageName;
-use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{Condition, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 
 /// What is read, with the group before the version or without it.
 pub(crate) const API_VERSIONS: [&str; 5] =
@@ -108,50 +109,57 @@ fn sequence(value: &Value, at: &str, findings: &mut Findings<'_>) -> Sequence {
         triggers.map(|(index, value)| trigger(value, &format!("{at}/triggeredOn/{index}"), findings)).collect();
     let tasks =
         items(value, "/tasks").map(|(index, value)| task(value, &format!("{at}/tasks/{index}"), findings)).collect();
-    Sequence { name: text_at(value, "/name").to_owned(), triggered_on, tasks }
+    let timeout_ms = limit(value, at, "timeout", findings);
+    Sequence { name: text_at(value, "/name").to_owned(), triggered_on, tasks, timeout_ms }
 }
 
 fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrigger {
     let event = text_at(value, "/event");
-    let mut trigger = SequenceTrigger {
-        event: event.strip_prefix(EVENT_PREFIX).unwrap_or(event).to_owned(),
-        selector: std::collections::BTreeMap::new(),
-    };
-    let selector = value.pointer("/selector/match").and_then(Value::as_object).into_iter().flatten();
-    for (key, value) in selector {
-        let mut result = value.as_str().unwrap_or_default();
-        let mut pointer = format!("{at}/selector/match");
-        super::yaml::push_segment(&mut pointer, key);
-        if result == "failed" {
-            findings.warning(&pointer, "shipyard", "the result of a sequence is `fail`; `failed` is read as that");
-            result = "fail";
-        }
-        if !matches!(result, "pass" | "warning" | "fail") {
-            let message = format!("`{result}` is never the result of a sequence");
-            findings.warning(&pointer, "shipyard", message).hint = Some("one of pass, warning, fail".to_owned());
-        }
-        trigger.selector.insert(key.clone(), result.to_owned());
-    }
-    trigger
+    let selector = selector::read(value, at, findings);
+    SequenceTrigger { event: event.strip_prefix(EVENT_PREFIX).unwrap_or(event).to_owned(), selector }
 }
 
 fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
-    let pause = text_at(value, "/triggeredAfter");
-    let after = if pause.is_empty() { Some(std::time::Duration::ZERO) } else { duration::parse(pause) };
-    if after.is_none() {
-        let message = format!("`{pause}` is not a duration");
-        findings.error(&format!("{at}/triggeredAfter"), "invalid", message).hint =
-            Some("such as 90s, 10m or 1h30m".to_owned());
-    }
     let properties = value.get("properties").cloned().unwrap_or(Value::Null);
     if !properties.is_null() && !properties.is_object() {
         findings.error(&format!("{at}/properties"), "type", "must be a mapping");
     }
+    let retries = value.get("retries").and_then(Value::as_u64).unwrap_or_default();
     Task {
-        name: text_at(value, "/name").to_owned(),
-        triggered_after_ms: after.map_or(0, |pause| u64::try_from(pause.as_millis()).unwrap_or(u64::MAX)),
+        triggered_after_ms: milliseconds(value, at, "triggeredAfter", findings).unwrap_or_default(),
         properties,
+        condition: Condition::named(text_at(value, "/condition")).unwrap_or_default(),
+        timeout_ms: limit(value, at, "timeout", findings),
+        start_timeout_ms: limit(value, at, "startTimeout", findings),
+        retries: u32::try_from(retries).unwrap_or(u32::MAX),
+        executors: texts(value, "/executors"),
+        holds_slot: value.get("holdSlot").and_then(Value::as_bool).unwrap_or(true),
+        ..Task::named(text_at(value, "/name"))
     }
+}
+
+/// A duration within which something has to be done.
+fn limit(value: &Value, at: &str, key: &str, findings: &mut Findings<'_>) -> Option<u64> {
+    let limit = milliseconds(value, at, key, findings);
+    if limit == Some(0) {
+        findings.error(&format!("{at}/{key}"), "invalid", "must be a millisecond or more").hint =
+            Some("without it there is no such limit".to_owned());
+    }
+    limit
+}
+
+fn milliseconds(value: &Value, at: &str, key: &str, findings: &mut Findings<'_>) -> Option<u64> {
+    let text = value.get(key).and_then(Value::as_str)?;
+    let duration = duration::parse(text);
+    if duration.is_none() {
+        findings.error(&format!("{at}/{key}"), "invalid", format!("`{text}` is not a duration")).hint =
+            Some("such as 90s, 10m or 1h30m".to_owned());
+    }
+    Some(u64::try_from(duration?.as_millis()).unwrap_or(u64::MAX))
+}
+
+fn texts(value: &Value, pointer: &str) -> Vec<String> {
+    items(value, pointer).filter_map(|(_, text)| text.as_str().map(str::to_owned)).collect()
 }
 
 #[cfg(test)]

@@ -2,6 +2,7 @@ use serde_json::json;
 
 use super::*;
 use crate::manifest::yaml;
+use crate::model::shipyard::{Operator, Requirement};
 
 fn read_text(text: &str) -> (Option<Shipyard>, Vec<String>) {
     let reading = yaml::read(text.as_bytes());
@@ -91,6 +92,29 @@ fn what_keptn_would_fail_at_later_is_refused_at_once() {
         ),
         ("  - {name: a, sequences: [{name: s, tasks: [{name: t, properties: 1}]}]}", "properties: must be a mapping"),
         (
+            "  - {name: a, sequences: [{name: s, tasks: [{name: t, timeout: soon}]}]}",
+            "timeout: `soon` is not a duration",
+        ),
+        ("  - {name: a, sequences: [{name: s, tasks: [{name: t, startTimeout: 0}]}]}", "startTimeout: must be text"),
+        ("  - {name: a, sequences: [{name: s, timeout: 0s, tasks: [{name: t}]}]}", "timeout: must be a millisecond or"),
+        (
+            "  - {name: a, sequences: [{name: s, tasks: [{name: t, condition: onsuccess}]}]}",
+            "condition: `onsuccess` is not supported (did you mean `onSuccess`?)",
+        ),
+        ("  - {name: a, sequences: [{name: s, tasks: [{name: t, retries: -1}]}]}", "retries: must be between 0 and"),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: x, selector: {matchExpressions: [{key: result, operator: in}]}}], tasks: [{name: t}]}]}",
+            "matchExpressions[0].operator: `in` is not supported (did you mean `In`?)",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: x, selector: {matchExpressions: [{key: result, operator: In}]}}], tasks: [{name: t}]}]}",
+            "matchExpressions[0].values: `In` and `NotIn` compare with values",
+        ),
+        (
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: x, selector: {matchExpressions: [{key: result, operator: Exists, values: [pass]}]}}], tasks: [{name: t}]}]}",
+            "matchExpressions[0].values: `Exists` and `DoesNotExist` take no values",
+        ),
+        (
             "  - {name: a, sequences: [{name: s, triggeredOn: [{selector: {}}], tasks: [{name: t}]}]}",
             "triggeredOn[0].event: this is required",
         ),
@@ -156,8 +180,55 @@ fn spellings_of_the_same_become_the_same() {
     );
     let sequence = &shipyard.expect("no errors").stages[0].sequences[0];
     assert_eq!(sequence.triggered_on[0].event, "a.s.finished");
-    assert_eq!(sequence.triggered_on[0].selector["result"], "fail");
+    assert_eq!(sequence.triggered_on[0].selector.requirements(), [Requirement::is("result", "fail")]);
     assert_eq!(sequence.tasks[0].triggered_after_ms, 90_000);
+}
+
+#[test]
+fn what_keptns_format_lacks_is_read() {
+    let (shipyard, problems) = stages(
+        "  - name: a
+    sequences:
+    - name: s
+      timeout: 1h
+      triggeredOn:
+      - event: problem.open
+        selector:
+          match: {problem.severity: high}
+          matchExpressions:
+          - {key: problem.state, operator: NotIn, values: [closed, muted]}
+          - {key: problem.service, operator: Exists}
+      tasks:
+      - {name: t, timeout: 30m, startTimeout: 90s, retries: 2, executors: [helm-service, jmeter-service], holdSlot: false}
+      - {name: u, condition: always, holdSlot: true}
+      - {name: v, condition: onFailure}
+",
+    );
+    assert_eq!(problems, [] as [&str; 0]);
+    let sequence = &shipyard.expect("no errors").stages[0].sequences[0];
+    let requirement = |key: &str, operator, values: &[&str]| Requirement {
+        key: key.to_owned(),
+        operator,
+        values: values.iter().map(|value| (*value).to_owned()).collect(),
+    };
+    let asked = [
+        requirement("problem.service", Operator::Exists, &[]),
+        requirement("problem.severity", Operator::In, &["high"]),
+        requirement("problem.state", Operator::NotIn, &["closed", "muted"]),
+    ];
+    assert_eq!(sequence.triggered_on[0].selector.requirements(), asked);
+    assert_eq!(sequence.timeout_ms, Some(3_600_000));
+    let first = Task {
+        timeout_ms: Some(1_800_000),
+        start_timeout_ms: Some(90_000),
+        retries: 2,
+        executors: vec!["helm-service".into(), "jmeter-service".into()],
+        holds_slot: false,
+        ..Task::named("t")
+    };
+    let second = Task { condition: Condition::Always, ..Task::named("u") };
+    let third = Task { condition: Condition::OnFailure, ..Task::named("v") };
+    assert_eq!(sequence.tasks, [first, second, third]);
 }
 
 #[test]

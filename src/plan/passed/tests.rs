@@ -19,9 +19,9 @@ impl Stage {
     fn of(tasks: &[&str]) -> Self {
         let objects: Vec<Object> =
             ["web", "api"].map(|name| deployment_config(name, "a", 1, Value::Null)).into_iter().collect();
-        let task = |name: &&str| Task { name: (*name).into(), triggered_after_ms: 0, properties: Value::Null };
+        let task = |name: &&str| Task::named(*name);
         let sequence =
-            Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: tasks.iter().map(task).collect() };
+            Sequence { name: "delivery".into(), tasks: tasks.iter().map(task).collect(), ..Sequence::default() };
         Self { sequence, project: project(Shipyard::implicit(), &objects) }
     }
 

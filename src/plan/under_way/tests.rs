@@ -4,7 +4,7 @@ use super::*;
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
-use crate::model::shipyard::{SequenceTrigger, Shipyard, Stage};
+use crate::model::shipyard::{Selector, SequenceTrigger, Shipyard, Stage};
 use crate::model::time::Timestamp;
 use crate::plan::build::{Revision, build};
 use crate::testing::world::{deployment_config, project};
@@ -12,7 +12,7 @@ use crate::testing::world::{deployment_config, project};
 /// `dev`, and `production` after it; each declares `web` with an image of its own.
 fn declares(dev: &str, production: &str) -> Project {
     let implicit = Shipyard::implicit().stages.remove(0).sequences.remove(0);
-    let after = SequenceTrigger { event: "dev.delivery.finished".into(), selector: BTreeMap::new() };
+    let after = SequenceTrigger { event: "dev.delivery.finished".into(), selector: Selector::default() };
     let follows = crate::model::shipyard::Sequence { triggered_on: vec![after], ..implicit.clone() };
     let stage = |name: &str, sequence| Stage { name: name.into(), sequences: vec![sequence] };
     let shipyard = Shipyard { name: "shop".into(), stages: vec![stage("dev", implicit), stage("production", follows)] };

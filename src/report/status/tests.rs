@@ -18,7 +18,7 @@ use crate::model::run::{
     Delivery, DeploymentFailure, DeploymentRef, DeploymentRun, DeploymentStep, HookRecord, Phase, Run, SequenceRun,
     SequenceState, TaskRecord,
 };
-use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard};
+use crate::model::shipyard::{Selector, Sequence, SequenceTrigger, Shipyard};
 use crate::model::state::spec_of;
 use crate::model::time::Timestamp;
 use crate::model::wanted::Progress;
@@ -75,7 +75,7 @@ fn stage(name: &str, start: StageStart, services: Vec<ServicePlan>) -> StagePlan
 
 fn after(stage: &str) -> StageStart {
     let event = format!("{stage}.delivery.finished");
-    StageStart::After(vec![SequenceTrigger { event, selector: BTreeMap::new() }])
+    StageStart::After(vec![SequenceTrigger { event, selector: Selector::default() }])
 }
 
 /// One service in `dev`, and after it in `production`.

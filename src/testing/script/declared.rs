@@ -11,7 +11,7 @@ use crate::manifest::metadata::SERVICE_LABEL;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, StatusDetail, TaskDefinition};
-use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
 use crate::testing::world;
@@ -98,7 +98,8 @@ impl Declared {
         let mut sequences = self.stage(stage)?.sequences.iter_mut();
         let found = sequences.find(|declared| declared.name == sequence);
         let sequence = found.ok_or_else(|| Failure::stalled(format!("there is no sequence {sequence}")))?;
-        sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector: read(selector)? });
+        let selector = read(selector)?.into_iter().map(|(key, value)| Requirement::is(key, value)).collect();
+        sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector });
         Ok(())
     }
 
@@ -146,10 +147,10 @@ fn stage(word: &str) -> Result<Stage> {
     let task = |word: &str| {
         let (name, pause) = word.split_once('+').unwrap_or((word, "0s"));
         let triggered_after_ms = u64::try_from(duration(pause)?.as_millis()).unwrap_or(u64::MAX);
-        Ok(Task { name: name.to_owned(), triggered_after_ms, properties: Value::Null })
+        Ok(Task { triggered_after_ms, ..Task::named(name) })
     };
     let tasks = tasks.split(',').map(task).collect::<Result<_>>()?;
-    let delivery = Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks };
+    let delivery = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
     Ok(Stage { name: StageName::new(name), sequences: vec![delivery] })
 }
 

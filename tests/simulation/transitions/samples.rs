@@ -75,11 +75,11 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
 
 /// A queued sequence of a deployment of `web` and `api`, then a test with one retry, after a pause.
 pub(crate) fn sequence(id: &str) -> SequenceRun {
-    let task = |name: &str, triggered_after_ms| Task { name: name.into(), triggered_after_ms, properties: Value::Null };
+    let task = |name: &str, triggered_after_ms| Task { triggered_after_ms, ..Task::named(name) };
     let sequence = Sequence {
         name: "delivery".into(),
-        triggered_on: Vec::new(),
         tasks: vec![task("deployment", 0), task("test", 5_000)],
+        ..Sequence::default()
     };
     let test = TaskDefinition {
         command: vec!["true".into()],

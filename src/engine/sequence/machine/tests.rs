@@ -24,9 +24,9 @@ fn nothing_is_done_in_a_stage_that_cannot_be_deployed_to_yet() {
 
 /// A delivery of one version of `web` by a sequence of tasks, each of which is tried once more.
 fn run_of(tasks: &[&str]) -> SequenceRun {
-    let named = |name: &&str| Task { name: (*name).into(), triggered_after_ms: 0, properties: serde_json::Value::Null };
+    let named = |name: &&str| Task::named(*name);
     let sequence =
-        Sequence { name: "delivery".into(), triggered_on: Vec::new(), tasks: tasks.iter().map(named).collect() };
+        Sequence { name: "delivery".into(), tasks: tasks.iter().map(named).collect(), ..Sequence::default() };
     let definition = TaskDefinition {
         command: vec!["true".into()],
         image: "git:tests@1".into(),

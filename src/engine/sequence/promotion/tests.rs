@@ -9,7 +9,7 @@ use crate::model::event::Event;
 use crate::model::plan::Decision;
 use crate::model::project::{Procedure, Project};
 use crate::model::run::Delivery;
-use crate::model::shipyard::{Sequence, SequenceTrigger, Task};
+use crate::model::shipyard::{Selector, Sequence, SequenceTrigger, Task};
 use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::time::Timestamp;
@@ -173,10 +173,15 @@ fn what_is_done_by_hand_lets_go_on_what_waited_for_what_is_declared() {
 /// Files whose `dev` has a sequence of tasks that is triggered by events.
 fn with_sequence(name: &str, on: &[&str]) -> Project {
     let mut project = project(&FILES);
-    let trigger = |event: &&str| SequenceTrigger { event: (*event).to_owned(), selector: BTreeMap::new() };
-    let task = Task { name: "test".into(), triggered_after_ms: 0, properties: serde_json::Value::Null };
+    let trigger = |event: &&str| SequenceTrigger { event: (*event).to_owned(), selector: Selector::default() };
+    let task = Task::named("test");
     let triggered_on = on.iter().map(trigger).collect();
-    project.shipyard.stages[0].sequences.push(Sequence { name: name.into(), triggered_on, tasks: vec![task] });
+    project.shipyard.stages[0].sequences.push(Sequence {
+        name: name.into(),
+        triggered_on,
+        tasks: vec![task],
+        ..Sequence::default()
+    });
     project
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::engine::fixtures::delivery;
-use crate::model::shipyard::SequenceTrigger;
+use crate::model::shipyard::{Selector, SequenceTrigger};
 use crate::plan::under_way::{Reached, UnderWay};
 
 const PRODUCTION: [&str; 3] =
@@ -85,7 +85,7 @@ fn a_service_that_no_earlier_stage_has_waits_for_none() {
 #[test]
 fn a_stage_that_only_a_person_starts_is_not_started_by_a_push() {
     let mut files = project(&["shipyard dev qa production", "declare web image=b"]);
-    let trigger = SequenceTrigger { event: "dev.delivery.finished".into(), selector: BTreeMap::new() };
+    let trigger = SequenceTrigger { event: "dev.delivery.finished".into(), selector: Selector::default() };
     files.shipyard.stages[1].sequences[0].triggered_on.push(trigger);
     let head = Head { declared: Ok(Arc::new(files)), ..head("c2", &FILES) };
     let memory = Memory::default().with(repository());
