@@ -175,7 +175,7 @@ pub fn starting(write: Write) -> Option<SequenceRun> {
     let Run::Sequence(run) = run.value else { return None };
     let begins = match run.state {
         SequenceState::Queued => is_new,
-        SequenceState::Running { .. } => true,
+        SequenceState::Running { .. } | SequenceState::Returning { .. } => true,
         SequenceState::Ended => run.outcome.is_some_and(Outcome::passes),
         SequenceState::Ending { .. } => false,
     };

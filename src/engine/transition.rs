@@ -256,7 +256,9 @@ impl<'a> Transition<'a> {
 
     fn step(&mut self, id: &RunId, event: &Event) -> Result<(), Undecided> {
         let Some(mut run) = self.records.runs.get(id)?.cloned() else { return Ok(()) };
-        if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event) {
+        if let (Run::Sequence(sequence), Event::Admitted) = (&mut run, event)
+            && !sequence.deployed()
+        {
             self.decide_changes_again(sequence)?;
         }
         if let Some(run) = deployment(&run)
@@ -426,7 +428,7 @@ fn deployment(run: &Run) -> Option<&DeploymentRun> {
 fn about_to_deploy<'a>(run: &'a mut Run, decided: &Decided) -> Option<&'a mut SequenceRun> {
     let deploys = |effect: &Effect| matches!(effect, Effect::Apply { .. } | Effect::StartDeployment { .. });
     match run {
-        Run::Sequence(run) if matches!(run.state, SequenceState::Queued | SequenceState::Running { .. }) => {
+        Run::Sequence(run) if !matches!(run.state, SequenceState::Ending { .. } | SequenceState::Ended) => {
             decided.effects.iter().any(deploys).then_some(&mut **run)
         }
         Run::Sequence(_) | Run::Deployment(_) => None,

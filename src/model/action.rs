@@ -222,7 +222,7 @@ impl Action {
         match self {
             Action::StopPod { .. } => Priority::Ending,
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => match timer {
-                Timer::Deadline | Timer::Progress | Timer::Start => Priority::Ending,
+                Timer::Deadline | Timer::Progress | Timer::Start | Timer::Finish => Priority::Ending,
                 Timer::Retry | Timer::Delay => Priority::Beginning,
             },
             Action::Prepare { .. } | Action::RunPod { .. } | Action::Report { .. } | Action::Propose { .. } => {
@@ -303,6 +303,6 @@ mod tests {
     fn limits_are_endings_and_pauses_are_not() {
         let of = |timer| Action::SetTimer { timer, due: Timestamp(0) }.priority();
         let endings: Vec<Timer> = Timer::ALL.into_iter().filter(|timer| of(*timer) == Priority::Ending).collect();
-        assert_eq!(endings, [Timer::Deadline, Timer::Progress, Timer::Start]);
+        assert_eq!(endings, [Timer::Deadline, Timer::Progress, Timer::Start, Timer::Finish]);
     }
 }

@@ -1,6 +1,7 @@
 //! Facts that a run receives.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::ids::{PodName, RunId};
 use super::outcome::{Outcome, PodOutcome};
@@ -89,6 +90,39 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         brought: bool,
     },
+    /// An executor has begun a task.
+    ExecutorStarted {
+        /// Which of the sequence's, counted from 0.
+        task: usize,
+        /// Who.
+        executor: String,
+        /// What it leaves to those after it; `null` if nothing.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        data: Value,
+    },
+    /// An executor tells how far it is.
+    ExecutorReported {
+        /// At which task.
+        task: usize,
+        /// Who.
+        executor: String,
+        /// What it says, for people.
+        message: String,
+    },
+    /// An executor is done with a task, or a person has decided.
+    ExecutorFinished {
+        /// Which.
+        task: usize,
+        /// Who.
+        executor: String,
+        /// How it went.
+        outcome: Outcome,
+        /// What it says, for people.
+        message: String,
+        /// What it leaves to those after it; `null` if nothing.
+        #[serde(default, skip_serializing_if = "Value::is_null")]
+        data: Value,
+    },
     /// How the `Service` objects are that were applied without a deployment.
     #[serde(alias = "answering")]
     ServicesChecked {
@@ -155,13 +189,15 @@ pub enum Timer {
     Retry,
     /// A pause is over: the one before a task (`triggeredAfter`), or that of a step of a canary.
     Delay,
-    /// The pod of a task should have been started by now.
+    /// A task should have been begun by now: its pod, an executor, what was applied.
     Start,
+    /// Who has begun a task should have finished it by now.
+    Finish,
 }
 
 impl Timer {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Deadline, Self::Progress, Self::Retry, Self::Delay, Self::Start];
+    pub const ALL: [Self; 6] = [Self::Deadline, Self::Progress, Self::Retry, Self::Delay, Self::Start, Self::Finish];
 
     /// Its word in keys.
     pub fn as_str(self) -> &'static str {
@@ -171,6 +207,7 @@ impl Timer {
             Timer::Retry => "retry",
             Timer::Delay => "delay",
             Timer::Start => "start",
+            Timer::Finish => "finish",
         }
     }
 }

@@ -1,29 +1,27 @@
 //! Runs: executions that are being driven, as values.
 
+mod executor;
 mod hook;
+mod sequence;
 mod task;
 mod whereabouts;
 
-use std::collections::BTreeSet;
-use std::iter;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use super::by_digest::ByDigest;
 use super::deployment_config::DeploymentConfigSpec;
-use super::hold::Hold;
-use super::ids::{CommitId, ConfigKey, Destination, Digest, PlanId, RepositoryName, RunId, ServiceKey, ServiceName};
-use super::object::{Kind, Object};
+use super::ids::{CommitId, ConfigKey, Destination, RepositoryName, RunId, ServiceKey};
+use super::object::Object;
 use super::outcome::Outcome;
-use super::plan::Change;
 use super::pod::PodId;
-use super::project::{OnFailure, Procedure};
-use super::rollback::RollbackGroup;
+use super::project::OnFailure;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
+pub use executor::{DoneBy, ExecutorRecord};
 pub use hook::HookRecord;
+pub use sequence::{Delivery, SequenceRun, SequenceState};
 pub use task::{DeploymentRef, TaskLimits, TaskRecord, TaskTry};
 
 /// What a run drives.
@@ -53,81 +51,6 @@ pub enum Run {
     Sequence(Box<SequenceRun>),
     /// One version of one deployment config.
     Deployment(Box<DeploymentRun>),
-}
-
-impl SequenceRun {
-    /// A queued run without identity: what it brings, why, and for whom is still to be said.
-    pub fn draft(
-        service: ServiceKey,
-        destination: Destination,
-        (repository, commit): (RepositoryName, CommitId),
-        procedure: ByDigest<Procedure>,
-    ) -> Self {
-        Self {
-            id: RunId::new(""),
-            service,
-            destination,
-            repository,
-            commit,
-            plan: None,
-            cause: String::new(),
-            by: None,
-            is_rollback: false,
-            group: None,
-            planned_at: None,
-            forced: None,
-            attempt: 0,
-            after: Vec::new(),
-            procedure,
-            delivery: None,
-            takes_from: BTreeSet::new(),
-            limits: TaskLimits::default(),
-            state: SequenceState::Queued,
-            tasks: Vec::new(),
-            created_at: Timestamp::default(),
-            started_at: None,
-            ended_at: None,
-            outcome: None,
-            message: String::new(),
-        }
-    }
-
-    /// Its sequence's name.
-    pub fn sequence(&self) -> &str {
-        &self.procedure.sequence.name
-    }
-
-    /// The name of its sequence, if it brings nothing and only runs tasks.
-    pub fn only_tasks(&self) -> Option<&str> {
-        self.delivery.is_none().then(|| self.sequence())
-    }
-
-    /// Its sequence as events name it: `<stage>.<sequence>`.
-    pub fn event_name(&self) -> String {
-        format!("{}.{}", self.service.stage, self.sequence())
-    }
-
-    /// What its deployment task does; nothing, if it brings nothing.
-    pub fn changes(&self) -> &[Change] {
-        self.delivery.as_ref().map_or(&[], |delivery| &delivery.changes)
-    }
-
-    /// Whether it changes this deployment config.
-    pub fn brings(&self, config: &str) -> bool {
-        self.changes().iter().any(|change| change.key.kind == Kind::DeploymentConfig && change.key.name == config)
-    }
-
-    /// Whether a hold keeps it from having its turn. A rollback passes every hold.
-    pub fn is_held_by(&self, hold: &Hold) -> bool {
-        let ServiceKey { project, stage, service } = &self.service;
-        let mut services = iter::once(service).chain(&self.takes_from);
-        !self.is_rollback && services.any(|service| hold.scope.covers(project, stage, service))
-    }
-
-    /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.
-    pub fn planned_content(&self) -> Option<&Digest> {
-        self.delivery.as_ref().filter(|_| self.plan.is_some()).map(|delivery| &delivery.content)
-    }
 }
 
 impl DeploymentRun {
@@ -228,101 +151,6 @@ impl Run {
             Run::Deployment(run) => (&run.repository, &run.commit),
         }
     }
-}
-
-/// A sequence of a stage, run for one service on one revision.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SequenceRun {
-    /// Its identity, a ULID: later ones sort after earlier ones.
-    pub id: RunId,
-    /// What it holds the slot of.
-    pub service: ServiceKey,
-    /// Where the stage's objects live.
-    pub destination: Destination,
-    /// Whose revision.
-    pub repository: RepositoryName,
-    /// The revision.
-    pub commit: CommitId,
-    /// The plan of the revision that started it; none for what a person asked for.
-    pub plan: Option<PlanId>,
-    /// What starts it: a push, a person, the stage before.
-    pub cause: String,
-    /// The person who started it, if one did.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub by: Option<String>,
-    /// Whether a person goes back to what ran before: it comes before what is queued, and no hold keeps it.
-    #[serde(default)]
-    pub is_rollback: bool,
-    /// The rollback of several deployment configs that it is a part of.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub group: Option<RollbackGroup>,
-    /// When what it brings was planned: of two revisions the newer one is later. Nothing, if a person asked for something
-    /// else than what a revision declares.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub planned_at: Option<Timestamp>,
-    /// Why a person started it although the stage before has not passed.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub forced: Option<String>,
-    /// 1, and more for each retry on the same revision.
-    pub attempt: u32,
-    /// The sequences whose ends led to it, as `<stage>.<sequence>`, the first one first: none is started by its own end.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub after: Vec<String>,
-    /// The sequence as it was when planned, with how its tasks run.
-    pub procedure: ByDigest<Procedure>,
-    /// What it brings; nothing, if it only runs tasks.
-    pub delivery: Option<Delivery>,
-    /// The other services that have what it makes until then: what holds one of them holds that too.
-    #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
-    pub takes_from: BTreeSet<ServiceName>,
-    /// How long tasks may take.
-    #[serde(default)]
-    pub limits: TaskLimits,
-    /// Where it is.
-    pub state: SequenceState,
-    /// One per task of the sequence.
-    pub tasks: Vec<TaskRecord>,
-    /// When it was created.
-    pub created_at: Timestamp,
-    /// When it got the slot.
-    pub started_at: Option<Timestamp>,
-    /// When it ended.
-    pub ended_at: Option<Timestamp>,
-    /// How it ended.
-    pub outcome: Option<Outcome>,
-    /// Why it waits, or how it ended, for people.
-    pub message: String,
-}
-
-/// What a sequence run brings to a service.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Delivery {
-    /// Everything that the service declares, as a digest.
-    pub content: Digest,
-    /// What the deployment task does.
-    pub changes: Vec<Change>,
-}
-
-/// Where a sequence run is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub enum SequenceState {
-    /// Waits for its slot.
-    Queued,
-    /// The task at this index is under way.
-    Running {
-        /// Index into `tasks`.
-        task: usize,
-    },
-    /// It is to end, and waits for what it started.
-    Ending {
-        /// Index into `tasks`.
-        task: usize,
-        /// How it will have ended.
-        outcome: Outcome,
-    },
-    /// Nothing follows.
-    Ended,
 }
 
 /// Version *n* of a deployment config: an immutable record of what was asked, and its status.

@@ -103,6 +103,15 @@ impl Condition {
         all.into_iter().zip(Self::WORDS).find(|(_, known)| *known == word).map(|(condition, _)| condition)
     }
 
+    /// Whether a task has its turn, of those before which one has failed or none has.
+    pub fn holds(self, has_failed: bool) -> bool {
+        match self {
+            Condition::OnSuccess => !has_failed,
+            Condition::OnFailure => has_failed,
+            Condition::Always => true,
+        }
+    }
+
     #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
     fn is_default(&self) -> bool {
         *self == Self::default()
@@ -125,6 +134,9 @@ fn is_zero(value: &u32) -> bool {
 
 /// The one built-in task that deploys what changed.
 pub const DEPLOYMENT_TASK: &str = "deployment";
+
+/// The one about which a person decides.
+pub const APPROVAL_TASK: &str = "approval";
 
 impl Shipyard {
     /// What holds without a shipyard file: one stage that deploys.

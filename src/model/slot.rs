@@ -15,6 +15,9 @@ pub struct SlotState {
     pub holder: Option<RunId>,
     /// Who waits, oldest first.
     pub waiting: Vec<RunId>,
+    /// Who has let others have it until a person has decided or a pause is over.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub yielded: Vec<RunId>,
     /// The last delivery that ended, other than by being superseded.
     pub last_delivery: Option<Delivered>,
 }
@@ -41,15 +44,15 @@ fn yes() -> bool {
 impl SlotState {
     /// A slot that nobody has or waits for.
     pub fn free(service: ServiceKey) -> Self {
-        Self { service, holder: None, waiting: Vec::new(), last_delivery: None }
+        Self { service, holder: None, waiting: Vec::new(), yielded: Vec::new(), last_delivery: None }
     }
 
-    /// Everybody who has it or waits for it.
+    /// Everybody who has it, waits for it, or comes back to it.
     pub fn open(&self) -> impl Iterator<Item = &RunId> {
-        self.holder.iter().chain(&self.waiting)
+        self.holder.iter().chain(&self.waiting).chain(&self.yielded)
     }
 
-    /// Whether nobody has it or waits for it.
+    /// Whether there is nobody of these.
     pub fn is_free(&self) -> bool {
         self.open().next().is_none()
     }

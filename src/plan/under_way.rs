@@ -219,8 +219,9 @@ fn following<'a>(project: &Project, plan: &'a Plan, from: &ServiceKey) -> Vec<&'
 /// What a delivery brings where it is.
 fn brought(run: &SequenceRun, delivery: &Delivery) -> UnderWay {
     let reached = match run.state {
-        SequenceState::Queued => Reached::Queue,
         _ if run.deployed() => Reached::Deployment,
+        SequenceState::Queued | SequenceState::Returning { .. } => Reached::Queue,
+        _ if run.yields_slot() => Reached::Queue,
         _ => Reached::Slot,
     };
     let how = (run.procedure.value.clone(), &run.destination);

@@ -37,6 +37,8 @@ pub(super) enum Next {
     Paused(String),
     /// A person resumes the rollout of this deployment config, which waits at a step.
     Resume(String),
+    /// A person approves what a sequence is at, or rejects it.
+    Approve,
     /// A person pushes what is missing.
     Push,
     /// A person starts the stage.

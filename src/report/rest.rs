@@ -55,6 +55,8 @@ pub enum WaitKind {
     Paused,
     /// A rollout that waits at a step.
     Rollout,
+    /// A sequence that waits for approval.
+    Approval,
     /// A file that lacks something.
     Plan,
     /// Something that nothing brings.
@@ -71,6 +73,7 @@ impl WaitKind {
             WaitKind::Hold => "hold",
             WaitKind::Paused => "paused",
             WaitKind::Rollout => "rollout",
+            WaitKind::Approval => "approval",
             WaitKind::Plan => "plan",
             WaitKind::Stage => "stage",
             WaitKind::ByHand => "byHand",
@@ -144,7 +147,7 @@ impl Around<'_> {
                 let is_it = |(stage, name): (&StageName, &String)| stage == &open.stage && name == config;
                 self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
             }
-            Next::Nothing | Next::Another | Next::Resume(_) | Next::Push | Next::ByHand => false,
+            Next::Nothing | Next::Another | Next::Resume(_) | Next::Approve | Next::Push | Next::ByHand => false,
         }
     }
 
@@ -164,6 +167,10 @@ impl Around<'_> {
                     "`launchway rollout resume dc/{config} -s {stage}` lets it go on, `rollout cancel` goes back"
                 );
                 Some(Wait { kind: WaitKind::Rollout, message: place, hint })
+            }
+            Next::Approve => {
+                let hint = format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it");
+                Some(Wait { kind: WaitKind::Approval, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),
             Next::ByHand => {

@@ -45,12 +45,16 @@ pub(super) fn left_over(attempt: u32) -> Line {
 fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let state = match (run.state, run.outcome) {
         (SequenceState::Queued, _) => StatusState::Pending,
-        (SequenceState::Running { .. } | SequenceState::Ending { .. }, _) => StatusState::Running,
+        (SequenceState::Running { .. } | SequenceState::Returning { .. } | SequenceState::Ending { .. }, _) => {
+            StatusState::Running
+        }
         (SequenceState::Ended, outcome) => outcome.map_or(StatusState::Error, state_of),
     };
     let description = match run.state {
         SequenceState::Queued if run.message.is_empty() => "queued".to_owned(),
         SequenceState::Queued => run.message.clone(),
+        SequenceState::Returning { .. } if run.message.is_empty() => "waits for its turn".to_owned(),
+        SequenceState::Returning { .. } => run.message.clone(),
         SequenceState::Running { .. } => run.task().map(|task| under_way(run, task, delivery)).unwrap_or_default(),
         SequenceState::Ending { .. } => format!("ending: {}", run.message),
         SequenceState::Ended if run.outcome.is_some_and(Outcome::passes) => succeeded(run),
@@ -77,8 +81,14 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
 /// What follows on what a run is at. A rollback passes every hold.
 pub(super) fn next_of(run: &SequenceRun) -> Next {
     match run.state {
-        SequenceState::Queued if !run.is_rollback => Next::Turn(run.takes_from.clone()),
-        SequenceState::Queued | SequenceState::Running { .. } | SequenceState::Ending { .. } => Next::GoesOn,
+        SequenceState::Queued | SequenceState::Returning { .. } if !run.is_rollback => {
+            Next::Turn(run.takes_from.clone())
+        }
+        _ if run.awaits_approval().is_some() => Next::Approve,
+        SequenceState::Queued
+        | SequenceState::Running { .. }
+        | SequenceState::Returning { .. }
+        | SequenceState::Ending { .. } => Next::GoesOn,
         SequenceState::Ended => Next::Nothing,
     }
 }
@@ -94,6 +104,7 @@ fn under_way(run: &SequenceRun, task: &TaskRecord, delivery: &Delivery<'_>) -> S
             if run.is_delayed() { format!("{told}: {}", run.problem) } else { told }
         }
         None if run.awaits_services() && !task.message.is_empty() => task.message.clone(),
+        None if run.offered().is_some() && !task.message.is_empty() => format!("{}: {}", task.step, task.message),
         None => format!("{} is running", task.step),
     }
 }

@@ -48,7 +48,8 @@ fn task_line(run: &SequenceRun, task: &TaskRecord) -> Line {
     let tries = task.tries.len();
     let description = match task.outcome {
         Some(_) => task.message.clone(),
-        None if !task.message.is_empty() => format!("does not start yet: {}", task.message),
+        None if !task.message.is_empty() && tries > 0 => format!("does not start yet: {}", task.message),
+        None if !task.message.is_empty() => task.message.clone(),
         None if tries > 1 => format!("running, try {tries}"),
         None => "running".into(),
     };

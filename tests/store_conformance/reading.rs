@@ -76,10 +76,9 @@ pub(crate) async fn runs_are_paged_without_gaps_or_repeats(backend: &dyn Backend
 pub(crate) async fn open_slots_are_those_that_somebody_has_or_waits_for(backend: &dyn Backend) {
     let store = backend.open().await;
     let slot = |stage: &str, holder: Option<&str>, waiting: &[&str]| SlotState {
-        service: service(stage, "web"),
         holder: holder.map(Into::into),
         waiting: waiting.iter().map(|id| (*id).into()).collect(),
-        last_delivery: None,
+        ..SlotState::free(service(stage, "web"))
     };
     let other = SlotState {
         service: ServiceKey { project: "other".into(), ..service("dev", "web") },

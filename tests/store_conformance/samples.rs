@@ -53,32 +53,16 @@ pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Arc<Object> {
 }
 
 pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
+    let procedure = digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() });
     SequenceRun {
         id: id.into(),
-        destination: Destination::local("shop-dev".into()),
-        repository: "shop".into(),
-        commit: commit_id('1'),
         plan: Some("plan-1".into()),
         cause: "push".into(),
-        by: None,
-        is_rollback: false,
-        group: None,
-        planned_at: None,
-        forced: None,
         attempt: 1,
-        after: Vec::new(),
-        procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:web".into(), changes: vec![change("web")] }),
-        takes_from: Default::default(),
-        limits: Default::default(),
         state: SequenceState::Running { task: 0 },
-        tasks: Vec::new(),
         created_at: at(0),
-        started_at: None,
-        ended_at: None,
-        outcome: None,
-        message: String::new(),
-        service,
+        ..SequenceRun::draft(service, Destination::local("shop-dev".into()), ("shop".into(), commit_id('1')), procedure)
     }
 }
 

@@ -2,16 +2,18 @@
 
 use std::time::Duration;
 
+use crate::engine::lifecycle::policy;
 use crate::model::action::{Action, Decided, Effect};
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::Outcome;
 use crate::model::pod::PodId;
-use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
-use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
+use crate::model::run::{DoneBy, SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::Sequence;
 use crate::model::time::Timestamp;
 use crate::plan::passed_procedure;
 
 mod deployments;
+mod executors;
 mod pods;
 
 /// Why a sequence ends before its first task in a stage whose runtime is planned for and cannot be deployed to yet.
@@ -22,6 +24,8 @@ struct Step {
     run: SequenceRun,
     decided: Decided,
     now: Timestamp,
+    /// Whether it has let others have its slot until now: it must have that again before it goes on.
+    yielded: bool,
 }
 
 /// One empty record per task of a sequence; a task's second time is `<name>-2` and so on.
@@ -30,32 +34,31 @@ pub fn task_records(sequence: &Sequence) -> Vec<TaskRecord> {
     for task in &sequence.tasks {
         let times = 1 + records.iter().filter(|record| record.name == task.name).count();
         let step = if times > 1 { format!("{}-{times}", task.name) } else { task.name.clone() };
-        records.push(TaskRecord {
-            name: task.name.clone(),
-            step,
-            started_at: None,
-            ended_at: None,
-            outcome: None,
-            message: String::new(),
-            deployments: Vec::new(),
-            tries: Vec::new(),
-        });
+        records.push(TaskRecord::new(&task.name, step));
     }
     records
 }
 
 /// What a sequence run becomes when it receives `event`.
 pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, Decided) {
-    let mut step = Step { run: run.clone(), decided: Decided::default(), now };
+    let mut step = Step { run: run.clone(), decided: Decided::default(), now, yielded: run.yields_slot() };
     match (run.state, event) {
         (SequenceState::Queued, Event::Admitted) => step.admitted(),
-        (SequenceState::Queued, Event::Waiting { reason }) => step.run.message = reason.clone(),
-        (SequenceState::Queued, Event::Cancel { outcome, reason }) => step.end(*outcome, reason.clone()),
+        (SequenceState::Returning { task }, Event::Admitted) => step.admitted_again(task),
+        (SequenceState::Queued | SequenceState::Returning { .. }, Event::Waiting { reason }) => {
+            step.run.message.clone_from(reason);
+        }
+        (SequenceState::Queued | SequenceState::Returning { .. }, Event::Cancel { outcome, reason }) => {
+            step.end(*outcome, reason.clone());
+        }
+        (SequenceState::Returning { .. }, Event::Timer { timer: Timer::Deadline }) => {
+            let late = step.is_late();
+            step.end(Outcome::TIMED_OUT, late);
+        }
         (SequenceState::Running { task }, Event::Cancel { outcome, reason }) => step.cancel(task, *outcome, reason),
-        (SequenceState::Running { task }, Event::Timer { timer: Timer::Delay }) => step.start(task),
-        (SequenceState::Running { task }, Event::Timer { timer: Timer::Retry }) => step.retry(task),
-        (SequenceState::Running { task }, Event::Timer { timer: Timer::Start }) => step.start_is_late(task),
+        (SequenceState::Running { task }, Event::Timer { timer }) => step.timer(task, *timer),
         (SequenceState::Running { task }, Event::ServicesChecked { problem }) => step.services_checked(task, problem),
+        (SequenceState::Ending { task, .. }, Event::Timer { timer: Timer::Finish }) => step.not_finished(task),
         (SequenceState::Running { task } | SequenceState::Ending { task, .. }, _) => step.take(task, event),
         _ => {}
     }
@@ -69,16 +72,47 @@ impl Step {
         if !self.run.destination.is_local() {
             return self.end(Outcome::FAIL, NOTHING_THERE.to_owned());
         }
-        self.begin(0);
+        if let Some(limit) = self.run.procedure.sequence.timeout_ms {
+            self.set_timer(Timer::Deadline, Duration::from_millis(limit));
+        }
+        self.go_on(0);
     }
 
-    /// Begins the task at `index`, after its pause if it has one; past the last one the sequence has passed.
-    fn begin(&mut self, index: usize) {
-        let Some(task) = self.run.procedure.sequence.tasks.get(index) else {
-            return self.end(Outcome::PASS, String::new());
-        };
+    /// It has its slot again, which it had let others have: whatever pause there was is over, or goes on.
+    fn admitted_again(&mut self, index: usize) {
+        self.run.message = String::new();
         self.run.state = SequenceState::Running { task: index };
-        match task.triggered_after_ms {
+        match self.run.pauses_until().filter(|until| *until > self.now) {
+            Some(due) => self.decided.actions.push(Action::SetTimer { timer: Timer::Delay, due }),
+            None => self.start(index),
+        }
+    }
+
+    /// Begins the first task from `from` on whose turn it is; where there is none, the sequence has ended as its last task did,
+    /// or as the first one that failed.
+    fn go_on(&mut self, from: usize) {
+        let failed = self.run.tasks.iter().find(|task| task.outcome.is_some_and(|outcome| !outcome.passes()));
+        let (tasks, has_failed) = (&self.run.procedure.sequence.tasks, failed.is_some());
+        let next = (from..tasks.len()).find(|index| tasks[*index].condition.holds(has_failed));
+        match (next, failed) {
+            (Some(index), _) if self.yielded => self.run.state = SequenceState::Returning { task: index },
+            (Some(index), _) => self.begin(index),
+            (None, Some(task)) => {
+                let (outcome, message) = (task.outcome, format!("{}: {}", task.step, task.message));
+                self.end(outcome.unwrap_or(Outcome::FAIL), message);
+            }
+            (None, None) => {
+                let last = self.run.tasks.iter().rev().find_map(|task| task.outcome);
+                self.end(last.unwrap_or(Outcome::PASS), String::new());
+            }
+        }
+    }
+
+    /// Begins the task at `index`, after its pause if it has one.
+    fn begin(&mut self, index: usize) {
+        let pause = self.run.declared(index).map_or(0, |task| task.triggered_after_ms);
+        self.run.state = SequenceState::Running { task: index };
+        match pause {
             0 => self.start(index),
             pause => self.set_timer(Timer::Delay, Duration::from_millis(pause)),
         }
@@ -88,11 +122,34 @@ impl Step {
         let now = self.now;
         let Some(task) = self.run.tasks.get_mut(index).filter(|task| task.started_at.is_none()) else { return };
         task.started_at = Some(now);
-        if task.name == DEPLOYMENT_TASK {
-            self.deploy(index);
-        } else {
-            self.try_task(index);
+        match self.run.done_by(index) {
+            DoneBy::Deployment => self.deploy(index),
+            DoneBy::Pod => self.try_task(index),
+            DoneBy::Approval => self.ask_for_approval(index),
+            DoneBy::Executors => self.offer(index),
         }
+    }
+
+    fn timer(&mut self, index: usize, timer: Timer) {
+        let pauses = self.run.tasks[index].started_at.is_none();
+        match timer {
+            Timer::Delay if !pauses => {}
+            Timer::Delay if self.yielded => self.run.state = SequenceState::Returning { task: index },
+            Timer::Delay => self.start(index),
+            Timer::Retry => self.retry(index),
+            Timer::Start => self.start_is_late(index),
+            Timer::Finish => self.not_finished(index),
+            Timer::Deadline => {
+                let late = self.is_late();
+                self.cancel(index, Outcome::TIMED_OUT, &late);
+            }
+            Timer::Progress => {}
+        }
+    }
+
+    fn is_late(&self) -> String {
+        let limit = Duration::from_millis(self.run.procedure.sequence.timeout_ms.unwrap_or_default());
+        format!("timed out: the sequence did not end within {}", policy::format_duration(limit))
     }
 
     fn take(&mut self, index: usize, event: &Event) {
@@ -104,20 +161,21 @@ impl Step {
             Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
             Event::Delayed { message } => self.delayed(index, message),
+            Event::ExecutorStarted { .. } | Event::ExecutorReported { .. } | Event::ExecutorFinished { .. } => {
+                self.executors(index, event);
+            }
             _ => {}
         }
     }
 
     /// What was to begin by now has not.
     fn start_is_late(&mut self, index: usize) {
-        match self.run.awaits_services() {
-            true => self.not_listening(index),
-            false => self.pod_is_late(index),
+        match self.run.done_by(index) {
+            DoneBy::Deployment => self.not_listening(index),
+            DoneBy::Pod => self.pod_is_late(index),
+            DoneBy::Executors => self.nobody_started(index),
+            DoneBy::Approval => {}
         }
-    }
-
-    fn step_of(&self, index: usize) -> &str {
-        &self.run.tasks[index].step
     }
 
     /// A task ended: the next one begins, or the sequence ends.
@@ -125,12 +183,14 @@ impl Step {
         let task = &mut self.run.tasks[index];
         task.ended_at = Some(self.now);
         task.outcome = Some(outcome);
-        task.message.clone_from(&message);
-        let step = task.step.clone();
-        match (self.run.state, outcome) {
-            (SequenceState::Ending { outcome, .. }, _) => self.end(outcome, self.run.message.clone()),
-            _ if outcome.passes() => self.begin(index + 1),
-            (_, _) => self.end(outcome, format!("{step}: {message}")),
+        task.message = message;
+        if matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Executors) {
+            self.clear_timer(Timer::Start);
+            self.clear_timer(Timer::Finish);
+        }
+        match self.run.state {
+            SequenceState::Ending { outcome, .. } => self.end(outcome, self.run.message.clone()),
+            _ => self.go_on(index + 1),
         }
     }
 
@@ -154,6 +214,7 @@ impl Step {
             let pod = PodId { namespace: self.run.destination.namespace.clone(), name: last.pod.clone() };
             self.decided.actions.push(Action::StopPod { pod });
         }
+        open |= self.recall(index);
         if !open {
             self.finish(index, outcome, reason.to_owned());
         }
@@ -175,6 +236,9 @@ impl Step {
             }
         }
         self.decided.effects.push(Effect::Finished { run: run.id.clone(), outcome });
+        if self.run.procedure.sequence.timeout_ms.is_some() {
+            self.clear_timer(Timer::Deadline);
+        }
         for timer in [Timer::Delay, Timer::Retry] {
             self.clear_timer(timer);
         }

@@ -1,5 +1,6 @@
 //! Sequences: tasks of a stage for one service, the slot they share, and what follows them.
 
+pub mod dataflow;
 pub mod machine;
 pub mod promotion;
 pub mod queue;

@@ -17,8 +17,9 @@ use crate::plan::{passed_procedure, procedure};
 /// What a slot becomes, given all runs that had it or waited for it.
 pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let (ended, open): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.iter().partition(|run| run.ended_at.is_some());
+    let (yielded, open): (Vec<&SequenceRun>, Vec<&SequenceRun>) = open.into_iter().partition(|run| run.yields_slot());
     let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
-        open.into_iter().partition(|run| run.state == SequenceState::Queued);
+        open.into_iter().partition(|run| is_waiting(run));
     waiting.sort_by_key(|run| (run.created_at, &run.id));
     // What others took the place of has delivered nothing; but what has applied all it had is there, and has not passed.
     let counts = |run: &&&SequenceRun| {
@@ -29,8 +30,14 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
         waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
+        yielded: yielded.into_iter().map(|run| run.id.clone()).collect(),
         last_delivery: last.and_then(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
     }
+}
+
+/// Whether a run waits for its slot, for the first time or again.
+fn is_waiting(run: &SequenceRun) -> bool {
+    matches!(run.state, SequenceState::Queued | SequenceState::Returning { .. })
 }
 
 fn delivered_by(run: &SequenceRun) -> Option<Delivered> {
@@ -53,8 +60,8 @@ pub fn taken_down(by: &str) -> Event {
 
 /// What to tell the open runs of a slot; `runs` are oldest first. Nothing, if all know already.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
-    let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
-        runs.iter().copied().partition(|run| run.state == SequenceState::Queued);
+    let (yielded, runs): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.iter().partition(|run| run.yields_slot());
+    let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.into_iter().partition(|run| is_waiting(run));
     let Queue { superseded, next: Some(next), later } = Queue::of(&queued) else { return Vec::new() };
     let mut told: Vec<(RunId, Event)> =
         superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(name(newer)))).collect();
@@ -65,7 +72,13 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     told.extend(later.iter().filter_map(|run| waiting(run, comes_first.clone())));
     match (holds.iter().find(|hold| next.is_held_by(hold)), active.first()) {
         (Some(hold), _) => told.extend(waiting(next, format!("held by {}: {}", hold.by, hold.reason))),
-        (None, None) => told.push((next.id.clone(), Event::Admitted)),
+        (None, None) => {
+            // What waits for a person would come back to what a newer one has replaced.
+            let newer = |run: &SequenceRun| iter::once(&next).chain(&later).copied().find(|newer| replaces(newer, run));
+            let replaced = yielded.iter().filter_map(|run| Some((run.id.clone(), superseded_by(name(newer(run)?)))));
+            told.extend(replaced);
+            told.push((next.id.clone(), Event::Admitted));
+        }
         (None, Some(active)) => {
             // What is next may wait its turn while what comes after it replaces what is being deployed.
             let newer = iter::once(&next).chain(&later).find(|newer| gives_way(active, newer));
@@ -111,7 +124,10 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
             let deploys = run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK);
             next.is_rollback || ((deploys || corrects(next, run)) && replaces(next, run))
         }
-        SequenceState::Queued | SequenceState::Ending { .. } | SequenceState::Ended => false,
+        SequenceState::Queued
+        | SequenceState::Returning { .. }
+        | SequenceState::Ending { .. }
+        | SequenceState::Ended => false,
     }
 }
 

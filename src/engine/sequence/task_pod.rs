@@ -28,8 +28,15 @@ pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinitio
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),
-        run_once_seconds: Some(definition.timeout_seconds.unwrap_or(run.limits.run.as_secs().max(1))),
+        run_once_seconds: Some(limit(run, task, definition)),
     }
+}
+
+/// How long one try may take, in seconds: as its `Task` object says, else the shipyard, else the daemon's configuration.
+fn limit(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinition) -> u64 {
+    let declared = run.procedure.sequence.tasks.iter().find(|declared| declared.name == task.name);
+    let declared = declared.and_then(|declared| declared.timeout_ms).map(|limit| limit.div_ceil(1000));
+    definition.timeout_seconds.or(declared).unwrap_or(run.limits.run.as_secs()).max(1)
 }
 
 /// `<service>-<step>-<end of the run's id>`, with `-2` and so on for further tries. The end of a ULID is its random

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::ExecutorRecord;
 use crate::model::ids::{PodName, RunId};
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::time::Timestamp;
@@ -40,8 +41,41 @@ pub struct TaskRecord {
     pub message: String,
     /// For the deployment task: what it started.
     pub deployments: Vec<DeploymentRef>,
-    /// For other tasks: the pods of its tries.
+    /// For a task that pods do: those of its tries.
     pub tries: Vec<TaskTry>,
+    /// How often it was left to executors.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub offers: u32,
+    /// When it is left to them once more, because they have failed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub again_at: Option<Timestamp>,
+    /// Who has taken it or decided about it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub executors: Vec<ExecutorRecord>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+fn is_zero(value: &u32) -> bool {
+    *value == 0
+}
+
+impl TaskRecord {
+    /// One that has not begun.
+    pub fn new(name: impl Into<String>, step: impl Into<String>) -> Self {
+        Self {
+            name: name.into(),
+            step: step.into(),
+            started_at: None,
+            ended_at: None,
+            outcome: None,
+            message: String::new(),
+            deployments: Vec::new(),
+            tries: Vec::new(),
+            offers: 0,
+            again_at: None,
+            executors: Vec::new(),
+        }
+    }
 }
 
 /// A deployment that a task waits for.

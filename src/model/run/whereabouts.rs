@@ -14,7 +14,9 @@ impl SequenceRun {
     /// The task that it is at, or that comes after its pause.
     pub fn task(&self) -> Option<&TaskRecord> {
         match self.state {
-            SequenceState::Running { task } | SequenceState::Ending { task, .. } => self.tasks.get(task),
+            SequenceState::Running { task }
+            | SequenceState::Returning { task }
+            | SequenceState::Ending { task, .. } => self.tasks.get(task),
             SequenceState::Queued | SequenceState::Ended => None,
         }
     }
@@ -63,10 +65,8 @@ impl SequenceRun {
     pub fn pauses_until(&self) -> Option<Timestamp> {
         let SequenceState::Running { task: index } = self.state else { return None };
         let pause = Duration::from_millis(self.procedure.sequence.tasks.get(index)?.triggered_after_ms);
-        let since = match index.checked_sub(1) {
-            Some(before) => self.tasks.get(before)?.ended_at,
-            None => self.started_at,
-        };
+        let before = self.tasks.get(..index)?.iter().rev().find_map(|task| task.ended_at);
+        let since = before.or(self.started_at);
         let waits = self.tasks.get(index)?.started_at.is_none();
         since.filter(|_| waits).map(|since| since + pause)
     }

@@ -116,41 +116,22 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         ..DeploymentRef::asked(*config)
     };
     let task = TaskRecord {
-        name: "deployment".into(),
-        step: "deployment".into(),
         started_at: Some(Timestamp(0)),
-        ended_at: None,
-        outcome: None,
-        message: String::new(),
         deployments: configs.iter().map(deployment).collect(),
-        tries: Vec::new(),
+        ..TaskRecord::new("deployment", "deployment")
     };
+    let service = ServiceKey { project: "shop".into(), stage: stage.into(), service: service.into() };
+    let procedure = digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() });
+    let revision = ("repo".into(), "0000001".into());
     SequenceRun {
         id: id.into(),
-        service: ServiceKey { project: "shop".into(), stage: stage.into(), service: service.into() },
-        destination: Destination::local("shop".into()),
-        repository: "repo".into(),
-        commit: "0000001".into(),
         plan: Some("p".into()),
         cause: "push".into(),
-        by: None,
-        is_rollback: false,
-        group: None,
-        planned_at: None,
-        forced: None,
         attempt,
-        after: Vec::new(),
-        procedure: digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() }),
         delivery: Some(Delivery { content: "sha256:1".into(), changes: Vec::new() }),
-        takes_from: Default::default(),
-        limits: Default::default(),
         state: SequenceState::Running { task: 0 },
         tasks: vec![task],
-        created_at: Timestamp(0),
-        started_at: None,
-        ended_at: None,
-        outcome: None,
-        message: String::new(),
+        ..SequenceRun::draft(service, Destination::local("shop".into()), revision, procedure)
     }
 }
 

@@ -59,6 +59,11 @@ fn message(event: &Event) -> String {
         Event::Delayed { message } => format!("tried again: {message}"),
         Event::PodStarted { pod } => format!("{pod} was started"),
         Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
+        Event::ExecutorStarted { executor, .. } => format!("{executor} has started it"),
+        Event::ExecutorReported { executor, message, .. } => format!("{executor}: {message}"),
+        Event::ExecutorFinished { executor, outcome, message, .. } => {
+            format!("finished by {executor}, {}: {message}", outcome.word()).trim_end_matches([':', ' ']).to_owned()
+        }
         Event::Served { progress, converged, not_listening, .. } => {
             let so_far =
                 format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old);

@@ -160,9 +160,10 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     let message = match run.state {
         SequenceState::Queued if run.message.is_empty() => format!("{what} is queued"),
         SequenceState::Queued => format!("{what} is queued: {}", run.message),
+        SequenceState::Returning { .. } => format!("{what} waits to go on with `{step}`: {}", run.message),
         SequenceState::Running { .. } => match run.pauses_until() {
             Some(at) => format!("{what} starts `{step}` at {}", time(at)),
-            None => match run.task().filter(|task| run.awaits_services() && !task.message.is_empty()) {
+            None => match run.task().filter(|task| tells_why(run) && !task.message.is_empty()) {
                 Some(task) => format!("{what} is at `{step}`: {}", task.message),
                 None => format!("{what} is at `{step}`"),
             },
@@ -172,11 +173,20 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
     };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);
     let mut names = configs.iter().map(|config| &config.key.name).chain(configs_of(run));
+    let ServiceKey { stage, service, .. } = &run.service;
     let hint = match (run.state, names.next()) {
+        _ if run.awaits_approval().is_some() => {
+            format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it")
+        }
         (SequenceState::Running { .. }, Some(name)) => format!("{steps}, {}", ends_it(name, &run.service.stage)),
         _ => steps,
     };
     Some(Reason::new("run", message).hint(hint))
+}
+
+/// Whether the message of the task that a run is at says what it waits for.
+fn tells_why(run: &SequenceRun) -> bool {
+    run.awaits_services() || run.offered().is_some()
 }
 
 /// The names of the deployment configs that a run changes.

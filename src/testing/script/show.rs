@@ -87,6 +87,7 @@ pub(super) fn run(run: &Run) -> String {
             let state = match run.state {
                 SequenceState::Queued => "queued".to_owned(),
                 SequenceState::Running { task } => format!("runs {}", run.tasks[task].step),
+                SequenceState::Returning { task } => format!("returns to {}", run.tasks[task].step),
                 SequenceState::Ending { task, .. } => format!("ends {}", run.tasks[task].step),
                 SequenceState::Ended => run.outcome.map(Outcome::word).unwrap_or_default().to_owned(),
             };

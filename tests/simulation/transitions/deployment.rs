@@ -14,7 +14,10 @@ use serde_json::json;
 
 use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
-use super::{cancel, failed, not_listening, pod_ended, served, services_checked, timer};
+use super::{
+    cancel, executor_finished, executor_reported, executor_started, failed, not_listening, pod_ended, served,
+    services_checked, timer,
+};
 
 /// Answers to what a run waits for, so that it goes on.
 fn good_news(run: &DeploymentRun) -> Event {
@@ -142,6 +145,10 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Retry), ""),
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
+        (timer(Timer::Finish), ""),
+        (executor_started(0, "one"), ""),
+        (executor_reported(0, "one"), ""),
+        (executor_finished(0, "one", Outcome::PASS), ""),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
         (paused(), ""),
         (resumed(), ""),

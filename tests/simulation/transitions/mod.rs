@@ -12,6 +12,7 @@ mod table;
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{FailureReason, Outcome, PodOutcome};
 use launchway::model::wanted::Progress;
+use serde_json::Value;
 
 fn failed() -> PodOutcome {
     PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "boom".into() }
@@ -46,6 +47,18 @@ fn services_checked(problem: &str) -> Event {
     Event::ServicesChecked { problem: problem.into() }
 }
 
+fn executor_started(task: usize, executor: &str) -> Event {
+    Event::ExecutorStarted { task, executor: executor.into(), data: Value::Null }
+}
+
+fn executor_reported(task: usize, executor: &str) -> Event {
+    Event::ExecutorReported { task, executor: executor.into(), message: "half way".into() }
+}
+
+fn executor_finished(task: usize, executor: &str, outcome: Outcome) -> Event {
+    Event::ExecutorFinished { task, executor: executor.into(), outcome, message: "done".into(), data: Value::Null }
+}
+
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.
 fn kind(event: &Event) -> &'static str {
     match event {
@@ -68,6 +81,10 @@ fn kind(event: &Event) -> &'static str {
         Event::Timer { timer: Timer::Retry } => "retry timer",
         Event::Timer { timer: Timer::Delay } => "delay timer",
         Event::Timer { timer: Timer::Start } => "start timer",
+        Event::Timer { timer: Timer::Finish } => "finish timer",
+        Event::ExecutorStarted { .. } => "executor started",
+        Event::ExecutorReported { .. } => "executor reported",
+        Event::ExecutorFinished { .. } => "executor finished",
         Event::Scaled { .. } => "scaled",
         Event::Paused { .. } => "paused",
         Event::Resumed { .. } => "resumed",
@@ -77,7 +94,7 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 24] = [
+const KINDS: [&str; 28] = [
     "queued",
     "admitted",
     "waiting",
@@ -97,6 +114,10 @@ const KINDS: [&str; 24] = [
     "retry timer",
     "delay timer",
     "start timer",
+    "finish timer",
+    "executor started",
+    "executor reported",
+    "executor finished",
     "scaled",
     "paused",
     "resumed",

@@ -8,8 +8,8 @@ use launchway::model::ids::{ConfigKey, ServiceKey};
 use launchway::model::object::{Kind, Object};
 use launchway::model::plan::{Change, Decision};
 use launchway::model::project::{OnFailure, Procedure, TaskDefinition};
-use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun, SequenceState};
-use launchway::model::shipyard::{Sequence, Task};
+use launchway::model::run::{Delivery, DeploymentRun, DeploymentStep, Phase, SequenceRun};
+use launchway::model::shipyard::{Condition, Sequence, Task};
 use launchway::model::state::spec_of;
 use launchway::model::time::Timestamp;
 use launchway::model::wanted::Progress;
@@ -91,36 +91,43 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         services: Vec::new(),
         location: Default::default(),
     };
+    let tasks = BTreeMap::from([("test".to_owned(), test)]);
+    let changes = ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({}))));
+    delivering(id, sequence, tasks, changes.into())
+}
+
+/// A queued sequence of a deployment of nothing, then what a person approves, what an executor does and tries once more, and
+/// what another one does whatever became of that.
+pub(crate) fn governed(id: &str) -> SequenceRun {
+    let release = Task { retries: 1, ..Task::named("release") };
+    let cleanup = Task { condition: Condition::Always, ..Task::named("cleanup") };
+    let tasks = vec![Task::named("deployment"), Task::named("approval"), release, cleanup];
+    let sequence = Sequence { name: "delivery".into(), tasks, timeout_ms: Some(60_000), ..Sequence::default() };
+    delivering(id, sequence, BTreeMap::new(), Vec::new())
+}
+
+fn delivering(
+    id: &str,
+    sequence: Sequence,
+    tasks: BTreeMap<String, TaskDefinition>,
+    changes: Vec<Change>,
+) -> SequenceRun {
     let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "shop".into() };
+    let destination = launchway::model::ids::Destination::local("shop-dev".into());
     SequenceRun {
         id: id.into(),
-        service,
-        destination: launchway::model::ids::Destination::local("shop-dev".into()),
-        repository: "repo".into(),
-        commit: id.into(),
         plan: Some("plan".into()),
         cause: "push".into(),
-        by: None,
-        is_rollback: false,
-        group: None,
-        planned_at: None,
-        forced: None,
         attempt: 1,
         tasks: task_records(&sequence),
-        after: Vec::new(),
-        procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), test)]) }),
-        delivery: Some(Delivery {
-            content: "sha256:1".into(),
-            changes: ["web", "api"].map(|name| deploy(deployment_config(name, "b", 1, json!({})))).into(),
-        }),
-        takes_from: Default::default(),
-        limits: Default::default(),
-        state: SequenceState::Queued,
+        delivery: Some(Delivery { content: "sha256:1".into(), changes }),
         created_at: NOW,
-        started_at: None,
-        ended_at: None,
-        outcome: None,
-        message: String::new(),
+        ..SequenceRun::draft(
+            service,
+            destination,
+            ("repo".into(), id.into()),
+            digest::stored(Procedure { sequence, tasks }),
+        )
     }
 }
 

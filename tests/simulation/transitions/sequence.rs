@@ -10,9 +10,11 @@ use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
-use super::samples::{NOW, applying, deploying_and_applying, sequence};
+use super::samples::{NOW, applying, deploying_and_applying, governed, sequence};
 use super::table::{Block, check, decisions};
-use super::{cancel, failed, pod_ended, served, services_checked, timer};
+use super::{
+    cancel, executor_finished, executor_reported, executor_started, failed, pod_ended, served, services_checked, timer,
+};
 
 fn deployment(config: &str) -> RunId {
     RunId::new(format!("shop/dev/{config}-2"))
@@ -39,6 +41,39 @@ fn after(run: &SequenceRun, events: &[Event]) -> SequenceRun {
 /// The pod of the last try of the test.
 fn last_pod(run: &SequenceRun) -> &str {
     run.tasks[1].tries.last().map_or("none", |attempt| attempt.pod.as_str())
+}
+
+/// The task that a run is at; the first, if it is at none.
+fn at(run: &SequenceRun) -> usize {
+    match run.state {
+        SequenceState::Running { task } | SequenceState::Returning { task } | SequenceState::Ending { task, .. } => {
+            task
+        }
+        SequenceState::Queued | SequenceState::Ended => 0,
+    }
+}
+
+/// What a run with an approval and executors goes through.
+fn governed_states() -> Vec<(&'static str, SequenceRun)> {
+    let approval = after(&governed("00000007"), &[Event::Admitted]);
+    let returning = after(&approval, &[executor_finished(1, "ann", Outcome::PASS)]);
+    let offered = after(&returning, &[Event::Admitted]);
+    let begun = after(&offered, &[executor_started(2, "one")]);
+    let two = after(&begun, &[executor_started(2, "two"), executor_finished(2, "one", Outcome::FAIL)]);
+    let again = after(&begun, &[executor_finished(2, "one", Outcome::FAIL)]);
+    let last = after(&again, &[timer(Timer::Retry), executor_started(2, "one")]);
+    let handled = after(&last, &[executor_finished(2, "one", Outcome::FAIL)]);
+    vec![
+        ("waits for approval", approval),
+        ("approved, waits for its slot", returning),
+        ("release, nobody has taken it", offered),
+        ("release, somebody has taken it", begun.clone()),
+        ("release, one of two has failed", two),
+        ("release, is to be tried again", again),
+        ("release, last time", last),
+        ("cleanup after a failure", handled),
+        ("release, being ended", after(&begun, &[cancel()])),
+    ]
 }
 
 fn states() -> Vec<(&'static str, SequenceRun)> {
@@ -100,6 +135,13 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Retry), ""),
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
+        (timer(Timer::Finish), ""),
+        (executor_started(at(run), "one"), "one"),
+        (executor_started(9, "one"), "elsewhere"),
+        (executor_reported(at(run), "one"), ""),
+        (executor_finished(at(run), "one", Outcome::PASS), "one well"),
+        (executor_finished(at(run), "one", Outcome::FAIL), "one badly"),
+        (executor_finished(9, "one", Outcome::PASS), "elsewhere"),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
         (Event::Paused { by: "ann".into() }, ""),
         (Event::Resumed { by: "ann".into() }, ""),
@@ -117,6 +159,7 @@ fn outcome(before: &SequenceRun, after: &SequenceRun, decided: &Decided) -> Stri
         (state, _) if state == before.state => "stays".to_owned(),
         (SequenceState::Queued, _) => "queued".into(),
         (SequenceState::Running { task }, _) => after.tasks[task].step.clone(),
+        (SequenceState::Returning { task }, _) => format!("returns to {}", after.tasks[task].step),
         (SequenceState::Ending { task, outcome }, _) => format!("ends {} {}", after.tasks[task].step, outcome.word()),
         (SequenceState::Ended, outcome) => format!("ended {}", outcome.map_or("-", Outcome::word)),
     };
@@ -133,7 +176,7 @@ fn every_state_meets_every_fact() {
         };
         Block { state: state.to_owned(), rows: events(&run).into_iter().map(row).collect() }
     };
-    check("sequence.txt", &states().into_iter().map(walk).collect::<Vec<_>>());
+    check("sequence.txt", &states().into_iter().chain(governed_states()).map(walk).collect::<Vec<_>>());
 }
 
 proptest! {

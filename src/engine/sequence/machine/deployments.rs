@@ -55,6 +55,9 @@ impl Step {
 
     /// Nobody reaches in time what was applied.
     pub(super) fn not_listening(&mut self, index: usize) {
+        if !self.run.awaits_services() {
+            return;
+        }
         let limit = policy::format_duration(self.run.limits.start);
         let message = match self.run.tasks[index].message.as_str() {
             "" => format!("nobody knows after {limit} whether it listens"),

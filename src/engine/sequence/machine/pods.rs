@@ -12,9 +12,12 @@ use crate::model::run::{SequenceState, TaskTry};
 
 impl Step {
     pub(super) fn retry(&mut self, index: usize) {
-        let failed = self.run.tasks[index].tries.last().is_some_and(|last| last.outcome.is_some());
+        let task = &self.run.tasks[index];
+        let failed = task.tries.last().is_some_and(|last| last.outcome.is_some());
         if failed {
             self.try_task(index);
+        } else if task.again_at.is_some() {
+            self.offer(index);
         }
     }
 
@@ -80,10 +83,11 @@ impl Step {
         let task = &self.run.tasks[index];
         let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
         let retries = self.run.procedure.tasks.get(&task.name).map_or(0, |definition| definition.retries);
+        let retries = retries.max(self.run.declared(index).map_or(0, |task| task.retries));
         match (outcome, self.run.state) {
             (PodOutcome::Succeeded, _) => self.finish(index, Outcome::PASS, told),
             (_, SequenceState::Ending { outcome, .. }) => {
-                let message = format!("{}; {} {told}", self.run.message, self.step_of(index));
+                let message = format!("{}; {} {told}", self.run.message, self.run.tasks[index].step);
                 self.finish(index, outcome, message);
             }
             _ if timed_out => self.finish(index, Outcome::TIMED_OUT, self.not_started(index, pod, &told)),

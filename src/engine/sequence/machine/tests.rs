@@ -9,7 +9,7 @@ use crate::model::object::Location;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::plan::{Change, Decision};
 use crate::model::project::{Procedure, TaskDefinition};
-use crate::model::shipyard::Task;
+use crate::model::shipyard::{DEPLOYMENT_TASK, Task};
 
 #[test]
 fn nothing_is_done_in_a_stage_that_cannot_be_deployed_to_yet() {
@@ -37,7 +37,7 @@ fn run_of(tasks: &[&str]) -> SequenceRun {
         services: Vec::new(),
         location: Location::default(),
     };
-    let defined = tasks.iter().filter(|name| ![DEPLOYMENT_TASK, "unknown"].contains(name));
+    let defined = tasks.iter().filter(|name| ![DEPLOYMENT_TASK].contains(name));
     let tasks: BTreeMap<String, TaskDefinition> =
         defined.map(|name| ((*name).to_owned(), definition.clone())).collect();
     let records = task_records(&sequence);
@@ -209,13 +209,6 @@ fn a_service_that_is_not_all_that_its_revision_declares_does_not_pass() {
         assert_eq!(run.tasks[0].outcome, Some(expected), "{case}: {}", run.tasks[0].message);
         assert_eq!(run.state == SequenceState::Running { task: 1 }, expected.passes(), "{case}");
     }
-}
-
-#[test]
-fn a_task_that_nothing_defines_says_what_is_missing() {
-    let (run, _) = after(run_of(&["unknown"]), &[Event::Admitted]);
-    assert_eq!(run.outcome, Some(Outcome::ERRORED));
-    assert_eq!(run.message, "unknown: nothing says how to run `unknown`: add a Task object of that name");
 }
 
 #[test]

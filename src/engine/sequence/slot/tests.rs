@@ -6,6 +6,7 @@ use crate::model::hold::HoldKind;
 use crate::model::ids::ServiceKey;
 use crate::model::plan::Decision;
 use crate::model::run::TaskRecord;
+use crate::model::shipyard::Task;
 use crate::model::time::Timestamp;
 
 /// A run whose deployment serves, and whose test is under way.
@@ -33,6 +34,21 @@ fn otherwise(run: SequenceRun) -> SequenceRun {
     let mut procedure = (*run.procedure.value).clone();
     procedure.sequence.name = "thorough".into();
     SequenceRun { procedure: crate::manifest::digest::stored(procedure), ..run }
+}
+
+/// Waits for a person, after its deployment.
+fn asking(run: SequenceRun) -> SequenceRun {
+    let mut procedure = (*run.procedure.value).clone();
+    procedure.sequence.tasks.push(Task::named("approval"));
+    let mut run = deploying(run, 1);
+    run.tasks.push(TaskRecord { started_at: Some(Timestamp(0)), ..TaskRecord::new("approval", "approval") });
+    run.procedure = crate::manifest::digest::stored(procedure);
+    SequenceRun { state: SequenceState::Running { task: 1 }, ..run }
+}
+
+/// Was answered, and goes on after that.
+fn returning(run: SequenceRun) -> SequenceRun {
+    SequenceRun { state: SequenceState::Returning { task: 1 }, ..asking(run) }
 }
 
 /// What is told to whom, in one word.
@@ -67,6 +83,26 @@ fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
         (
             "one config of several replaces no delivery",
             vec![one(), by_hand("r2", "b")],
+            vec!["r2 waits for delivery of aaaaaaa", "r1 admitted"],
+        ),
+        (
+            "what waits for a person keeps nobody from the slot",
+            vec![asking(one()), by_hand("r2", "b")],
+            vec!["r2 admitted"],
+        ),
+        (
+            "but would bring back what a newer revision replaces",
+            vec![asking(one()), two()],
+            vec!["r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        (
+            "it takes its slot again once it is free",
+            vec![returning(one()), testing(by_hand("r2", "b"))],
+            vec!["r1 waits for delivery of bbbbbbb to end"],
+        ),
+        (
+            "before what came later",
+            vec![returning(one()), by_hand("r2", "b")],
             vec!["r2 waits for delivery of aaaaaaa", "r1 admitted"],
         ),
         (

@@ -25,7 +25,7 @@ fn priority(record: &str) -> u8 {
     let record: Value = serde_json::from_str(record).unwrap_or_default();
     let action = &record["record"];
     match (action["action"].as_str(), action["timer"].as_str()) {
-        (Some("stopPod"), _) | (Some("setTimer"), Some("deadline" | "progress" | "start")) => ENDING,
+        (Some("stopPod"), _) | (Some("setTimer"), Some("deadline" | "progress" | "start" | "finish")) => ENDING,
         _ => BEGINNING,
     }
 }

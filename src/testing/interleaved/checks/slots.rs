@@ -29,7 +29,8 @@ impl Slots {
         let mut under_way: BTreeMap<ServiceKey, RunId> = BTreeMap::new();
         for run in now(store.runs(&open()))?.whole()? {
             let Run::Sequence(run) = run.value else { continue };
-            if run.state == SequenceState::Queued {
+            let is_under_way = matches!(run.state, SequenceState::Running { .. } | SequenceState::Ending { .. });
+            if !is_under_way || run.yields_slot() {
                 continue;
             }
             if let Some(other) = under_way.insert(run.service.clone(), run.id.clone()) {

@@ -1,0 +1,104 @@
+//! What flows from task to task: every executor finds what those before it have left.
+
+use serde_json::{Map, Value, json};
+
+use crate::model::outcome::{Outcome, Status};
+use crate::model::run::SequenceRun;
+
+/// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
+pub const MOST_DATA: usize = 64 * 1024;
+
+/// Both, where the newer wins: mappings are merged key by key, and what is newer in a list comes before what is older. Source:
+/// Keptn's shipyard-controller, but for numbers and booleans, of which it kept the older, and for a list that comes back as it
+/// was, which it doubled.
+pub fn merge(older: Value, newer: Value) -> Value {
+    match (older, newer) {
+        (Value::Object(mut older), Value::Object(newer)) => {
+            for (key, newer) in newer {
+                let merged = merge(older.remove(&key).unwrap_or_default(), newer);
+                older.insert(key, merged);
+            }
+            Value::Object(older)
+        }
+        (Value::Array(older), Value::Array(newer)) if older != newer => {
+            Value::Array(newer.into_iter().chain(older).collect())
+        }
+        (older @ (Value::Object(_) | Value::Array(_)), Value::Null) => older,
+        (Value::String(_), Value::Null) => Value::String(String::new()),
+        (_, newer) => newer,
+    }
+}
+
+/// What whoever does the task at `index` is told: what came so far, its own space with the properties that the shipyard gives
+/// it, and of which service this is.
+pub fn of_triggered(run: &SequenceRun, index: usize) -> Value {
+    let mut data = scoped(run, run.data.clone());
+    let before = run.tasks[..index].iter().rev().find_map(|task| task.outcome);
+    if let Some(outcome) = before {
+        data = merge(data, told(outcome));
+    }
+    if let (Some(fields), Some(task)) = (data.as_object_mut(), run.declared(index)) {
+        if let Some(message) = fields.get_mut("message") {
+            *message = Value::String(String::new());
+        }
+        let space = fields.remove(&task.name).unwrap_or_default();
+        let properties = if task.properties.is_null() { Value::Object(Map::new()) } else { task.properties.clone() };
+        fields.insert(task.name.clone(), merge(space, properties));
+    }
+    data
+}
+
+/// What is said of a sequence as a whole: its service, and how it ended if it did.
+pub fn of_sequence(run: &SequenceRun) -> Value {
+    let labels = run.data.get("labels").cloned();
+    let data = scoped(run, labels.map_or(Value::Null, |labels| json!({ "labels": labels })));
+    let Some(outcome) = run.outcome else { return data };
+    merge(merge(data, told(outcome)), json!({ "message": run.message }))
+}
+
+/// `status` and `result` as events have them.
+pub fn told(outcome: Outcome) -> Value {
+    json!({ "status": status(outcome.status), "result": outcome.result.as_str() })
+}
+
+/// Keptn's word for a status, which knows four.
+fn status(status: Status) -> &'static str {
+    match status {
+        Status::Succeeded => "succeeded",
+        Status::Errored | Status::TimedOut => "errored",
+        Status::Aborted | Status::Superseded => "aborted",
+        Status::Unknown => "unknown",
+    }
+}
+
+/// Data of a run's own project, stage and service, whatever was said before.
+fn scoped(run: &SequenceRun, data: Value) -> Value {
+    let service = &run.service;
+    let scope = json!({ "project": service.project, "stage": service.stage, "service": service.service });
+    merge(data, scope)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newer_wins() {
+        for (older, newer, merged) in [
+            (json!({"a": 1, "b": {"c": 1}}), json!({"b": {"d": 2}}), json!({"a": 1, "b": {"c": 1, "d": 2}})),
+            (json!("a"), json!("b"), json!("b")),
+            (json!(1), json!(2), json!(2)),
+            (json!(true), json!(false), json!(false)),
+            (json!(["a"]), json!(["b"]), json!(["b", "a"])),
+            (json!(["a"]), json!(["a"]), json!(["a"])),
+            (json!(null), json!(["a"]), json!(["a"])),
+            (json!({"a": 1}), json!(null), json!({"a": 1})),
+            (json!(["a"]), json!(null), json!(["a"])),
+            (json!("a"), json!(null), json!("")),
+            (json!({"a": 1}), json!("a"), json!("a")),
+            (json!("a"), json!({"a": 1}), json!({"a": 1})),
+        ] {
+            assert_eq!(merge(older.clone(), newer.clone()), merged, "{older} and {newer}");
+        }
+    }
+}

@@ -1,0 +1,245 @@
+//! Tasks that are left to programs elsewhere, and decisions that are left to people.
+
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::Step;
+use crate::engine::lifecycle::policy;
+use crate::engine::sequence::dataflow::{self, MOST_DATA};
+use crate::model::event::{Event, Timer};
+use crate::model::outcome::{Outcome, Status, TaskResult};
+use crate::model::run::{DoneBy, ExecutorRecord, SequenceState, TaskRecord};
+
+/// How long a task that is to end waits for those who do it: whatever they change must not meet what comes next.
+const GRACE: Duration = Duration::from_secs(60);
+
+/// What is written where a strategy is asked for. Source: Keptn's `approval` task.
+const AUTOMATIC: &str = "automatic";
+
+impl Step {
+    /// Leaves a task to whoever hears of it.
+    pub(super) fn offer(&mut self, index: usize) {
+        let limit = self.run.declared(index).and_then(|task| task.start_timeout_ms).map(Duration::from_millis);
+        self.set_timer(Timer::Start, limit.unwrap_or(self.run.limits.start));
+        let task = &mut self.run.tasks[index];
+        task.executors.clear();
+        task.again_at = None;
+        task.offers += 1;
+        "waits for an executor to start it".clone_into(&mut task.message);
+    }
+
+    /// What came before decides, or a person: as the task says for each result.
+    pub(super) fn ask_for_approval(&mut self, index: usize) {
+        let result = self.run.tasks[..index].iter().rev().find_map(|task| task.outcome).map(|outcome| outcome.result);
+        let result = result.unwrap_or(TaskResult::Pass);
+        let Some(task) = self.run.declared(index) else { return };
+        if result != TaskResult::Fail && task.properties[result.as_str()] == AUTOMATIC {
+            let outcome = Outcome { status: Status::Succeeded, result };
+            return self.finish(index, outcome, format!("approved automatically after {}", result.as_str()));
+        }
+        let limit = task.timeout_ms.map(Duration::from_millis);
+        "waits for approval".clone_into(&mut self.run.tasks[index].message);
+        if let Some(limit) = limit {
+            self.set_timer(Timer::Finish, limit);
+        }
+    }
+
+    /// What an executor, or a person, says of a task.
+    pub(super) fn executors(&mut self, index: usize, event: &Event) {
+        let task = &self.run.tasks[index];
+        let is_open = task.started_at.is_some() && task.ended_at.is_none() && task.again_at.is_none();
+        let is_offered = matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Executors);
+        match event {
+            _ if !is_open || !is_offered => {}
+            Event::ExecutorStarted { task, executor, data } if *task == index => {
+                self.executor_started(index, executor, data);
+            }
+            Event::ExecutorReported { task, executor, message } if *task == index => {
+                self.executor_reported(index, executor, message);
+            }
+            Event::ExecutorFinished { task, executor, outcome, message, data } if *task == index => {
+                self.executor_finished(index, executor, (*outcome, message), data);
+            }
+            _ => {}
+        }
+    }
+
+    fn executor_started(&mut self, index: usize, name: &str, data: &Value) {
+        let now = self.now;
+        let is_first = self.run.tasks[index].executors.iter().all(|it| it.started_at.is_none());
+        self.executor(index, name, |it| it.started_at.is_none()).started_at = Some(now);
+        if is_first && self.run.done_by(index) == DoneBy::Executors && !self.is_ending() {
+            self.clear_timer(Timer::Start);
+            let limit = self.run.declared(index).and_then(|task| task.timeout_ms).map(Duration::from_millis);
+            self.set_timer(Timer::Finish, limit.unwrap_or(self.run.limits.run));
+        }
+        self.take_data(index, data);
+        self.judge(index);
+    }
+
+    fn executor_reported(&mut self, index: usize, name: &str, message: &str) {
+        let open = self.run.tasks[index].executors.iter_mut().rev();
+        if let Some(executor) = open.into_iter().find(|it| it.name == name && it.finished_at.is_none()) {
+            message.clone_into(&mut executor.message);
+        }
+        self.tell_who(index);
+    }
+
+    fn executor_finished(&mut self, index: usize, name: &str, (outcome, message): (Outcome, &str), data: &Value) {
+        let now = self.now;
+        let decides = self.run.done_by(index) == DoneBy::Approval;
+        let executor = self.executor(index, name, |it| it.finished_at.is_none());
+        executor.finished_at = Some(now);
+        executor.outcome = Some(outcome);
+        message.clone_into(&mut executor.message);
+        if decides {
+            executor.started_at.get_or_insert(now); // it does not begin before
+        }
+        self.take_data(index, data);
+        self.judge(index);
+    }
+
+    /// What is known of an executor and lacks something; what is told first makes it known.
+    fn executor(&mut self, index: usize, name: &str, lacks: impl Fn(&ExecutorRecord) -> bool) -> &mut ExecutorRecord {
+        let executors = &mut self.run.tasks[index].executors;
+        let known = executors.iter().position(|it| it.name == name && lacks(it));
+        let place = known.unwrap_or_else(|| {
+            executors.push(ExecutorRecord::of(name));
+            executors.len() - 1
+        });
+        &mut executors[place]
+    }
+
+    /// What an executor leaves to those after it. Too much of it ends the task: what is lost would be missed later.
+    fn take_data(&mut self, index: usize, data: &Value) {
+        if data.is_null() {
+            return;
+        }
+        let merged = dataflow::merge(self.run.data.clone(), data.clone());
+        let bytes = merged.to_string().len();
+        if bytes > MOST_DATA {
+            let message = format!("the data of the sequence would have {bytes} bytes, more than {MOST_DATA}");
+            return self.finish(index, Outcome::ERRORED, message);
+        }
+        self.run.data = merged;
+    }
+
+    /// The task is over once all that have begun are done, or all that are declared.
+    fn judge(&mut self, index: usize) {
+        let task = &self.run.tasks[index];
+        if task.ended_at.is_some() {
+            return;
+        }
+        let is_there = |name: &String| task.executors.iter().any(|it| it.name == *name && it.is_done());
+        let declared = self.run.declared(index).map_or(&[][..], |task| &task.executors);
+        let all_done = task.executors.iter().all(ExecutorRecord::is_done) && declared.iter().all(is_there);
+        if !all_done {
+            return self.tell_who(index);
+        }
+        let outcome = aggregate(task.executors.iter().filter_map(|it| it.outcome));
+        let message = told(&task.executors);
+        let retries = self.run.declared(index).map_or(0, |task| task.retries);
+        if outcome.passes() || task.offers > retries || self.is_ending() || task.offers == 0 {
+            return self.finish(index, outcome, message);
+        }
+        self.offer_again(index, &message);
+    }
+
+    /// A task that has failed is left to executors once more, after a pause.
+    fn offer_again(&mut self, index: usize, message: &str) {
+        let task = &mut self.run.tasks[index];
+        task.message = format!("is tried again: {message}");
+        let pause = policy::pause(task.offers);
+        task.again_at = Some(self.now + pause);
+        self.clear_timer(Timer::Finish);
+        self.set_timer(Timer::Retry, pause);
+    }
+
+    /// Who is at a task, for people.
+    fn tell_who(&mut self, index: usize) {
+        let message = under_way(&self.run.tasks[index]);
+        self.run.tasks[index].message = message;
+    }
+
+    /// Nobody has taken a task in time.
+    pub(super) fn nobody_started(&mut self, index: usize) {
+        let task = &self.run.tasks[index];
+        if task.ended_at.is_some() || task.executors.iter().any(|it| it.started_at.is_some()) {
+            return;
+        }
+        let limit = policy::format_duration(self.now.since(task.started_at.unwrap_or(self.now)));
+        let message = format!(
+            "no executor has started `{}` within {limit}: connect one, or add a Task object of that name",
+            task.name
+        );
+        self.finish(index, Outcome::TIMED_OUT, message);
+    }
+
+    /// A task has taken too long; one that is to end waits no longer for those who do it.
+    pub(super) fn not_finished(&mut self, index: usize) {
+        let task = &self.run.tasks[index];
+        if self.is_ending() || task.ended_at.is_some() {
+            let SequenceState::Ending { outcome, .. } = self.run.state else { return };
+            return self.finish(index, outcome, self.run.message.clone());
+        }
+        let limit = policy::format_duration(self.now.since(task.started_at.unwrap_or(self.now)));
+        let message = match self.run.done_by(index) {
+            DoneBy::Executors if task.executors.is_empty() => return,
+            DoneBy::Approval => format!("nobody has decided within {limit}"),
+            _ => format!("not finished after {limit}: {}", under_way(task)),
+        };
+        self.finish(index, Outcome::TIMED_OUT, message);
+    }
+
+    /// Has executors hear, by the events that they ask for, that their task is to end; says whether one has begun.
+    pub(super) fn recall(&mut self, index: usize) -> bool {
+        let has_begun = |it: &ExecutorRecord| it.started_at.is_some() && it.finished_at.is_none();
+        let is_open = self.run.tasks[index].executors.iter().any(has_begun);
+        if is_open {
+            self.set_timer(Timer::Finish, GRACE);
+        }
+        is_open
+    }
+
+    fn is_ending(&self) -> bool {
+        matches!(self.run.state, SequenceState::Ending { .. })
+    }
+}
+
+/// How a task ended that several have done. Source: Keptn's shipyard-controller, but that what errored or was aborted never
+/// passes.
+pub(super) fn aggregate(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
+    let has = |status: Status| outcomes.clone().any(|outcome| outcome.status == status);
+    let result = outcomes.clone().map(|outcome| outcome.result).max().unwrap_or(TaskResult::Fail);
+    let order = [Status::Errored, Status::Aborted, Status::Unknown, Status::TimedOut, Status::Superseded];
+    match order.into_iter().find(|status| has(*status)) {
+        Some(status) => Outcome { status, result: TaskResult::Fail },
+        None => Outcome { status: Status::Succeeded, result },
+    }
+}
+
+/// Who is at a task and what they say.
+fn under_way(task: &TaskRecord) -> String {
+    let open = task.executors.iter().filter(|it| !it.is_done());
+    let told: Vec<String> = open.map(|it| said(&it.name, &it.message)).collect();
+    match told.as_slice() {
+        [] => "waits for an executor to start it".to_owned(),
+        told => format!("runs at {}", told.join(", ")),
+    }
+}
+
+fn told(executors: &[ExecutorRecord]) -> String {
+    match executors {
+        [one] if !one.message.is_empty() => one.message.clone(),
+        [one] => format!("finished by {}", one.name),
+        several => several.iter().map(|it| said(&it.name, &it.message)).collect::<Vec<_>>().join("; "),
+    }
+}
+
+fn said(name: &str, message: &str) -> String {
+    if message.is_empty() { name.to_owned() } else { format!("{name}: {message}") }
+}
+
+#[cfg(test)]
+mod tests;

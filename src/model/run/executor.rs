@@ -1,0 +1,101 @@
+//! Who does the tasks of a sequence run.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::outcome::Outcome;
+use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, Task};
+use crate::model::time::Timestamp;
+
+/// A `deployment` with this strategy is not launchway's to carry out. Source: Keptn's `deploymentstrategy`.
+const USER_MANAGED: &str = "user_managed";
+
+/// What does a task.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DoneBy {
+    /// launchway deploys what changed.
+    Deployment,
+    /// A run-once pod, as its `Task` object says.
+    Pod,
+    /// A person decides, or what came before does.
+    Approval,
+    /// Programs elsewhere that hear of it over the event API.
+    Executors,
+}
+
+/// One program that has taken a task, or a person who has decided about it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExecutorRecord {
+    /// The source of its events.
+    pub name: String,
+    /// When it began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub started_at: Option<Timestamp>,
+    /// When it was done.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub finished_at: Option<Timestamp>,
+    /// How.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub outcome: Option<Outcome>,
+    /// What it says, for people.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// What it has given to the tasks that follow.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
+}
+
+impl ExecutorRecord {
+    /// One of which nothing is known but its name.
+    pub fn of(name: &str) -> Self {
+        let (name, message) = (name.to_owned(), String::new());
+        Self { name, started_at: None, finished_at: None, outcome: None, message, data: Value::Null }
+    }
+
+    /// Whether it has begun and is done, in whichever order that was told.
+    pub fn is_done(&self) -> bool {
+        self.started_at.is_some() && self.finished_at.is_some()
+    }
+}
+
+impl SequenceRun {
+    /// What does the task at `index`.
+    pub fn done_by(&self, index: usize) -> DoneBy {
+        let Some(task) = self.declared(index) else { return DoneBy::Executors };
+        let is_theirs = self.is_foreign || task.properties["deploymentstrategy"] == USER_MANAGED;
+        match task.name.as_str() {
+            DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
+            name if self.procedure.tasks.contains_key(name) => DoneBy::Pod,
+            APPROVAL_TASK => DoneBy::Approval,
+            _ => DoneBy::Executors,
+        }
+    }
+
+    /// The task at `index` as the shipyard declares it.
+    pub fn declared(&self, index: usize) -> Option<&Task> {
+        self.procedure.sequence.tasks.get(index)
+    }
+
+    /// The task that executors may take or have taken, or about which a person is to decide.
+    pub fn offered(&self) -> Option<(usize, &TaskRecord)> {
+        let SequenceState::Running { task: index } = self.state else { return None };
+        let task = self.tasks.get(index)?;
+        let is_offered = matches!(self.done_by(index), DoneBy::Approval | DoneBy::Executors);
+        let is_open = task.started_at.is_some() && task.ended_at.is_none() && task.again_at.is_none();
+        (is_offered && is_open).then_some((index, task))
+    }
+
+    /// The task about which only a person decides now.
+    pub fn awaits_approval(&self) -> Option<&TaskRecord> {
+        self.offered().filter(|(index, _)| self.done_by(*index) == DoneBy::Approval).map(|(_, task)| task)
+    }
+
+    /// Whether others may have its slot until it goes on: it waits for a person, or pauses before a task that lets them.
+    pub fn yields_slot(&self) -> bool {
+        let SequenceState::Running { task: index } = self.state else { return false };
+        let pauses = self.tasks.get(index).is_some_and(|task| task.started_at.is_none());
+        let lets_others = self.declared(index).is_some_and(|task| !task.holds_slot);
+        self.awaits_approval().is_some() || (pauses && lets_others)
+    }
+}
