@@ -6,8 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, plan, prune, release,
-    repository, rollback, rollout, scale, schema, serve, set, status, store, sync, trigger, up, validate, why,
+    abort, approve, completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, plan,
+    prune, release, repository, rollback, rollout, scale, schema, send, serve, set, status, store, sync, trigger, up,
+    validate, why,
 };
 use crate::error::Failure;
 
@@ -112,6 +113,10 @@ pub(super) enum Verb {
     Hold(hold::Hold),
     Release(release::Arguments),
     Trigger(trigger::Arguments),
+    Approve(approve::Approve),
+    Reject(approve::Reject),
+    Abort(abort::Arguments),
+    Send(send::Arguments),
     Sync(sync::Arguments),
     Repository(repository::Arguments),
     Exec(exec::Arguments),

@@ -1,5 +1,7 @@
 //! The command line: one file a verb.
 
+mod abort;
+mod approve;
 pub mod arguments;
 mod client;
 mod completion;
@@ -29,6 +31,7 @@ mod rollback;
 mod rollout;
 mod scale;
 mod schema;
+mod send;
 mod serve;
 mod set;
 mod status;
@@ -37,6 +40,7 @@ mod sync;
 mod target;
 mod terminal;
 mod trigger;
+mod under_way;
 mod up;
 mod validate;
 mod why;
@@ -106,6 +110,10 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Hold(arguments) => wait(hold::hold(arguments, global, output)),
         Verb::Release(arguments) => wait(release::run(arguments, global, output)),
         Verb::Trigger(arguments) => wait(trigger::run(arguments, global, output)),
+        Verb::Approve(arguments) => wait(approve::approve(arguments, global, output)),
+        Verb::Reject(arguments) => wait(approve::reject(arguments, global, output)),
+        Verb::Abort(arguments) => wait(abort::run(arguments, global, output)),
+        Verb::Send(arguments) => wait(send::run(arguments, global, output)),
         Verb::Sync(arguments) => wait(sync::run(arguments, global, output)),
         Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),
         Verb::Exec(arguments) => wait(exec::run(arguments, global, output)),

@@ -1,12 +1,20 @@
-//! `launchway trigger delivery`.
+//! `launchway trigger delivery`, `trigger sequence` and `trigger evaluation`.
 
 use clap::{Args, Subcommand};
+
+use serde_json::{Value, json};
 
 use super::arguments::Global;
 use super::client::Client;
 use super::hold::project;
-use super::output::{Outcome, Output};
+use super::output::{Complaint, Outcome, Output};
+use super::send::{SOURCE, send};
+use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
 use crate::control::commands::Done;
+use crate::engine::sequence::dataflow::merge;
+use crate::error::Failure;
+use crate::model::cloud_event::{CloudEvent, PREFIX};
+use crate::model::shipyard::EVALUATION_TASK;
 use crate::server::api::act::DeliveryRequest;
 
 /// Start a sequence by hand
@@ -29,14 +37,81 @@ enum What {
         #[arg(long, value_name = "REASON")]
         force: Option<String>,
     },
+    /// Start a sequence of a stage for a service
+    #[command(after_help = "Example:\n  launchway trigger sequence rollback web -s production --data reason=slow")]
+    Sequence {
+        /// The sequence
+        #[arg(value_name = "NAME")]
+        sequence: String,
+        /// For this service
+        #[arg(value_name = "SERVICE")]
+        service: String,
+        #[command(flatten)]
+        data: Data,
+    },
+    /// Start the evaluation of a service in a stage
+    #[command(after_help = "Example:\n  launchway trigger evaluation web -s dev --data evaluation.timeframe=5m")]
+    Evaluation {
+        /// Of this service
+        #[arg(value_name = "SERVICE")]
+        service: String,
+        #[command(flatten)]
+        data: Data,
+    },
+}
+
+/// What the tasks of a sequence find.
+#[derive(Debug, Args)]
+struct Data {
+    /// A value for the tasks, such as `deployment.image=web:1`; may be given several times
+    #[arg(long = "data", value_name = "KEY=VALUE", value_parser = pair)]
+    data: Vec<(String, String)>,
+    /// A label; may be given several times
+    #[arg(long = "label", value_name = "KEY=VALUE", value_parser = pair)]
+    labels: Vec<(String, String)>,
+}
+
+fn pair(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').filter(|(key, _)| !key.is_empty()).ok_or("it is no KEY=VALUE")?;
+    Ok((key.to_owned(), value.to_owned()))
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
-    let What::Delivery { service, force } = &arguments.what;
     let client = Client::to_act(global).await?;
     let project = project(&client, global).await?;
-    let request =
-        DeliveryRequest { project, stage: global.stage.clone(), service: service.clone(), force: force.clone() };
-    let done: Done = client.post("deliveries", &request).await?;
-    output.done(&done)
+    match &arguments.what {
+        What::Delivery { service, force } => {
+            let (stage, service, force) = (global.stage.clone(), service.clone(), force.clone());
+            let done: Done = client.post("deliveries", &DeliveryRequest { project, stage, service, force }).await?;
+            output.done(&done)
+        }
+        What::Sequence { sequence, service, data } => {
+            send(&client, &event(&project, (stage(global)?, sequence, service), data), output).await
+        }
+        What::Evaluation { service, data } => {
+            send(&client, &event(&project, (stage(global)?, EVALUATION_TASK, service), data), output).await
+        }
+    }
+}
+
+fn stage(global: &Global) -> Outcome<&str> {
+    let missing = || Complaint::usage(Failure::stalled("which stage?").hint("name it with `--stage NAME`"));
+    global.stage.as_deref().ok_or_else(missing)
+}
+
+/// The event that starts a sequence.
+fn event(project: &str, (stage, sequence, service): (&str, &str, &str), given: &Data) -> CloudEvent {
+    let mut data = json!({ "project": project, "stage": stage, "service": service });
+    if !given.labels.is_empty() {
+        let labels = given.labels.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
+        data["labels"] = Value::Object(labels.collect());
+    }
+    for (path, value) in &given.data {
+        let nested = path.rsplit('.').fold(Value::from(value.as_str()), |inner, key| json!({ key: inner }));
+        data = merge(data, nested);
+    }
+    let now = SystemClock.now();
+    let kind = format!("{PREFIX}{stage}.{sequence}.triggered");
+    let event = CloudEvent::of(kind, Ulids::default().next(now), data);
+    CloudEvent { source: SOURCE.to_owned(), time: Some(rfc3339(now)), ..event }
 }

@@ -22,10 +22,12 @@ use crate::model::shipyard::Shipyard;
 use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
+mod decide;
 mod retry;
 mod steer;
 mod switch;
 
+pub use decide::{Verdict, abort, abort_run, decide};
 pub use retry::retry;
 pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;

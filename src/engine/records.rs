@@ -91,6 +91,10 @@ pub enum Lookup {
     History(ConfigKey),
     /// When a revision was planned the last time, nothing if it never was; moves with the repository's record.
     PlannedAt(RepositoryName, CommitId),
+    /// The plan of a revision without what it says of services; moves with the repository's record.
+    Outline(RepositoryName, CommitId),
+    /// Whether something with this id was told about a repository before, 1 or 0; two at once conflict.
+    WasDelivered(RepositoryName, String),
     /// Whether anything is left of a stage, 1 or 0; grows only with the repository that declares it.
     Inhabited(ProjectName, StageName),
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with

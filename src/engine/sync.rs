@@ -9,6 +9,7 @@ use crate::engine::holds;
 use crate::engine::names;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::rollback::propose;
+use crate::engine::sequence::incoming::Told;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
@@ -193,6 +194,8 @@ pub struct Trigger<'a> {
     pub force: Option<&'a str>,
     /// Who wants it.
     pub by: &'a str,
+    /// The event that says so, if one does.
+    pub told: Option<&'a Told>,
 }
 
 /// Starts the delivery sequence of a stage with what the applied revision declares; hands back the runs.
@@ -232,6 +235,9 @@ pub fn trigger(
     if let (true, Some(service)) = (runs.is_empty(), asked.service) {
         return Err(under_way(transition.records, &project, asked.stage, service)?.into());
     }
+    if let Some(told) = asked.told {
+        told.remember(transition, &watched.name);
+    }
     transition.write(Write::Plan(Box::new(plan)));
     Ok(runs)
 }
@@ -268,7 +274,13 @@ fn trigger_one(
     let Some(run) = run else { return Ok(None) };
     holds::refuse(transition.records, &run.service)?;
     let id = run.id.clone();
-    transition.start(SequenceRun { by: Some(asked.by.to_owned()), forced, ..run })?;
+    let mut run = SequenceRun { by: Some(asked.by.to_owned()), forced, ..run };
+    if let Some(Told { context, id, data, .. }) = asked.told {
+        run.context = Some(context.clone());
+        run.triggered_by = Some(id.clone());
+        run.data = data.clone();
+    }
+    transition.start(run)?;
     Ok(Some(id))
 }
 

@@ -305,6 +305,11 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
             let revision = store.outline(repository, commit.as_str()).await?;
             Found::Moment(revision.and_then(|revision| revision.plan().map(|plan| plan.at)))
         }
+        Lookup::Outline(repository, commit) => {
+            let revision = store.outline(repository, commit.as_str()).await?;
+            Found::Plan(revision.and_then(|revision| revision.plan().cloned()).map(Box::new))
+        }
+        Lookup::WasDelivered(repository, id) => Found::Number(u32::from(store.was_delivered(repository, id).await?)),
         Lookup::Inhabited(project, stage) => {
             let applied = store.applied_stages(project).await?.contains(stage);
             let open = store.open_slot_keys(Some(project)).await?;

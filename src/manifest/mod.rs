@@ -27,7 +27,7 @@ mod image;
 mod image_stream;
 pub mod image_trigger;
 pub(crate) mod metadata;
-mod names;
+pub(crate) mod names;
 mod object;
 mod pod_template;
 mod problem;

@@ -96,6 +96,9 @@ pub enum Event {
         task: usize,
         /// Who.
         executor: String,
+        /// The id of its event.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        id: String,
         /// What it leaves to those after it; `null` if nothing.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         data: Value,
@@ -115,6 +118,9 @@ pub enum Event {
         task: usize,
         /// Who.
         executor: String,
+        /// The id of its event.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        id: String,
         /// How it went.
         outcome: Outcome,
         /// What it says, for people.

@@ -5,6 +5,7 @@
 
 pub mod action;
 pub mod by_digest;
+pub mod cloud_event;
 pub mod commit_status;
 pub mod deployment_config;
 pub mod duration;

@@ -19,7 +19,7 @@ use super::project::OnFailure;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
-pub use executor::{DoneBy, ExecutorRecord};
+pub use executor::{DoneBy, ExecutorRecord, triggered_by};
 pub use hook::HookRecord;
 pub use sequence::{Delivery, SequenceRun, SequenceState};
 pub use task::{DeploymentRef, TaskLimits, TaskRecord, TaskTry};

@@ -135,6 +135,9 @@ fn is_zero(value: &u32) -> bool {
 /// The one built-in task that deploys what changed.
 pub const DEPLOYMENT_TASK: &str = "deployment";
 
+/// The one that judges what was measured; also the name of a sequence that every stage has.
+pub const EVALUATION_TASK: &str = "evaluation";
+
 /// The one about which a person decides.
 pub const APPROVAL_TASK: &str = "approval";
 

@@ -4,6 +4,7 @@
 //! each service, `service` what became of it, `step` of its hooks and tasks. [`rest`] decides whether
 //! it has come to its end, and for whom it waits. [`pull_request`] says what a proposed rollback is about. [`ledger`] knows what was written before.
 
+pub mod cloud_event;
 mod delivery;
 pub mod ledger;
 mod line;

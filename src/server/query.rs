@@ -5,6 +5,7 @@ mod facts;
 mod holds;
 mod image_streams;
 mod selection;
+mod sequences;
 mod versions;
 
 use std::collections::BTreeSet;
@@ -30,6 +31,7 @@ use crate::runtime::logs::{self, LogQuery};
 use crate::store::{EventRow, Listing, ReadStore, RunFilter};
 
 pub use self::selection::Selection;
+pub use self::sequences::{EventSelection, SequenceSelection};
 pub use self::versions::Versions;
 
 /// The most rows of one answer.

@@ -15,7 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
-use super::api::{act, exec, openapi, output, read, rollback};
+use super::api::{act, exec, keptn, openapi, output, read, rollback};
 use super::events;
 use super::origin::Origin;
 use super::page;
@@ -33,7 +33,24 @@ const CONTENT_POLICY: &str =
 
 /// Everything but webhooks and metrics.
 pub fn router(state: ServerState) -> Router {
-    let reading = Router::new()
+    let reading = reading().route_layer(from_fn_with_state(state.needs(Need::Read), guard));
+    let acting = acting().route_layer(from_fn_with_state(state.needs(Need::Operate), guard));
+    let follow = get(read::revision).route_layer(from_fn_with_state(state.needs(Need::Follow), guard));
+    let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
+    let all = reading
+        .merge(acting)
+        .route("/api/v1/revisions/{repository}/{commit}", follow)
+        .route("/api/v1/sync", sync)
+        .route("/style.css", get(page::style))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method);
+    bounded(all).with_state(state)
+}
+
+fn reading() -> Router<ServerState> {
+    Router::new()
         .route("/", get(page::overview))
         .route("/runs/{*id}", get(page::run))
         .route("/revisions/{repository}/{commit}", get(page::revision))
@@ -55,9 +72,15 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/pods", get(read::pods))
         .route("/api/v1/logs", get(output::logs))
         .route("/api/v1/watch", get(events::watch))
+        .route("/api/v1/event", get(keptn::events))
+        .route("/api/mongodb-datastore/event", get(keptn::events))
+        .route("/api/controlPlane/v1/event/triggered/{kind}", get(keptn::open_tasks))
+        .route("/api/controlPlane/v1/sequence/{project}", get(keptn::sequences))
         .route("/api/v1/openapi.json", get(openapi::document))
-        .route_layer(from_fn_with_state(state.needs(Need::Read), guard));
-    let acting = Router::new()
+}
+
+fn acting() -> Router<ServerState> {
+    Router::new()
         .route("/api/v1/repositories/{name}/down", post(act::down))
         .route("/api/v1/prune", post(act::prune))
         .route("/api/v1/deployments/{project}/{stage}/{name}/latest", post(act::latest))
@@ -71,22 +94,13 @@ pub fn router(state: ServerState) -> Router {
         .route("/api/v1/deployments/{project}/{stage}/{name}/exec", post(exec::exec))
         .route("/api/v1/rollbacks", post(rollback::roll_back))
         .route("/api/v1/deliveries", post(act::deliver))
+        .route("/api/v1/event", post(keptn::tell))
+        .route("/api/v1/approvals", post(keptn::decide))
+        .route("/api/v1/aborts", post(keptn::abort))
+        .route("/api/controlPlane/v1/sequence/{project}/{context}/control", post(keptn::control))
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))
         .route("/api/v1/releases", post(act::release_all))
-        .route_layer(from_fn_with_state(state.needs(Need::Operate), guard));
-    let follow = get(read::revision).route_layer(from_fn_with_state(state.needs(Need::Follow), guard));
-    let sync = post(act::sync).route_layer(from_fn_with_state(state.needs(Need::Sync), guard));
-    let all = reading
-        .merge(acting)
-        .route("/api/v1/revisions/{repository}/{commit}", follow)
-        .route("/api/v1/sync", sync)
-        .route("/style.css", get(page::style))
-        .route("/healthz", get(|| async { "ok\n" }))
-        .route("/readyz", get(readyz))
-        .fallback(nowhere)
-        .method_not_allowed_fallback(wrong_method);
-    bounded(all).with_state(state)
 }
 
 /// What holds for every request and its answer.

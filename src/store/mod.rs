@@ -108,6 +108,8 @@ pub struct RunFilter {
     pub config: Option<String>,
     /// On this revision.
     pub commit: Option<CommitId>,
+    /// Of this context of events.
+    pub context: Option<String>,
     /// Only sequences (`Some(true)`) or only deployments (`Some(false)`).
     pub sequences: Option<bool>,
     /// Only open (`Some(true)`) or only ended (`Some(false)`) ones.

@@ -5,6 +5,7 @@ pub mod operator;
 pub mod propose;
 mod release;
 mod rollback;
+mod sequences;
 
 use async_trait::async_trait;
 use schemars::JsonSchema;
@@ -14,9 +15,10 @@ use crate::control::commands::propose::ProposalView;
 use crate::engine::rollback::evaluate::Evaluation;
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
+use crate::model::cloud_event::CloudEvent;
 use crate::model::hold::HoldScope;
 use crate::model::ids::{
-    CommitId, ConfigKey, HoldId, PodName, ProjectName, RepositoryName, RunId, ServiceName, StageName,
+    CommitId, ConfigKey, HoldId, PodName, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
 };
 
 /// Carries out what people ask for.
@@ -136,6 +138,8 @@ pub enum Command {
         #[serde(default)]
         force: Option<String>,
     },
+    /// Tell sequences something.
+    Sequence(SequenceCommand),
     /// Delete what nothing needs any more.
     Prune {
         /// Only say what.
@@ -146,6 +150,34 @@ pub enum Command {
     Down {
         /// Which.
         repository: RepositoryName,
+    },
+}
+
+/// What is told to sequences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", rename_all_fields = "camelCase", tag = "told")]
+pub enum SequenceCommand {
+    /// Take an event from outside.
+    Tell(Box<CloudEvent>),
+    /// Let a sequence go on that waits for approval, or end it.
+    Decide {
+        /// Of which service in which stage.
+        service: ServiceKey,
+        /// Whether it goes on.
+        approve: bool,
+        /// Why, for people.
+        #[serde(default)]
+        reason: String,
+    },
+    /// End what is under way for a service.
+    Abort {
+        /// Which, in which stage.
+        service: ServiceKey,
+    },
+    /// End these runs, as far as they have not ended.
+    AbortRuns {
+        /// Which.
+        runs: Vec<RunId>,
     },
 }
 
@@ -179,6 +211,12 @@ pub struct Done {
     #[serde(default)]
     #[schemars(with = "Vec<String>")]
     pub runs: Vec<RunId>,
+    /// What an event has in common with all that follows from it.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub context: String,
+    /// Why an event has no effect; empty if it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ignored: String,
     /// What it lets start, a line each.
     #[serde(default)]
     pub starts: Vec<String>,

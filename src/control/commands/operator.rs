@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use crate::control::commands::propose::propose;
 use crate::control::commands::release::release;
 use crate::control::commands::rollback::rollback;
-use crate::control::commands::{Command, Commands, Done, Refusal, by_hand};
+use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequences};
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
 use crate::engine::by_hand::Cancelled;
@@ -83,8 +83,9 @@ impl Commands for Operator {
                     .watcher(&by_hand::declaring(&self.driver, &project).await?.ok_or_else(|| undeclared(&project))?)?;
                 let stage = self.meant(watcher, stage).await?;
                 let (service, force) = (service.as_ref(), force.as_deref());
-                self.trigger(watcher, Trigger { stage: &stage, service, force, by }).await
+                self.trigger(watcher, Trigger { stage: &stage, service, force, by, told: None }).await
             }
+            Command::Sequence(told) => sequences::act(self, told, by).await,
             Command::Down { repository } => self.down(&repository, by).await,
             Command::Prune { dry_run } => {
                 let cleaned = self.housekeeping.clean(dry_run).await?;
@@ -238,7 +239,7 @@ impl Operator {
         Err(Refusal::Unknown(unknown.hint(format!("its stages: {}", stages.join(", ")))))
     }
 
-    async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
+    pub(super) async fn trigger(&self, watcher: &Watcher, asked: Trigger<'_>) -> Result<Done, Refusal> {
         asked.force.map_or(Ok(()), refuse_bad)?;
         let runs = sync::trigger(&self.driver, &watcher.watched, asked).await.map_err(conflict)?;
         let message = match runs.len() {
@@ -296,7 +297,7 @@ pub(super) fn undeclared(project: &ProjectName) -> Refusal {
 }
 
 /// A reason is read by others, in tables and on commits.
-fn refuse_bad(reason: &str) -> Result<(), Refusal> {
+pub(super) fn refuse_bad(reason: &str) -> Result<(), Refusal> {
     let invalid = |message| Err(Refusal::Invalid(Failure::stalled(message)));
     match reason.chars().count() {
         _ if reason.trim().is_empty() => invalid("a reason must say something".to_owned()),

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::engine::deployment::apply;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
+use crate::engine::sequence::incoming;
 use crate::engine::sequence::machine::task_records;
 use crate::error::Failure;
 use crate::manifest::digest;
@@ -26,7 +27,16 @@ pub fn queued(records: &mut Records, now: Timestamp, draft: SequenceRun) -> Resu
     let attempt = 1 + records.number(before)?;
     let id = RunId::new(records.fresh_id()?);
     let tasks = task_records(&draft.procedure.sequence);
-    Ok(SequenceRun { id, attempt, tasks, created_at: now, ..draft })
+    let context = Some(draft.context.clone().unwrap_or_else(|| context(&draft, &id)));
+    Ok(SequenceRun { id, attempt, tasks, context, created_at: now, ..draft })
+}
+
+/// What a run has in common with those of the same delivery in other stages: the plan and the service, if it is of a revision.
+fn context(draft: &SequenceRun, id: &RunId) -> String {
+    incoming::derived_context(&match &draft.plan {
+        Some(plan) => format!("{plan} {}", draft.service.service),
+        None => id.to_string(),
+    })
 }
 
 /// The run for a service's part of a plan, whether it finds anything to do or not; nothing, if its stage has no delivery

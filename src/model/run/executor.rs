@@ -1,9 +1,9 @@
 //! Who does the tasks of a sequence run.
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, Task};
 use crate::model::time::Timestamp;
@@ -24,6 +24,13 @@ pub enum DoneBy {
     Executors,
 }
 
+/// The run and the place of the task that an event with this id told to be done.
+pub fn triggered_by(id: &str) -> Option<(RunId, usize)> {
+    let (rest, _) = id.rsplit_once('.')?;
+    let (run, index) = rest.rsplit_once('.')?;
+    Some((RunId::new(run), index.parse().ok()?))
+}
+
 /// One program that has taken a task, or a person who has decided about it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExecutorRecord {
@@ -32,25 +39,29 @@ pub struct ExecutorRecord {
     /// When it began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub started_at: Option<Timestamp>,
+    /// The id of the event that said so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub started_by: String,
     /// When it was done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finished_at: Option<Timestamp>,
+    /// The id of the event that said so.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub finished_by: String,
     /// How.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub outcome: Option<Outcome>,
     /// What it says, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
-    /// What it has given to the tasks that follow.
-    #[serde(default, skip_serializing_if = "Value::is_null")]
-    pub data: Value,
 }
 
 impl ExecutorRecord {
     /// One of which nothing is known but its name.
     pub fn of(name: &str) -> Self {
-        let (name, message) = (name.to_owned(), String::new());
-        Self { name, started_at: None, finished_at: None, outcome: None, message, data: Value::Null }
+        let name = name.to_owned();
+        let (started_by, finished_by, message) = Default::default();
+        Self { name, started_at: None, started_by, finished_at: None, finished_by, outcome: None, message }
     }
 
     /// Whether it has begun and is done, in whichever order that was told.
@@ -84,6 +95,13 @@ impl SequenceRun {
         let is_offered = matches!(self.done_by(index), DoneBy::Approval | DoneBy::Executors);
         let is_open = task.started_at.is_some() && task.ended_at.is_none() && task.again_at.is_none();
         (is_offered && is_open).then_some((index, task))
+    }
+
+    /// The id of the event by which the task at `index` is told to be done: each time that it is left to executors it has
+    /// another one.
+    pub fn triggered_id(&self, index: usize) -> String {
+        let offers = self.tasks.get(index).map_or(0, |task| task.offers);
+        format!("{}.{index}.{offers}", self.id)
     }
 
     /// The task about which only a person decides now.

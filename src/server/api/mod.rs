@@ -4,6 +4,7 @@ pub mod act;
 pub mod exec;
 pub mod extract;
 pub mod hooks;
+pub mod keptn;
 pub mod openapi;
 pub mod output;
 pub mod read;

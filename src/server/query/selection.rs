@@ -93,6 +93,7 @@ impl Selection {
             service: self.service.clone(),
             config: self.name.clone(),
             commit: self.commit.as_deref().map(Into::into),
+            context: None,
             sequences: self.kind.as_deref().map(|kind| kind == "sequence"),
             open: self.open,
             before: self.before.as_deref().map(Into::into),

@@ -39,6 +39,7 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Listin
     conditions.equals("service", filter.service.as_deref());
     conditions.equals("config", filter.config.as_deref());
     conditions.equals("commit_id", filter.commit.as_ref().map(CommitId::as_str));
+    conditions.equals("context", filter.context.as_deref());
     conditions.holds("is_sequence", filter.sequences);
     conditions.holds("is_open", filter.open);
     let before = "(created_at, number) < (SELECT created_at, number FROM runs WHERE id = ?)";

@@ -80,15 +80,18 @@ fn apply_one(connection: &Connection, write: &Write, now: Timestamp) -> Result<(
 
 fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
     let Versioned { version, value } = run;
-    let (config, plan, sequence, attempt) = match value {
-        Run::Sequence(run) => (None, run.plan.as_ref().map(PlanId::as_str), run.only_tasks(), run.attempt),
-        Run::Deployment(run) => (Some(run.config.name.as_str()), None, None, run.attempt),
+    let (config, plan, sequence, attempt, context) = match value {
+        Run::Sequence(run) => {
+            let plan = run.plan.as_ref().map(PlanId::as_str);
+            (None, plan, run.only_tasks(), run.attempt, run.context.as_deref())
+        }
+        Run::Deployment(run) => (Some(run.config.name.as_str()), None, None, run.attempt, None),
     };
     let service = value.service();
     let (repository, commit) = value.revision();
     let key = RecordKey::Run(value.id().clone());
     // What a run belongs to never changes.
-    let fixed: [Column<'_>; 10] = [
+    let fixed: [Column<'_>; 11] = [
         ("is_sequence", &config.is_none()),
         ("repository", &repository.as_str()),
         ("project", &service.project.as_str()),
@@ -97,6 +100,7 @@ fn put_run(connection: &Connection, run: &Versioned<Run>) -> Result<(), Error> {
         ("config", &config),
         ("plan", &plan),
         ("sequence", &sequence),
+        ("context", &context),
         ("commit_id", &commit.as_str()),
         ("created_at", &value.created_at().0),
     ];

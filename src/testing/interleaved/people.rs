@@ -84,7 +84,8 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
         }
         ["trigger", stage, service, force @ ..] => {
             let (stage, service) = (StageName::new(*stage), ServiceName::new(*service));
-            let asked = Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO };
+            let asked =
+                Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO, told: None };
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),

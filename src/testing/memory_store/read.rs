@@ -358,6 +358,7 @@ fn fits(filter: &RunFilter, run: &Run) -> bool {
         && filter.service.as_ref().is_none_or(|asked| asked == service.service.as_str())
         && filter.config.as_ref().is_none_or(|asked| Some(asked) == config)
         && is(filter.commit.as_ref(), commit)
+        && filter.context.as_ref().is_none_or(|asked| run.sequence().and_then(|it| it.context.as_ref()) == Some(asked))
         && filter.sequences.is_none_or(|asked| asked == matches!(run, Run::Sequence(_)))
         && filter.open.is_none_or(|asked| asked != run.is_ended())
 }

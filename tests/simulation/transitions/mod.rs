@@ -48,7 +48,7 @@ fn services_checked(problem: &str) -> Event {
 }
 
 fn executor_started(task: usize, executor: &str) -> Event {
-    Event::ExecutorStarted { task, executor: executor.into(), data: Value::Null }
+    Event::ExecutorStarted { task, executor: executor.into(), id: String::new(), data: Value::Null }
 }
 
 fn executor_reported(task: usize, executor: &str) -> Event {
@@ -56,7 +56,14 @@ fn executor_reported(task: usize, executor: &str) -> Event {
 }
 
 fn executor_finished(task: usize, executor: &str, outcome: Outcome) -> Event {
-    Event::ExecutorFinished { task, executor: executor.into(), outcome, message: "done".into(), data: Value::Null }
+    Event::ExecutorFinished {
+        task,
+        executor: executor.into(),
+        id: String::new(),
+        outcome,
+        message: "done".into(),
+        data: Value::Null,
+    }
 }
 
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.

@@ -52,23 +52,25 @@ impl Step {
         let is_offered = matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Executors);
         match event {
             _ if !is_open || !is_offered => {}
-            Event::ExecutorStarted { task, executor, data } if *task == index => {
-                self.executor_started(index, executor, data);
+            Event::ExecutorStarted { task, executor, id, data } if *task == index => {
+                self.executor_started(index, (executor, id), data);
             }
             Event::ExecutorReported { task, executor, message } if *task == index => {
                 self.executor_reported(index, executor, message);
             }
-            Event::ExecutorFinished { task, executor, outcome, message, data } if *task == index => {
-                self.executor_finished(index, executor, (*outcome, message), data);
+            Event::ExecutorFinished { task, executor, id, outcome, message, data } if *task == index => {
+                self.executor_finished(index, (executor, id), (*outcome, message), data);
             }
             _ => {}
         }
     }
 
-    fn executor_started(&mut self, index: usize, name: &str, data: &Value) {
+    fn executor_started(&mut self, index: usize, (name, id): (&str, &str), data: &Value) {
         let now = self.now;
         let is_first = self.run.tasks[index].executors.iter().all(|it| it.started_at.is_none());
-        self.executor(index, name, |it| it.started_at.is_none()).started_at = Some(now);
+        let executor = self.executor(index, name, |it| it.started_at.is_none());
+        executor.started_at = Some(now);
+        id.clone_into(&mut executor.started_by);
         if is_first && self.run.done_by(index) == DoneBy::Executors && !self.is_ending() {
             self.clear_timer(Timer::Start);
             let limit = self.run.declared(index).and_then(|task| task.timeout_ms).map(Duration::from_millis);
@@ -86,11 +88,18 @@ impl Step {
         self.tell_who(index);
     }
 
-    fn executor_finished(&mut self, index: usize, name: &str, (outcome, message): (Outcome, &str), data: &Value) {
+    fn executor_finished(
+        &mut self,
+        index: usize,
+        (name, id): (&str, &str),
+        (outcome, message): (Outcome, &str),
+        data: &Value,
+    ) {
         let now = self.now;
         let decides = self.run.done_by(index) == DoneBy::Approval;
         let executor = self.executor(index, name, |it| it.finished_at.is_none());
         executor.finished_at = Some(now);
+        id.clone_into(&mut executor.finished_by);
         executor.outcome = Some(outcome);
         message.clone_into(&mut executor.message);
         if decides {

@@ -9,3 +9,7 @@ CREATE TABLE webhook_calls (
   repository TEXT NOT NULL PRIMARY KEY,
   record     TEXT NOT NULL
 ) STRICT, WITHOUT ROWID;
+
+-- What the runs of one delivery through all stages have in common; of sequences.
+ALTER TABLE runs ADD COLUMN context TEXT;
+CREATE INDEX runs_by_context ON runs (context, created_at, number) WHERE context IS NOT NULL;

@@ -33,7 +33,7 @@ fn asked(run: &SequenceRun, event: &Event) -> Decided {
 }
 
 fn started(task: usize, executor: &str) -> Event {
-    Event::ExecutorStarted { task, executor: executor.into(), data: Value::Null }
+    Event::ExecutorStarted { task, executor: executor.into(), id: String::new(), data: Value::Null }
 }
 
 fn finished(task: usize, executor: &str, outcome: Outcome) -> Event {
@@ -41,7 +41,14 @@ fn finished(task: usize, executor: &str, outcome: Outcome) -> Event {
 }
 
 fn leaving(task: usize, executor: &str, outcome: Outcome, data: Value) -> Event {
-    Event::ExecutorFinished { task, executor: executor.into(), outcome, message: String::new(), data }
+    Event::ExecutorFinished {
+        task,
+        executor: executor.into(),
+        id: String::new(),
+        outcome,
+        message: String::new(),
+        data,
+    }
 }
 
 fn timer(timer: Timer) -> Event {

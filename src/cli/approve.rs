@@ -1,0 +1,52 @@
+//! `launchway approve SERVICE` and `launchway reject SERVICE`.
+
+use clap::Args;
+
+use super::arguments::Global;
+use super::client::Client;
+use super::output::{Outcome, Output};
+use super::under_way;
+use crate::control::commands::Done;
+use crate::server::api::keptn::ApprovalRequest;
+
+/// Let a sequence go on that waits for approval
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway approve web -s production --reason 'seen by ann'")]
+pub(super) struct Approve {
+    #[command(flatten)]
+    about: About,
+}
+
+/// End a sequence that waits for approval
+#[derive(Debug, Args)]
+#[command(after_help = "Example:\n  launchway reject web -s production --reason 'not before monday'")]
+pub(super) struct Reject {
+    #[command(flatten)]
+    about: About,
+}
+
+#[derive(Debug, Args)]
+struct About {
+    /// Of this service
+    #[arg(value_name = "SERVICE")]
+    service: String,
+    /// Why; it is said on the commit
+    #[arg(long, value_name = "TEXT", default_value_t)]
+    reason: String,
+}
+
+pub(super) async fn approve(arguments: &Approve, global: &Global, output: &mut Output) -> Outcome {
+    decide(&arguments.about, true, global, output).await
+}
+
+pub(super) async fn reject(arguments: &Reject, global: &Global, output: &mut Output) -> Outcome {
+    decide(&arguments.about, false, global, output).await
+}
+
+async fn decide(about: &About, approve: bool, global: &Global, output: &mut Output) -> Outcome {
+    let client = Client::to_act(global).await?;
+    let (project, stage) = under_way::place(&about.service, &client, global).await?;
+    let (service, reason) = (about.service.clone(), about.reason.clone());
+    let done: Done = client.post("approvals", &ApprovalRequest { project, stage, service, approve, reason }).await?;
+    output.done(&done)
+}

@@ -1,0 +1,65 @@
+//! Events from outside, and what people say of sequences.
+
+use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, undeclared};
+use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
+use crate::engine::by_hand::{self, Verdict};
+use crate::engine::sequence::incoming::{self, Received, Told};
+use crate::engine::sync::Trigger;
+use crate::model::cloud_event::CloudEvent;
+use crate::model::ids::{ProjectName, RunId, ServiceKey, ServiceName};
+
+/// Carries out what is told to sequences.
+pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
+    match told {
+        SequenceCommand::Tell(event) => tell(operator, &event, by).await,
+        SequenceCommand::Decide { service, approve, reason } => {
+            if !reason.is_empty() {
+                refuse_bad(&reason)?;
+            }
+            decide(operator, &service, Verdict { approve, reason: &reason, by }).await
+        }
+        SequenceCommand::Abort { service } => abort(operator, &service, by).await,
+        SequenceCommand::AbortRuns { runs } => abort_runs(operator, &runs, by).await,
+    }
+}
+
+/// Takes an event from outside: it has its effect once, and says why if it has none.
+async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done, Refusal> {
+    let project = ProjectName::new(event.text("project"));
+    let declaring = asked::declaring(&operator.driver, &project).await?;
+    let repository = declaring.ok_or_else(|| undeclared(&project))?;
+    let received = operator.driver.decide(|transition| incoming::receive(transition, &repository, event)).await;
+    let Received { context, ignored, mut runs, delivers } = received.map_err(conflict)?;
+    if let Some(stage) = delivers {
+        let (service, told) = (ServiceName::new(event.text("service")), Told::of(event));
+        let trigger = Trigger { stage: &stage, service: Some(&service), force: None, by, told: Some(&told) };
+        runs.extend(operator.trigger(operator.watcher(&repository)?, trigger).await?.runs);
+    }
+    let message = match (ignored.as_str(), runs.len()) {
+        ("", 1) => format!("taken by {}", runs[0]),
+        ("", several) => format!("taken by {several} runs"),
+        (reason, _) => format!("ignored: {reason}"),
+    };
+    Ok(Done { message, context, ignored, runs, ..Done::default() })
+}
+
+async fn decide(operator: &Operator, service: &ServiceKey, verdict: Verdict<'_>) -> Result<Done, Refusal> {
+    let run = operator.driver.decide(|transition| by_hand::decide(transition, service, verdict)).await;
+    let word = if verdict.approve { "approved" } else { "rejected" };
+    Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} {word}")) })
+}
+
+async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Done, Refusal> {
+    let run = operator.driver.decide(|transition| by_hand::abort(transition, service, by)).await;
+    Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} is ending")) })
+}
+
+async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Done, Refusal> {
+    let mut ended = Vec::new();
+    for run in runs {
+        if operator.driver.decide(|transition| by_hand::abort_run(transition, run, by)).await.map_err(conflict)? {
+            ended.push(run.clone());
+        }
+    }
+    Ok(Done { runs: ended.clone(), ..said(format!("ending {}", ended.len())) })
+}

@@ -1,0 +1,87 @@
+//! What people say of sequences: whether one goes on that asks for it, and that one is to end.
+
+use crate::engine::records::{Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::event::Event;
+use crate::model::ids::{RunId, ServiceKey};
+use crate::model::outcome::Outcome;
+use crate::model::run::{Run, SequenceRun, SequenceState};
+
+/// What a person says of what waits for approval.
+#[derive(Clone, Copy, Debug)]
+pub struct Verdict<'a> {
+    /// Whether it goes on.
+    pub approve: bool,
+    /// Why, for people; empty if nothing is said.
+    pub reason: &'a str,
+    /// Who.
+    pub by: &'a str,
+}
+
+/// Lets a sequence go on that waits for approval, or ends it; says which.
+///
+/// # Errors
+/// If nothing of the service waits for that.
+pub fn decide(transition: &mut Transition<'_>, service: &ServiceKey, verdict: Verdict<'_>) -> Result<RunId, Undecided> {
+    let open = open_runs(transition.records, service)?;
+    let Some(run) = open.iter().find(|run| run.awaits_approval().is_some()) else {
+        let failure = Failure::stalled(format!("nothing of {service} waits for approval"));
+        let hint = "`launchway why SERVICE -s STAGE` tells what it waits for";
+        return Err(failure.hint(hint).into());
+    };
+    let Some((task, _)) = run.offered() else { return Err(Failure::stalled("it has ended meanwhile").into()) };
+    let word = if verdict.approve { "approved" } else { "rejected" };
+    let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
+    let event = Event::ExecutorFinished {
+        task,
+        executor: verdict.by.to_owned(),
+        id: String::new(),
+        outcome: if verdict.approve { Outcome::PASS } else { Outcome::FAIL },
+        message: format!("{word} by {}{reason}", verdict.by),
+        data: serde_json::Value::Null,
+    };
+    let id = run.id.clone();
+    transition.tell(id.clone(), event);
+    Ok(id)
+}
+
+/// Ends what has the slot of a service, or else what has let others have it or waits for it; says which.
+///
+/// # Errors
+/// If nothing of it is under way.
+pub fn abort(transition: &mut Transition<'_>, service: &ServiceKey, by: &str) -> Result<RunId, Undecided> {
+    let open = open_runs(transition.records, service)?;
+    let ends = |run: &&SequenceRun| !matches!(run.state, SequenceState::Ending { .. });
+    let Some(run) = open.iter().find(ends) else {
+        return Err(Failure::stalled(format!("nothing of {service} is under way")).into());
+    };
+    let id = run.id.clone();
+    abort_run(transition, &id, by)?;
+    Ok(id)
+}
+
+/// Ends a run; says whether it had not ended.
+///
+/// # Errors
+/// If something must be read first.
+pub fn abort_run(transition: &mut Transition<'_>, run: &RunId, by: &str) -> Result<bool, Undecided> {
+    let is_open = transition.records.runs.get(run)?.is_some_and(|run| !run.is_ended());
+    if is_open {
+        let event = Event::Cancel { outcome: Outcome::ABORTED, reason: format!("aborted by {by}") };
+        transition.tell(run.clone(), event);
+    }
+    Ok(is_open)
+}
+
+/// The runs of a service that have not ended: who has its slot, who has let others have it, who waits.
+fn open_runs(records: &Records, service: &ServiceKey) -> Result<Vec<SequenceRun>, Undecided> {
+    let Some(slot) = records.slots.get(service)? else { return Ok(Vec::new()) };
+    let mut open = Vec::new();
+    for id in slot.holder.iter().chain(&slot.yielded).chain(&slot.waiting) {
+        if let Some(Run::Sequence(run)) = records.runs.get(id)? {
+            open.push((**run).clone());
+        }
+    }
+    Ok(open)
+}

@@ -1,0 +1,341 @@
+//! What becomes of an event that somebody tells: an executor gets on with a task, a sequence is to run, something happened.
+//!
+//! What is late, unknown or told before has no effect, and says why. Whoever tells an event again by its id gets the same answer.
+
+use aws_lc_rs::digest::{SHA256, digest};
+use serde_json::Value;
+
+use crate::engine::records::{Lookup, Records, Undecided};
+use crate::engine::sequence::dataflow::MOST_DATA;
+use crate::engine::sequence::queue;
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::manifest::digest as content;
+use crate::manifest::names;
+use crate::model::cloud_event::{CloudEvent, Meaning, Phase};
+use crate::model::event::Event;
+use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
+use crate::model::outcome::{Outcome, Status, TaskResult};
+use crate::model::plan::Plan;
+use crate::model::run::{Run, SequenceRun, SequenceState, triggered_by};
+use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
+use crate::model::transaction::Write;
+
+/// What is said once of an event and not left to the tasks that follow.
+const OF_ONE_EVENT: [&str; 6] = ["project", "stage", "service", "status", "result", "message"];
+/// The most bytes of a context, an id or a source.
+const LONGEST_NAME: usize = 200;
+
+/// What has become of an event.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Received {
+    /// What it has in common with all that follows from it.
+    pub context: String,
+    /// Why it has no effect; empty if it has one.
+    pub ignored: String,
+    /// The runs that hear of it or that it starts.
+    pub runs: Vec<RunId>,
+    /// A service's delivery to a stage, which is started as by hand: what is delivered must be read first.
+    pub delivers: Option<StageName>,
+}
+
+/// What a run has from the event that starts it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Told {
+    /// What all that follows has in common.
+    pub context: String,
+    /// The event's id.
+    pub id: String,
+    /// What it leaves to the tasks.
+    pub data: Value,
+    /// Under what it is remembered that it was told.
+    pub once: String,
+}
+
+impl Told {
+    /// What an event gives to what it starts.
+    pub fn of(event: &CloudEvent) -> Self {
+        let data = left(&event.data);
+        Self { context: context(event), id: event.id.clone(), data, once: once(event) }
+    }
+
+    /// Remembers that it was told, so that nobody can start the same twice.
+    pub(in crate::engine) fn remember(&self, transition: &mut Transition<'_>, repository: &RepositoryName) {
+        let (repository, id, at) = (repository.clone(), self.once.clone(), transition.now);
+        transition.write(Write::Delivery { repository, id, at });
+    }
+}
+
+/// Takes an event about a project that `repository` declares.
+///
+/// # Errors
+/// If it makes no sense, or something must be read first.
+pub fn receive(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    event: &CloudEvent,
+) -> Result<Received, Undecided> {
+    check(event)?;
+    match event.meaning() {
+        Meaning::Task { task, phase } => of_task(transition, event, task, phase),
+        Meaning::SequenceTriggered { stage, sequence } => {
+            let (stage, sequence) = (StageName::new(stage), sequence.to_owned());
+            if !event.text("stage").is_empty() && event.text("stage") != stage.as_str() {
+                let message = format!("its type is about stage `{stage}`, its data about `{}`", event.text("stage"));
+                return Err(Failure::stalled(message).into());
+            }
+            start(transition, repository, event, |plan| named(plan, &stage, &sequence))
+        }
+        Meaning::Domain => Ok(ignored(event, "no sequence is triggered on it")),
+        Meaning::TaskTriggered { .. } | Meaning::SequenceTold => {
+            Err(Failure::stalled(format!("`{}` is told by launchway alone", event.kind)).into())
+        }
+        Meaning::TaskInvalidated { .. } => Ok(ignored(event, "nothing follows from what was made invalid")),
+    }
+}
+
+/// Whether it says of what it is, in bounds.
+fn check(event: &CloudEvent) -> Result<(), Failure> {
+    for (what, value) in [("project", event.text("project")), ("service", event.text("service"))] {
+        if value.is_empty() {
+            return Err(
+                Failure::stalled(format!("event does not contain a {what}")).hint(format!("give it as `data.{what}`"))
+            );
+        }
+    }
+    names::entity(event.text("service"))
+        .map_err(|wrong| Failure::stalled(format!("service `{}` {wrong}", event.text("service"))))?;
+    for (what, value) in [("id", &event.id), ("source", &event.source), ("type", &event.kind)] {
+        if value.is_empty() || value.len() > LONGEST_NAME {
+            let message = format!("the {what} of an event has 1 to {LONGEST_NAME} bytes");
+            return Err(Failure::stalled(message));
+        }
+    }
+    let bytes = event.data.to_string().len();
+    if bytes > MOST_DATA {
+        return Err(Failure::stalled(format!("the data of an event may have {MOST_DATA} bytes, not {bytes}")));
+    }
+    Ok(())
+}
+
+/// What an executor, or a person, says of a task.
+fn of_task(
+    transition: &mut Transition<'_>,
+    event: &CloudEvent,
+    task: &str,
+    phase: Phase,
+) -> Result<Received, Undecided> {
+    let Some(triggered) = event.triggeredid.as_deref() else {
+        let failure = Failure::stalled("an event about a task names the `.triggered` event that it answers");
+        return Err(failure.hint("give its id as `triggeredid`").into());
+    };
+    let run = match triggered_by(triggered) {
+        Some((id, index)) => transition.records.runs.get(&id)?.and_then(Run::sequence).map(|run| (run.clone(), index)),
+        None => None,
+    };
+    let Some((run, index)) = run else {
+        return Ok(ignored(event, &format!("no task was triggered as `{triggered}`")));
+    };
+    let context = run.context.clone().unwrap_or_default();
+    if let Some(reason) = has_no_effect(&run, index, (task, triggered), event) {
+        return Ok(Received { context, ignored: reason, ..Received::default() });
+    }
+    let received = Received { context, runs: vec![run.id.clone()], ..Received::default() };
+    if was_told(transition.records, &run.repository, event)? {
+        return Ok(Received { ignored: told_before(event), ..received });
+    }
+    Told::of(event).remember(transition, &run.repository);
+    transition.tell(run.id.clone(), fact(event, index, phase));
+    Ok(received)
+}
+
+/// Why an event about a task changes nothing.
+fn has_no_effect(
+    run: &SequenceRun,
+    index: usize,
+    (task, triggered): (&str, &str),
+    event: &CloudEvent,
+) -> Option<String> {
+    let service = &run.service;
+    let is_its = |key: &str, own: &str| event.text(key).is_empty() || event.text(key) == own;
+    let scoped = is_its("project", service.project.as_str())
+        && is_its("stage", service.stage.as_str())
+        && is_its("service", service.service.as_str());
+    let is_at = |task: usize| task == index && run.triggered_id(index) == triggered;
+    let is_current = match run.state {
+        SequenceState::Running { task } | SequenceState::Ending { task, .. } => is_at(task),
+        SequenceState::Queued | SequenceState::Returning { .. } | SequenceState::Ended => false,
+    };
+    match run.tasks.get(index) {
+        None => Some(format!("no task was triggered as `{triggered}`")),
+        Some(it) if it.name != task => Some(format!("`{triggered}` is about `{}`, not `{task}`", it.name)),
+        Some(_) if !scoped => Some(format!("`{triggered}` is about {service}")),
+        Some(it) if it.ended_at.is_some() => Some(format!("`{}` has ended: {}", it.step, it.message)),
+        Some(it) if !is_current || it.again_at.is_some() => Some(format!("`{}` does not wait for it", it.step)),
+        Some(_) => None,
+    }
+}
+
+fn fact(event: &CloudEvent, task: usize, phase: Phase) -> Event {
+    let (executor, id, data) = (event.source.clone(), event.id.clone(), left(&event.data));
+    let message = event.text("message").to_owned();
+    match phase {
+        Phase::Started => Event::ExecutorStarted { task, executor, id, data },
+        Phase::StatusChanged => Event::ExecutorReported { task, executor, message },
+        Phase::Finished => Event::ExecutorFinished { task, executor, id, outcome: outcome(&event.data), message, data },
+    }
+}
+
+/// How a `.finished` event says that it went: whatever is not known did not pass.
+fn outcome(data: &Value) -> Outcome {
+    let status = match data["status"].as_str() {
+        Some("succeeded") => Status::Succeeded,
+        Some("errored") => Status::Errored,
+        Some("aborted") => Status::Aborted,
+        _ => Status::Unknown,
+    };
+    let result = match data["result"].as_str() {
+        Some("pass") => TaskResult::Pass,
+        Some("warning") => TaskResult::Warning,
+        _ => TaskResult::Fail,
+    };
+    Outcome { status, result }
+}
+
+/// What an event leaves to the tasks that follow.
+fn left(data: &Value) -> Value {
+    let mut data = data.clone();
+    if let Some(fields) = data.as_object_mut() {
+        OF_ONE_EVENT.iter().for_each(|key| drop(fields.remove(*key)));
+        if fields.is_empty() {
+            return Value::Null;
+        }
+    }
+    data
+}
+
+/// Starts what a revision has to be started on an event.
+fn start(
+    transition: &mut Transition<'_>,
+    repository: &RepositoryName,
+    event: &CloudEvent,
+    which: impl Fn(&Plan) -> Result<Vec<(StageName, Sequence)>, Failure>,
+) -> Result<Received, Undecided> {
+    let state = transition.records.repositories.get(repository)?.cloned();
+    let unknown = || Failure::stalled(format!("`{repository}` has no revision yet that says what to do"));
+    let state = state.ok_or_else(unknown)?;
+    if state.down {
+        return Err(crate::engine::by_hand::is_down(repository).into());
+    }
+    let named = event.gitcommitid.as_deref().filter(|commit| !commit.is_empty()).map(CommitId::new);
+    let commit = named.or(state.applied).ok_or_else(unknown)?;
+    let plan = transition.records.plan(Lookup::Outline(repository.clone(), commit.clone()))?.cloned();
+    let plan = plan.ok_or_else(|| Failure::stalled(format!("revision {} has no plan here", commit.short())))?;
+    let found = which(&plan)?;
+    if found.is_empty() {
+        return Ok(ignored(event, &format!("no sequence of `{}` is triggered on it", plan.project)));
+    }
+    let told = Told::of(event);
+    let mut received = Received { context: told.context.clone(), ..Received::default() };
+    if was_told(transition.records, repository, event)? {
+        return Ok(Received { ignored: told_before(event), ..received });
+    }
+    let mut drafts = Vec::new();
+    for (stage, sequence) in found {
+        match draft(transition.records, &plan, event, (&stage, &sequence))? {
+            Some(draft) => drafts.push(draft),
+            None => received.delivers = Some(stage),
+        }
+    }
+    if received.delivers.is_none() {
+        told.remember(transition, repository);
+    }
+    for draft in drafts {
+        let run = queue::queued(transition.records, transition.now, draft)?;
+        received.runs.push(run.id.clone());
+        transition.start(run)?;
+    }
+    Ok(received)
+}
+
+/// The sequence of that name in a stage; an evaluation may be had everywhere.
+fn named(plan: &Plan, stage: &StageName, sequence: &str) -> Result<Vec<(StageName, Sequence)>, Failure> {
+    let declared = plan.procedures.shipyard.stage(stage);
+    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project));
+    let found = declared.ok_or_else(missing)?.sequences.iter().find(|it| it.name == sequence);
+    let built_in = || {
+        let tasks = vec![Task::named(EVALUATION_TASK)];
+        (sequence == EVALUATION_TASK).then(|| Sequence { name: sequence.to_owned(), tasks, ..Sequence::default() })
+    };
+    let missing = || Failure::stalled(format!("stage `{stage}` has no sequence `{sequence}`"));
+    let found = found.cloned().or_else(built_in).ok_or_else(missing)?;
+    Ok(vec![(stage.clone(), found)])
+}
+
+/// The run of a sequence for the service of an event; nothing, if that is how the stage delivers a service that is declared.
+fn draft(
+    records: &Records,
+    plan: &Plan,
+    event: &CloudEvent,
+    (stage, sequence): (&StageName, &Sequence),
+) -> Result<Option<SequenceRun>, Undecided> {
+    let service = ServiceName::new(event.text("service"));
+    let key = ServiceKey { project: plan.project.clone(), stage: stage.clone(), service: service.clone() };
+    let Some(planned) = plan.stage(stage) else {
+        return Err(Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).into());
+    };
+    let part = records.plan(Lookup::PlanOf(plan.id.clone(), service.clone()))?;
+    let is_planned = part.and_then(|part| part.stage(stage)?.service(&service)).is_some();
+    let was_delivered = records.slots.get(&key)?.is_some_and(|slot| slot.last_delivery.is_some());
+    let is_declared = is_planned || was_delivered;
+    let delivers = planned.sequence.as_ref().is_some_and(|delivery| delivery.name == sequence.name);
+    if is_declared && delivers {
+        return Ok(None);
+    }
+    let told = Told::of(event);
+    let procedure = plan.procedures.procedure(stage, sequence, &service);
+    let revision = (plan.repository.clone(), plan.commit.clone());
+    Ok(Some(SequenceRun {
+        plan: Some(plan.id.clone()),
+        cause: format!("{} by {}", event.short_kind(), event.source),
+        context: Some(told.context),
+        triggered_by: Some(told.id),
+        data: told.data,
+        is_foreign: !is_declared,
+        ..SequenceRun::draft(key, planned.destination.clone(), revision, content::stored(procedure))
+    }))
+}
+
+fn was_told(records: &Records, repository: &RepositoryName, event: &CloudEvent) -> Result<bool, Undecided> {
+    Ok(records.number(Lookup::WasDelivered(repository.clone(), once(event)))? > 0)
+}
+
+fn told_before(event: &CloudEvent) -> String {
+    format!("event `{}` of {} was told before", event.id, event.source)
+}
+
+/// Under what it is remembered that an event was told. Source: CloudEvents, by which source and id tell events apart.
+fn once(event: &CloudEvent) -> String {
+    format!("event {} {}", event.source, event.id)
+}
+
+fn ignored(event: &CloudEvent, reason: &str) -> Received {
+    Received { context: context(event), ignored: reason.to_owned(), ..Received::default() }
+}
+
+/// What an event has in common with what follows from it: what it says itself, else what follows from its identity.
+fn context(event: &CloudEvent) -> String {
+    let named = event.shkeptncontext.as_deref().filter(|it| !it.is_empty() && it.len() <= LONGEST_NAME);
+    named.map_or_else(|| derived_context(&once(event)), str::to_owned)
+}
+
+/// A UUID that follows from a text, as version 8 of RFC 9562 has it.
+pub fn derived_context(of: &str) -> String {
+    let hash = digest(&SHA256, of.as_bytes());
+    let mut bytes = [0_u8; 16];
+    bytes.copy_from_slice(&hash.as_ref()[..16]);
+    bytes[6] = (bytes[6] & 0x0f) | 0x80;
+    bytes[8] = (bytes[8] & 0x3f) | 0x80;
+    let hex = content::hex(&bytes);
+    [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
+}

@@ -1,0 +1,184 @@
+//! What is told of sequences as CloudEvents, from their runs alone. Pure: nothing is kept beside the runs.
+//!
+//! Source: keptn/spec 0.2.4; that a sequence has `.started` is the seed's.
+
+use serde_json::Value;
+
+use crate::clock::rfc3339;
+use crate::engine::sequence::dataflow::{merge, of_sequence, of_triggered, told};
+use crate::model::cloud_event::{CloudEvent, PREFIX};
+use crate::model::outcome::Outcome;
+use crate::model::run::{DoneBy, ExecutorRecord, SequenceRun, TaskRecord};
+use crate::model::time::Timestamp;
+
+/// Everything that has happened to a run, oldest first.
+pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
+    let id = run.triggered_by.clone().unwrap_or_else(|| format!("{}.triggered", run.id));
+    let begun = SequenceRun { outcome: None, ..run.clone() };
+    let mut events = vec![sequence(run, ("triggered", id.clone()), run.created_at, of_sequence(&begun))];
+    if let Some(at) = run.started_at {
+        let started = sequence(run, ("started", format!("{}.started", run.id)), at, of_sequence(&begun));
+        events.push(answering(started, &id));
+    }
+    for (index, task) in run.tasks.iter().enumerate().filter(|(_, task)| task.started_at.is_some()) {
+        events.extend(of_task(run, index, task));
+    }
+    if let Some(at) = run.ended_at {
+        let finished = sequence(run, ("finished", format!("{}.finished", run.id)), at, of_sequence(run));
+        events.push(answering(finished, &id));
+    }
+    events
+}
+
+/// The task that executors may take, or about which a person is to decide.
+pub fn open_task(run: &SequenceRun) -> Option<CloudEvent> {
+    let (index, task) = run.offered()?;
+    Some(triggered(run, index, task))
+}
+
+fn of_task(run: &SequenceRun, index: usize, task: &TaskRecord) -> Vec<CloudEvent> {
+    let asked = triggered(run, index, task);
+    let id = asked.id.clone();
+    let mut events = vec![asked];
+    let is_ours = !matches!(run.done_by(index), DoneBy::Executors);
+    if is_ours {
+        events.push(own(run, task, ("started", &id), task.started_at, None));
+    }
+    for executor in &task.executors {
+        let told = of_executor(run, task, executor, &id);
+        events.extend(told.filter(|event| !is_ours || !event.kind.ends_with(".started"))); // who decides, only decides
+    }
+    let is_told = task.executors.iter().any(|it| it.finished_at.is_some());
+    if let (Some(outcome), false) = (task.outcome, is_told) {
+        events.push(own(run, task, ("finished", &id), task.ended_at, Some(outcome)));
+    }
+    events
+}
+
+fn triggered(run: &SequenceRun, index: usize, task: &TaskRecord) -> CloudEvent {
+    let event =
+        CloudEvent::of(format!("{PREFIX}{}.triggered", task.name), run.triggered_id(index), of_triggered(run, index));
+    about(run, event, task.started_at)
+}
+
+/// What launchway says of a task that it does itself, or that nobody has done.
+fn own(
+    run: &SequenceRun,
+    task: &TaskRecord,
+    (word, triggered): (&str, &str),
+    at: Option<Timestamp>,
+    outcome: Option<Outcome>,
+) -> CloudEvent {
+    let message = if outcome.is_some() { task.message.as_str() } else { "" };
+    let data = said(run, outcome, message);
+    let event = CloudEvent::of(format!("{PREFIX}{}.{word}", task.name), format!("{triggered}.{word}"), data);
+    answering(about(run, event, at), triggered)
+}
+
+/// What an executor has said of a task, under the ids of its own events.
+fn of_executor(
+    run: &SequenceRun,
+    task: &TaskRecord,
+    executor: &ExecutorRecord,
+    triggered: &str,
+) -> impl Iterator<Item = CloudEvent> {
+    let told = |word: &str, id: &str, at: Option<Timestamp>, data: Value| {
+        let id = if id.is_empty() { format!("{triggered}.{}.{word}", executor.name) } else { id.to_owned() };
+        let event = CloudEvent::of(format!("{PREFIX}{}.{word}", task.name), id, data);
+        let event = CloudEvent { source: executor.name.clone(), ..about(run, event, at) };
+        at.map(|_| answering(event, triggered))
+    };
+    let started = told("started", &executor.started_by, executor.started_at, said(run, None, ""));
+    let data = said(run, executor.outcome, &executor.message);
+    [started, told("finished", &executor.finished_by, executor.finished_at, data)].into_iter().flatten()
+}
+
+fn said(run: &SequenceRun, outcome: Option<Outcome>, message: &str) -> Value {
+    let scope = of_sequence(&SequenceRun { outcome: None, ..run.clone() });
+    let data = outcome.map_or(Value::Null, told);
+    let data = merge(scope, data);
+    if message.is_empty() { data } else { merge(data, serde_json::json!({ "message": message })) }
+}
+
+fn sequence(run: &SequenceRun, (word, id): (&str, String), at: Timestamp, data: Value) -> CloudEvent {
+    let event = CloudEvent::of(format!("{PREFIX}{}.{word}", run.event_name()), id, data);
+    about(run, event, Some(at))
+}
+
+fn answering(event: CloudEvent, triggered: &str) -> CloudEvent {
+    CloudEvent { triggeredid: Some(triggered.to_owned()), ..event }
+}
+
+fn about(run: &SequenceRun, event: CloudEvent, at: Option<Timestamp>) -> CloudEvent {
+    CloudEvent {
+        time: at.map(rfc3339),
+        shkeptncontext: run.context.clone(),
+        gitcommitid: Some(run.commit.to_string()),
+        ..event
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::engine::sequence::machine::{step, task_records};
+    use crate::manifest::digest;
+    use crate::model::event::Event;
+    use crate::model::ids::{Destination, ServiceKey};
+    use crate::model::project::Procedure;
+    use crate::model::shipyard::{Sequence, Task};
+
+    /// A run of an approval and a release by an executor, which are both over.
+    fn ended() -> SequenceRun {
+        let tasks = vec![Task::named("approval"), Task::named("release")];
+        let sequence = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
+        let tasks = task_records(&sequence);
+        let procedure = digest::stored(Procedure { sequence, tasks: Default::default() });
+        let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
+        let draft =
+            SequenceRun::draft(service, Destination::local("shop".into()), ("repo".into(), "a".into()), procedure);
+        let run = SequenceRun { id: "r1".into(), is_foreign: true, tasks, ..draft };
+        let finished = |task: usize, executor: &str, id: &str| Event::ExecutorFinished {
+            task,
+            executor: executor.into(),
+            id: id.into(),
+            outcome: Outcome::PASS,
+            message: "good".into(),
+            data: Value::Null,
+        };
+        let started = Event::ExecutorStarted { task: 1, executor: "helm".into(), id: "e1".into(), data: Value::Null };
+        let events = [Event::Admitted, finished(0, "ann", ""), Event::Admitted, started, finished(1, "helm", "e2")];
+        events.iter().fold(run, |run, event| step(&run, event, Timestamp(0)).0)
+    }
+
+    #[test]
+    fn a_run_tells_all_that_has_happened_to_it_in_order_each_answering_what_it_follows_from() {
+        let told: Vec<String> = of_run(&ended())
+            .iter()
+            .map(|event| {
+                let kind = event.short_kind();
+                let answers = event.triggeredid.as_deref().unwrap_or("-");
+                format!("{kind} {} of {} answers {answers}, {}", event.id, event.source, event.text("result"))
+            })
+            .collect();
+        assert_eq!(
+            told,
+            [
+                "dev.delivery.triggered r1.triggered of launchway answers -, ",
+                "dev.delivery.started r1.started of launchway answers r1.triggered, ",
+                "approval.triggered r1.0.0 of launchway answers -, ",
+                "approval.started r1.0.0.started of launchway answers r1.0.0, ",
+                "approval.finished r1.0.0.ann.finished of ann answers r1.0.0, pass",
+                "release.triggered r1.1.1 of launchway answers -, pass",
+                "release.started e1 of helm answers r1.1.1, ",
+                "release.finished e2 of helm answers r1.1.1, pass",
+                "dev.delivery.finished r1.finished of launchway answers r1.triggered, pass",
+            ]
+        );
+    }
+
+    #[test]
+    fn only_what_executors_may_take_is_open() {
+        assert_eq!(open_task(&ended()), None);
+    }
+}

@@ -1,0 +1,178 @@
+//! Events and sequences in Keptn's shapes, so that its clients and executors work as they are.
+
+use axum::body::Bytes;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::{Extension, Json};
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::extract::{Body, Parameters, Segments};
+use crate::control::commands::{Command, Done, SequenceCommand};
+use crate::model::cloud_event::{CloudEvent, SPEC_VERSION};
+use crate::model::ids::ServiceKey;
+use crate::server::problem::{Answer, Problem};
+use crate::server::query::{EventSelection, SequenceSelection};
+use crate::server::state::{Actor, ServerState};
+use crate::server::view::{EventPage, SequencePage};
+
+/// What `content-type` says of a whole event.
+const STRUCTURED: &str = "application/cloudevents+json";
+
+/// What became of an event.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventAnswer {
+    /// What it has in common with all that follows from it.
+    pub keptn_context: String,
+    /// Why it has no effect; absent if it has one.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub ignored: String,
+    /// The runs that it starts, or that hear of it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub runs: Vec<String>,
+}
+
+/// What a person says of what waits for approval.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRequest {
+    /// Of which project.
+    pub project: String,
+    /// In which stage.
+    pub stage: String,
+    /// Of which service.
+    pub service: String,
+    /// Whether it goes on.
+    pub approve: bool,
+    /// Why.
+    #[serde(default)]
+    pub reason: String,
+}
+
+/// What is to end.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct AbortRequest {
+    /// Of which project.
+    pub project: String,
+    /// In which stage.
+    pub stage: String,
+    /// Of which service.
+    pub service: String,
+}
+
+/// What is to become of a context.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+pub struct ControlRequest {
+    /// `abort`.
+    pub state: String,
+    /// Only in this stage.
+    #[serde(default)]
+    pub stage: Option<String>,
+}
+
+pub(in crate::server) async fn tell(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Answer<Json<EventAnswer>> {
+    let event = event(&headers, &body)?;
+    let done = state.act(Command::Sequence(SequenceCommand::Tell(Box::new(event))), &actor).await?;
+    let runs = done.runs.iter().map(ToString::to_string).collect();
+    Ok(Json(EventAnswer { keptn_context: done.context, ignored: done.ignored, runs }))
+}
+
+/// An event: whole in the body, or with its attributes in headers. Source: the HTTP binding of CloudEvents 1.0.
+fn event(headers: &HeaderMap, body: &[u8]) -> Answer<CloudEvent> {
+    let wrong = |error: serde_json::Error| {
+        Problem::new(StatusCode::BAD_REQUEST, format!("the body is no event: {error}"))
+            .hint("send a CloudEvent 1.0 as JSON, or its data with the rest in `ce-…` headers")
+    };
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let content = text(header::CONTENT_TYPE.as_str()).unwrap_or_default();
+    let event = match text("ce-type") {
+        Some(kind) if !content.starts_with(STRUCTURED) => {
+            let data: Value = serde_json::from_slice(body).map_err(wrong)?;
+            let id = text("ce-id").unwrap_or_default();
+            CloudEvent {
+                source: text("ce-source").unwrap_or_default(),
+                specversion: text("ce-specversion").unwrap_or_default(),
+                time: text("ce-time"),
+                shkeptncontext: text("ce-shkeptncontext"),
+                triggeredid: text("ce-triggeredid"),
+                gitcommitid: text("ce-gitcommitid"),
+                ..CloudEvent::of(kind, id, data)
+            }
+        }
+        _ => serde_json::from_slice(body).map_err(wrong)?,
+    };
+    if event.specversion != SPEC_VERSION {
+        let detail = format!("`{}` is no version of CloudEvents that is read here", event.specversion);
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("`specversion` is `1.0`"));
+    }
+    Ok(event)
+}
+
+pub(in crate::server) async fn events(
+    State(state): State<ServerState>,
+    Parameters(selection): Parameters<EventSelection>,
+) -> Answer<Json<EventPage>> {
+    state.query.cloud_events(&selection).await.map(Json)
+}
+
+pub(in crate::server) async fn open_tasks(
+    State(state): State<ServerState>,
+    Segments(kind): Segments<String>,
+    Parameters(selection): Parameters<EventSelection>,
+) -> Answer<Json<EventPage>> {
+    state.query.open_tasks(&kind, &selection).await.map(Json)
+}
+
+pub(in crate::server) async fn sequences(
+    State(state): State<ServerState>,
+    Segments(project): Segments<String>,
+    Parameters(selection): Parameters<SequenceSelection>,
+) -> Answer<Json<SequencePage>> {
+    state.query.sequences(&project, &selection).await.map(Json)
+}
+
+pub(in crate::server) async fn control(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Segments((project, context)): Segments<(String, String)>,
+    Body(request): Body<ControlRequest>,
+) -> Answer<Json<Done>> {
+    if request.state != "abort" {
+        let detail = format!("`{}` cannot be done to a sequence", request.state);
+        return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("`abort` can"));
+    }
+    let runs = state.query.open_runs_of(&project, &context, request.stage.as_deref()).await?;
+    state.act(Command::Sequence(SequenceCommand::AbortRuns { runs }), &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn decide(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<ApprovalRequest>,
+) -> Answer<Json<Done>> {
+    let ApprovalRequest { project, stage, service, approve, reason } = request;
+    let service = key(&project, &stage, &service);
+    state.act(Command::Sequence(SequenceCommand::Decide { service, approve, reason }), &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn abort(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<AbortRequest>,
+) -> Answer<Json<Done>> {
+    let AbortRequest { project, stage, service } = request;
+    let service = key(&project, &stage, &service);
+    state.act(Command::Sequence(SequenceCommand::Abort { service }), &actor).await.map(Json)
+}
+
+fn key(project: &str, stage: &str, service: &str) -> ServiceKey {
+    ServiceKey { project: project.into(), stage: stage.into(), service: service.into() }
+}

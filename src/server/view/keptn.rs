@@ -1,0 +1,198 @@
+//! Keptn's shapes of what runs. Source: the API of Keptn 1.4 and the models of its `go-utils`.
+
+use std::collections::BTreeMap;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::clock::rfc3339;
+use crate::model::cloud_event::CloudEvent;
+use crate::model::outcome::{Outcome, Status};
+use crate::model::run::{SequenceRun, SequenceState};
+use crate::report::cloud_event;
+
+/// A part of a list of events.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct EventPage {
+    /// They, as CloudEvents.
+    #[schemars(with = "Vec<Value>")]
+    pub events: Vec<CloudEvent>,
+    /// What asks for the next part; `0` if this is the last.
+    pub next_page_key: String,
+    /// How many are in this part.
+    pub page_size: usize,
+    /// How many there are.
+    pub total_count: usize,
+}
+
+/// A part of a list of sequences.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct SequencePage {
+    /// They.
+    pub states: Vec<SequenceView>,
+    /// What asks for the next part; 0 if this is the last.
+    pub next_page_key: usize,
+    /// How many are in this part.
+    pub page_size: usize,
+    /// How many there are.
+    pub total_count: usize,
+}
+
+/// All runs of one context.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SequenceView {
+    /// The name of the first sequence.
+    pub name: String,
+    /// The service.
+    pub service: String,
+    /// The project.
+    pub project: String,
+    /// When it began, as RFC 3339.
+    pub time: String,
+    /// The context.
+    pub shkeptncontext: String,
+    /// `triggered`, `started`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
+    pub state: String,
+    /// Each stage that it came to, in the order in which it did.
+    pub stages: Vec<StageView>,
+}
+
+/// Where a context is in a stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageView {
+    /// The stage.
+    pub name: String,
+    /// `triggered` until its sequence has finished, then the status of that.
+    pub state: String,
+    /// What was told last.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_event: Option<LatestEvent>,
+    /// What was told last that did not pass.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_failed_event: Option<LatestEvent>,
+}
+
+/// An event in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct LatestEvent {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// Its id.
+    pub id: String,
+    /// When, as RFC 3339.
+    pub time: String,
+}
+
+impl EventPage {
+    /// Of all that there are, so many from here on.
+    pub fn of(all: Vec<CloudEvent>, from: usize, size: usize) -> Self {
+        let total_count = all.len();
+        let events: Vec<_> = all.into_iter().skip(from).take(size).collect();
+        let next_page_key = next(from, size, total_count).to_string();
+        Self { page_size: events.len(), events, next_page_key, total_count }
+    }
+}
+
+impl SequencePage {
+    /// Of all that there are, so many from here on.
+    pub fn of(all: Vec<SequenceView>, from: usize, size: usize) -> Self {
+        let total_count = all.len();
+        let states: Vec<_> = all.into_iter().skip(from).take(size).collect();
+        let next_page_key = next(from, size, total_count);
+        Self { page_size: states.len(), states, next_page_key, total_count }
+    }
+}
+
+fn next(from: usize, size: usize, total: usize) -> usize {
+    let next = from.saturating_add(size);
+    if next < total { next } else { 0 }
+}
+
+impl SequenceView {
+    /// Runs, newest first, as their contexts, newest first.
+    pub fn of_runs(runs: &[SequenceRun]) -> Vec<Self> {
+        let mut contexts: BTreeMap<&str, Vec<&SequenceRun>> = BTreeMap::new();
+        for run in runs.iter().rev() {
+            contexts.entry(run.context.as_deref().unwrap_or_default()).or_default().push(run);
+        }
+        let mut views: Vec<Self> =
+            contexts.into_iter().filter_map(|(context, runs)| Self::of(context, &runs)).collect();
+        views.sort_by(|one, other| other.time.cmp(&one.time));
+        views
+    }
+
+    /// The runs of one context, oldest first.
+    fn of(context: &str, runs: &[&SequenceRun]) -> Option<Self> {
+        let first = runs.first()?;
+        let mut stages: Vec<StageView> = Vec::new();
+        for run in runs {
+            let view = StageView::of(run);
+            stages.retain(|stage| stage.name != view.name);
+            stages.push(view);
+        }
+        Some(Self {
+            name: first.sequence().to_owned(),
+            service: first.service.service.to_string(),
+            project: first.service.project.to_string(),
+            time: rfc3339(first.created_at),
+            shkeptncontext: context.to_owned(),
+            state: state(runs).to_owned(),
+            stages,
+        })
+    }
+}
+
+impl StageView {
+    fn of(run: &SequenceRun) -> Self {
+        let events = cloud_event::of_run(run);
+        let failed = events.iter().rev().find(|event| event.text("result") == "fail" && event.time.is_some());
+        Self {
+            name: run.service.stage.to_string(),
+            state: run.outcome.map_or("triggered", status).to_owned(),
+            latest_event: events.iter().max_by_key(|event| &event.time).map(LatestEvent::of),
+            latest_failed_event: failed.map(LatestEvent::of),
+        }
+    }
+}
+
+impl LatestEvent {
+    fn of(event: &CloudEvent) -> Self {
+        let time = event.time.clone().unwrap_or_default();
+        Self { kind: event.kind.clone(), id: event.id.clone(), time }
+    }
+}
+
+/// Where a context is, by what has not ended of it, or else by what ended last.
+fn state(runs: &[&SequenceRun]) -> &'static str {
+    let open = runs.iter().filter(|run| run.ended_at.is_none());
+    let (mut queued, mut asks) = (false, false);
+    for run in open {
+        match run.state {
+            SequenceState::Queued => queued = true,
+            _ if run.awaits_approval().is_some() => asks = true,
+            _ => return "started",
+        }
+    }
+    let last = runs.iter().max_by_key(|run| run.ended_at).and_then(|run| run.outcome);
+    match (asks, queued, last.map(|outcome| outcome.status)) {
+        (true, _, _) => "waitingForApproval",
+        (_, true, _) => "triggered",
+        (_, _, Some(Status::Aborted | Status::Superseded)) => "aborted",
+        (_, _, Some(Status::TimedOut)) => "timedOut",
+        _ => "finished",
+    }
+}
+
+fn status(outcome: Outcome) -> &'static str {
+    match outcome.status {
+        Status::Succeeded => "succeeded",
+        Status::Errored | Status::TimedOut => "errored",
+        Status::Aborted | Status::Superseded => "aborted",
+        Status::Unknown => "unknown",
+    }
+}
