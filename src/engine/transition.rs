@@ -285,7 +285,9 @@ impl<'a> Transition<'a> {
         }
         self.writes.push(Write::Event { run: id.clone(), at: self.now, event: Box::new(event.clone()) });
         let ended = deployment(&next).filter(|next| next.ended_at.is_some()).cloned();
+        let tasks = promotion::ended_tasks(&run, &next);
         self.put_run(next)?;
+        promotion::tasks_ended(self, id, &tasks)?;
         self.apply(id, decided)?;
         if let Some(ended) = ended {
             propose::after(self, &ended)?;

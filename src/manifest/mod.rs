@@ -40,6 +40,9 @@ mod snapshot;
 mod stage_context;
 mod template;
 
+#[cfg(test)]
+pub(crate) use shipyard::shipyard_of;
+
 pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 pub use problem::{NOT_APPLIED, Problem, Severity};
 pub use snapshot::{Changed, Options, Outcome, Snapshot};

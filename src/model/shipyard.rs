@@ -175,19 +175,30 @@ impl Task {
     }
 }
 
+impl Sequence {
+    /// Whether a task of that name is in it.
+    pub fn has_task(&self, name: &str) -> bool {
+        self.tasks.iter().any(|task| task.name == name)
+    }
+}
+
 impl Stage {
+    /// The sequence of that name.
+    pub fn sequence(&self, name: &str) -> Option<&Sequence> {
+        self.sequences.iter().find(|sequence| sequence.name == name)
+    }
+
     /// The sequence that a push runs: the named one, else `delivery`, else `artifact-delivery`, else the only one
     /// with a `deployment` task.
     pub fn delivery_sequence(&self, named: Option<&str>) -> Option<&Sequence> {
-        let by_name = |name: &str| self.sequences.iter().find(|sequence| sequence.name == name);
         if let Some(name) = named {
-            return by_name(name);
+            return self.sequence(name);
         }
         let with_deployment = || {
-            let mut found = self.sequences.iter().filter(|s| s.tasks.iter().any(|task| task.name == DEPLOYMENT_TASK));
+            let mut found = self.sequences.iter().filter(|sequence| sequence.has_task(DEPLOYMENT_TASK));
             found.next().filter(|_| found.next().is_none())
         };
-        by_name("delivery").or_else(|| by_name("artifact-delivery")).or_else(with_deployment)
+        self.sequence("delivery").or_else(|| self.sequence("artifact-delivery")).or_else(with_deployment)
     }
 }
 

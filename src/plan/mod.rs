@@ -14,8 +14,10 @@ pub mod order;
 pub mod passed;
 mod procedure;
 pub mod prune;
+pub mod selector;
 pub mod summary;
 mod trigger;
+pub mod triggered;
 pub mod under_way;
 
 pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, sequence_for};

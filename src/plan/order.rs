@@ -3,9 +3,12 @@
 use std::collections::BTreeMap;
 
 use crate::model::ids::{Digest, ServiceName, StageName};
-use crate::model::outcome::{Outcome, Status};
+use crate::model::outcome::{Outcome, TaskResult};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
-use crate::model::shipyard::{Requirement, Selector, Sequence, SequenceTrigger, Shipyard};
+use crate::model::run::SequenceRun;
+use crate::model::shipyard::{Operator, Requirement, Selector, Sequence, SequenceTrigger, Shipyard, Stage};
+use crate::plan::selector::{self, RESULT};
+use crate::plan::triggered::{Finished, short};
 
 /// The domain event of a push, for stages that want to start with it beside the first one.
 const PUSH: &str = "push";
@@ -21,7 +24,9 @@ pub fn starts(shipyard: &Shipyard, delivery: &BTreeMap<StageName, &Sequence>) ->
         let start = match previous {
             None => StageStart::Push,
             Some(_) if sequence.triggered_on.iter().any(|trigger| short(&trigger.event) == PUSH) => StageStart::Push,
-            Some(_) if !sequence.triggered_on.is_empty() => StageStart::After(sequence.triggered_on.clone()),
+            Some(_) if !sequence.triggered_on.is_empty() => {
+                StageStart::After(sequence.triggered_on.iter().flat_map(|it| of_sequences(shipyard, it)).collect())
+            }
             Some(_) if chained => StageStart::ByHand,
             Some((before, theirs)) => StageStart::After(vec![finished(before, &theirs.name)]),
         };
@@ -35,6 +40,37 @@ fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
     SequenceTrigger { event: format!("{stage}.{sequence}.finished"), selector: Selector::default() }
 }
 
+/// A trigger on the end of a task as triggers on the ends of the sequences that have it. A stage takes only what has passed
+/// before it, which is known when those have ended.
+fn of_sequences(shipyard: &Shipyard, trigger: &SequenceTrigger) -> Vec<SequenceTrigger> {
+    let found = ended_task(shipyard, trigger);
+    let Some((stage, task)) = found else { return vec![trigger.clone()] };
+    let of_task = |asked: &Requirement| match asked.key.contains('.') {
+        true => asked.clone(),
+        false => Requirement { key: format!("{task}.{}", asked.key), ..asked.clone() },
+    };
+    let passes = || {
+        let values = [TaskResult::Pass, TaskResult::Warning].map(|result| result.as_str().to_owned()).into();
+        [Requirement { key: format!("{task}.{RESULT}"), operator: Operator::In, values }].into_iter().collect()
+    };
+    let selector: Selector = match trigger.selector.is_empty() {
+        true => passes(),
+        false => trigger.selector.requirements().iter().map(of_task).collect(),
+    };
+    let having = stage.sequences.iter().filter(|sequence| sequence.has_task(task));
+    having
+        .map(|sequence| SequenceTrigger { selector: selector.clone(), ..finished(&stage.name, &sequence.name) })
+        .collect()
+}
+
+/// The task that a trigger waits for, with its stage. A sequence of that name has the event for itself.
+pub fn ended_task<'a>(shipyard: &'a Shipyard, trigger: &'a SequenceTrigger) -> Option<(&'a Stage, &'a str)> {
+    let (stage, task) = short(&trigger.event).strip_suffix(".finished")?.split_once('.')?;
+    let stage = shipyard.stages.iter().find(|known| known.name.as_str() == stage)?;
+    let is_task = stage.sequence(task).is_none() && stage.sequences.iter().any(|sequence| sequence.has_task(task));
+    is_task.then_some((stage, task))
+}
+
 /// The stage whose passing a start waits for: the one that the first trigger names which fires when a stage passes.
 pub fn predecessor(start: &StageStart) -> Option<StageName> {
     Some(awaited(start)?.0)
@@ -43,9 +79,9 @@ pub fn predecessor(start: &StageStart) -> Option<StageName> {
 /// The stage and the sequence of it whose passing a start waits for.
 fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
     let StageStart::After(triggers) = start else { return None };
-    let trigger = triggers.iter().find(|trigger| selects(trigger, "pass"))?;
-    let (stage, sequence) = short(&trigger.event).split_once('.')?;
-    Some((StageName::new(stage), sequence.strip_suffix(".finished").unwrap_or(sequence)))
+    let trigger = triggers.iter().find(|trigger| selector::holds_when_passed(&trigger.selector))?;
+    let (stage, sequence) = short(&trigger.event).strip_suffix(".finished")?.split_once('.')?;
+    Some((StageName::new(stage), sequence))
 }
 
 /// What has to pass before a stage has its turn.
@@ -104,25 +140,20 @@ pub fn follows(plan: &Plan, stage: &StageName, before: &StageName) -> bool {
     !starts.contains_key(stage) || gates(shipyard, &delivery, &starts, stage).iter().any(|gate| gate.stage == *before)
 }
 
-/// The parts of a plan whose turn it is when a sequence of `stage` ended for `service`: of stages that it triggers, and
-/// of those that stand behind stages which do not have the service.
-pub fn next<'a>(
-    plan: &'a Plan,
-    stage: &StageName,
-    service: &ServiceName,
-    sequence: &str,
-    outcome: Outcome,
-) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
-    let event = format!("{stage}.{sequence}.finished");
+/// The parts of a plan whose turn it is when a sequence ended for its service: of stages that it triggers, and of those
+/// that stand behind stages which do not have the service.
+pub fn next<'a>(plan: &'a Plan, run: &SequenceRun, outcome: Outcome) -> Vec<(&'a StagePlan, &'a ServicePlan)> {
+    let Some(finished) = Finished::sequence(run, outcome) else { return Vec::new() };
     let triggered = |part: &StagePlan| match &part.start {
-        StageStart::After(triggers) => triggers.iter().any(|trigger| fires(trigger, &event, outcome)),
+        StageStart::After(triggers) => triggers.iter().any(|trigger| finished.fires(trigger)),
         StageStart::Push | StageStart::ByHand => false,
     };
+    let stage = &run.service.stage;
     let behind = |part: &StagePlan, service: &ServicePlan| {
         let waits_for_this = service.previous_stage.as_ref().is_some_and(|previous| &previous.stage == stage);
         outcome.passes() && waits_for_this && predecessor(&part.start).is_some_and(|named| &named != stage)
     };
-    let parts = plan.stages.iter().filter_map(|part| Some((part, part.service(service)?)));
+    let parts = plan.stages.iter().filter_map(|part| Some((part, part.service(&run.service.service)?)));
     parts.filter(|(part, service)| triggered(part) || behind(part, service)).collect()
 }
 
@@ -145,33 +176,5 @@ pub fn waits_for(part: &ServicePlan, stage: &StageName, sequence: Option<&str>, 
     })
 }
 
-/// The sequences that the end of another one starts, other than the ones that stages are delivered by.
-pub fn others<'a>(plan: &'a Plan, ended: &str, outcome: Outcome) -> Vec<(&'a StagePlan, &'a Sequence)> {
-    let event = format!("{ended}.finished");
-    let delivers = |stage: &StagePlan, name: &str| stage.sequence.as_ref().is_some_and(|it| it.name == name);
-    let sequences = plan.procedures.shipyard.stages.iter().filter_map(|declared| {
-        let stage = plan.stage(&declared.name)?;
-        Some(declared.sequences.iter().map(move |sequence| (stage, sequence)))
-    });
-    let started = |(stage, sequence): &(&StagePlan, &Sequence)| {
-        !delivers(stage, &sequence.name) && sequence.triggered_on.iter().any(|it| fires(it, &event, outcome))
-    };
-    sequences.flatten().filter(started).collect()
-}
-
-/// A trigger may name its event with or without the type's prefix.
-fn short(event: &str) -> &str {
-    event.strip_prefix("sh.keptn.event.").unwrap_or(event)
-}
-
-/// Whether a trigger fires: without a selector on `pass` and `warning`, as Keptn's controller does.
-fn fires(trigger: &SequenceTrigger, event: &str, outcome: Outcome) -> bool {
-    let goes_on = !matches!(outcome.status, Status::Aborted | Status::Superseded);
-    goes_on && short(&trigger.event) == event && selects(trigger, outcome.result.as_str())
-}
-
-fn selects(trigger: &SequenceTrigger, result: &str) -> bool {
-    let requirements = trigger.selector.requirements();
-    let fits = |it: &Requirement| (it.key == "result" || it.key.ends_with(".result")) && it.allows(Some(result));
-    if requirements.is_empty() { result != "fail" } else { requirements.iter().all(fits) }
-}
+#[cfg(test)]
+mod tests;

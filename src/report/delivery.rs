@@ -159,7 +159,7 @@ impl<'a> Delivery<'a> {
         };
         let Some(run) = self.planned.get(&(before, service)) else { return false };
         let Some(outcome) = run.outcome.filter(|outcome| outcome.passes()) else { return false };
-        let next = order::next(self.plan, before, service, run.sequence(), outcome);
+        let next = order::next(self.plan, run, outcome);
         next.iter().any(|(next, _)| &next.stage == stage)
     }
 

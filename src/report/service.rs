@@ -9,6 +9,7 @@ use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
+use crate::plan::triggered::short;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, Next, nothing, state_of};
 
@@ -168,7 +169,7 @@ fn stopper(delivery: &Delivery<'_>, start: &StageStart, stage: &StageName, servi
     }
     let StageStart::After(triggers) = start else { return None };
     let failed = |trigger: &SequenceTrigger| {
-        let event = trigger.event.trim_start_matches("sh.keptn.event.");
+        let event = short(&trigger.event);
         let (stage, rest) = event.split_once('.')?;
         let other = delivery
             .others(&StageName::new(stage), service)
@@ -185,7 +186,7 @@ fn untriggered(triggers: &[SequenceTrigger], service: &ServiceName, delivery: &D
         format!("{}{}", trigger.event, selector.collect::<String>())
     };
     let ended = |trigger: &SequenceTrigger| {
-        let stage = trigger.event.trim_start_matches("sh.keptn.event.").split('.').next().map(StageName::new);
+        let stage = short(&trigger.event).split('.').next().map(StageName::new);
         stage.and_then(|stage| delivery.newest(&stage, service)).is_some_and(|run| run.ended_at.is_some())
     };
     let events = triggers.iter().map(named).collect::<Vec<_>>().join(", ");

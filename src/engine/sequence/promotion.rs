@@ -14,9 +14,11 @@ use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Plan, ServicePlan, StagePlan};
 use crate::model::run::{Run, SequenceRun};
+use crate::model::shipyard::Sequence;
 use crate::model::slot::{PassedKey, PassedState};
+use crate::model::state::RepositoryState;
 use crate::model::time::Timestamp;
-use crate::plan::{order, passed_procedure};
+use crate::plan::{order, passed_procedure, triggered};
 
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
 /// that waited for the same content to pass gets its turn too, and has the last word. Where a part of a rollback of several has
@@ -44,16 +46,13 @@ pub(in crate::engine) fn promote(
     if repository.as_ref().is_some_and(|repository| repository.down) {
         return Ok(()); // once it is up again, the head is planned anew
     }
-    let namespaces = repository.map(|repository| repository.namespaces);
-    // A stage that the applied revision no longer has gets nothing more.
-    let is_there =
-        |stage: &StagePlan| namespaces.as_ref().is_none_or(|there| there.contains(&stage.destination.namespace));
+    let is_there = |stage: &StagePlan| is_there(stage, repository.as_ref());
     newest.iter_mut().for_each(|newest| newest.stages.retain(is_there));
     let Some(id) = ended.plan.clone() else { return start_waiting(transition, &ended, newest.as_ref()) };
     let Some(mut plan) = transition.plan_of(&id, &service.service)? else { return Ok(()) };
     plan.stages.retain(is_there);
-    start_others(transition, &ended, outcome, &plan)?;
-    let turn = |plan| order::next(plan, &service.stage, &service.service, ended.sequence(), outcome);
+    start_others(transition, &ended, &ended.event_name(), &plan, triggered::by_end(&plan, &ended, outcome))?;
+    let turn = |plan| order::next(plan, &ended, outcome);
     let content = content_in(&plan, service);
     let newest = newest.filter(|newest| newest.id != plan.id);
     // What a person has run again was not under way when the newest revision was planned, which declares the same here: what
@@ -273,21 +272,22 @@ fn start_next(
 /// Starts the sequences that bring nothing and only run tasks, for the same service.
 fn start_others(
     transition: &mut Transition<'_>,
-    ended: &SequenceRun,
-    outcome: Outcome,
+    run: &SequenceRun,
+    what: &str,
     plan: &Plan,
+    others: Vec<(&StagePlan, &Sequence)>,
 ) -> Result<(), Undecided> {
-    let after: Vec<String> = ended.after.iter().cloned().chain([ended.event_name()]).collect();
-    for (stage, sequence) in order::others(plan, &ended.event_name(), outcome) {
+    let after: Vec<String> = run.after.iter().cloned().chain([run.event_name()]).collect();
+    for (stage, sequence) in others {
         if after.contains(&format!("{}.{}", stage.stage, sequence.name)) {
             continue; // else a circle of triggers never ends
         }
-        let service = ServiceKey { stage: stage.stage.clone(), ..ended.service.clone() };
-        let revision = (ended.repository.clone(), ended.commit.clone());
+        let service = ServiceKey { stage: stage.stage.clone(), ..run.service.clone() };
+        let revision = (run.repository.clone(), run.commit.clone());
         let procedure = plan.procedures.procedure(&stage.stage, sequence, &service.service);
         let draft = SequenceRun {
-            plan: ended.plan.clone(),
-            cause: format!("{} finished", ended.event_name()),
+            plan: run.plan.clone(),
+            cause: format!("{what} finished"),
             after: after.clone(),
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };
@@ -295,6 +295,43 @@ fn start_others(
         transition.start(run)?;
     }
     Ok(())
+}
+
+/// The tasks that end in a step of a run, as positions.
+pub(in crate::engine) fn ended_tasks(before: &Run, now: &Run) -> Vec<usize> {
+    let (Some(before), Some(now)) = (before.sequence(), now.sequence()) else { return Vec::new() };
+    let tasks = before.tasks.iter().zip(&now.tasks).enumerate();
+    tasks.filter(|(_, (was, is))| was.outcome.is_none() && is.outcome.is_some()).map(|(index, _)| index).collect()
+}
+
+/// Starts the sequences that wait for tasks which have just ended. A stage's delivery waits for the whole sequence.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn tasks_ended(
+    transition: &mut Transition<'_>,
+    run: &RunId,
+    tasks: &[usize],
+) -> Result<(), Undecided> {
+    if tasks.is_empty() {
+        return Ok(());
+    }
+    let Some(Run::Sequence(run)) = transition.records.runs.get(run)?.cloned() else { return Ok(()) };
+    let repository = transition.records.repositories.get(&run.repository)?.cloned();
+    let is_down = repository.as_ref().is_some_and(|repository| repository.down);
+    let Some(id) = run.plan.as_ref().filter(|_| !is_down) else { return Ok(()) };
+    let Some(mut plan) = transition.plan_of(id, &run.service.service)? else { return Ok(()) };
+    plan.stages.retain(|stage| is_there(stage, repository.as_ref()));
+    for index in tasks {
+        let what = format!("{}.{}", run.service.stage, run.tasks[*index].name);
+        start_others(transition, &run, &what, &plan, triggered::by_task(&plan, &run, *index))?;
+    }
+    Ok(())
+}
+
+/// A stage that the applied revision no longer has gets nothing more.
+fn is_there(stage: &StagePlan, repository: Option<&RepositoryState>) -> bool {
+    repository.is_none_or(|repository| repository.namespaces.contains(&stage.destination.namespace))
 }
 
 #[cfg(test)]

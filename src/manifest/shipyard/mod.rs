@@ -163,4 +163,7 @@ fn texts(value: &Value, pointer: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
+pub(crate) use tests::shipyard_of;
+
+#[cfg(test)]
 mod tests;

@@ -20,6 +20,12 @@ fn stages(stages: &str) -> (Option<Shipyard>, Vec<String>) {
     ))
 }
 
+/// A shipyard of the given stages, which has no errors.
+pub(crate) fn shipyard_of(text: &str) -> Shipyard {
+    let (shipyard, problems) = stages(text);
+    shipyard.unwrap_or_else(|| unreachable!("{problems:?}"))
+}
+
 #[test]
 fn the_seeds_example_is_read() {
     let (shipyard, problems) = read_text(include_str!("../../../tests/manifest/seed-shipyard.yaml"));

@@ -11,7 +11,7 @@ use crate::manifest::metadata::SERVICE_LABEL;
 use crate::model::ids::{ProjectName, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::project::{Project, StatusDetail, TaskDefinition};
-use crate::model::shipyard::{Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{Operator, Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 use crate::plan::build::default_namespace;
 use crate::testing::script::{duration, number};
 use crate::testing::world;
@@ -98,7 +98,7 @@ impl Declared {
         let mut sequences = self.stage(stage)?.sequences.iter_mut();
         let found = sequences.find(|declared| declared.name == sequence);
         let sequence = found.ok_or_else(|| Failure::stalled(format!("there is no sequence {sequence}")))?;
-        let selector = read(selector)?.into_iter().map(|(key, value)| Requirement::is(key, value)).collect();
+        let selector = selector.iter().map(|word| requirement(word)).collect::<Result<_>>()?;
         sequence.triggered_on.push(SequenceTrigger { event: event.to_owned(), selector });
         Ok(())
     }
@@ -139,6 +139,13 @@ fn read(words: &[&str]) -> Result<Settings> {
         Ok((key.to_owned(), value.to_owned()))
     };
     words.iter().map(pair).collect()
+}
+
+/// `result=fail`, `result=fail|warning` or `status!=aborted`.
+fn requirement(word: &str) -> Result<Requirement> {
+    let (key, values) = word.split_once('=').ok_or_else(|| Failure::stalled(format!("`{word}` selects by nothing")))?;
+    let (key, operator) = key.strip_suffix('!').map_or((key, Operator::In), |key| (key, Operator::NotIn));
+    Ok(Requirement { key: key.to_owned(), operator, values: values.split('|').map(str::to_owned).collect() })
 }
 
 /// `dev`, or `dev:deployment,test+5m`.

@@ -4,7 +4,7 @@
 //! shipyard dev:deployment,test+5m production   stages in order, with their tasks (`deployment` unless given)
 //! sequence dev verify:check, drop dev.verify   one more sequence of a stage, with its tasks; one less
 //! triggered production on dev.delivery.finished result=fail
-//! triggered dev.verify on dev.delivery.finished
+//! triggered dev.verify on dev.delivery.finished test.result=fail|warning status!=aborted
 //! task test retries=2 timeout=60               how a task runs
 //! declare web image=a replicas=2 pre=Abort     a deployment config, in every stage or with stage=…; keys add up,
 //!                                              an empty value takes one away

@@ -217,6 +217,35 @@ fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
 }
 
 #[test]
+fn a_task_that_ends_starts_what_names_it_before_its_sequence_ends() {
+    let plan = plan(&with_sequence("cleanup", &["dev.deployment.finished", "dev.delivery.finished"]), "c2");
+    let over = over(&plan);
+    let mut run = over.clone();
+    let deployment = crate::engine::sequence::machine::task_records(&run.procedure.sequence).remove(0);
+    run.tasks = vec![deployment];
+    let before = sequence(&run);
+    for (outcome, expected) in [
+        (Outcome::PASS, &["dev.cleanup of c2"][..]),
+        (Outcome::FAIL, &[]), // no selector: `pass` or `warning`
+        (Outcome::SUPERSEDED, &[]),
+    ] {
+        run.tasks[0].outcome = Some(outcome);
+        let now = sequence(&run);
+        assert_eq!((ended_tasks(&before, &now), ended_tasks(&now, &now)), (vec![0], vec![]));
+        let started_by = |memory: &Memory| {
+            let made = memory.decide(|transition| tasks_ended(transition, &"s1".into(), &[0]));
+            started(&made.expect("nothing is refused"))
+        };
+        assert_eq!(started_by(&memory(&plan, &run)), expected, "{outcome:?}");
+        let down = memory(&plan, &run).with(down());
+        assert!(started_by(&down).is_empty(), "nothing starts while it is down");
+    }
+    run.tasks[0].outcome = Some(Outcome::PASS);
+    assert_eq!(started(&promoted(&memory(&plan, &run), Outcome::PASS)), NEXT, "it was started by the task");
+    assert_eq!(started(&promoted(&memory(&plan, &over), Outcome::PASS)), ["dev.cleanup of c2", NEXT[0]]);
+}
+
+#[test]
 fn a_stage_in_which_a_newer_revision_had_its_turn_is_not_brought_back_to_an_older_one() {
     let older = plan(&files("c"), "c2");
     let other = ["shipyard dev production", "declare web image=x", "declare web image=d stage=production"];
