@@ -34,9 +34,10 @@ fn tasks(run: &SequenceRun, count: usize) -> Map<String, Value> {
     for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(count) {
         let Some(outcome) = record.outcome else { continue };
         let known = facts.entry(task.name.clone()).or_insert_with(|| json!({}));
-        let data = task.properties.as_object().cloned().unwrap_or_default();
+        let properties = task.properties.as_object().cloned().unwrap_or_default();
+        let left = run.data.get(&task.name).and_then(Value::as_object).cloned().unwrap_or_default();
         if let Value::Object(known) = known {
-            known.extend(data);
+            known.extend(properties.into_iter().chain(left));
         }
         known[RESULT] = json!(outcome.result.as_str());
         known[STATUS] = json!(outcome.status.as_str());

@@ -2,15 +2,14 @@
 
 use serde_json::Value;
 
+use crate::model::cloud_event::PREFIX;
 use crate::model::ids::StageName;
 use crate::model::outcome::{Outcome, Status};
-use crate::model::plan::{Plan, StagePlan};
+use crate::model::plan::{Plan, StagePlan, StageStart};
 use crate::model::run::SequenceRun;
 use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage};
 use crate::plan::selector;
 
-/// Events' types begin with it, and shipyards leave it out.
-const PREFIX: &str = "sh.keptn.event.";
 /// What monitoring tools start without a `triggeredOn` where it is declared.
 const REMEDIATION: &str = "remediation";
 /// The events that start it.
@@ -57,6 +56,14 @@ impl Finished {
         short(&trigger.event) == self.event && selector::holds(&trigger.selector, &self.facts)
     }
 
+    /// Whether it is what the delivery to a stage waits for.
+    fn starts_stage(&self, stage: &StagePlan) -> bool {
+        match &stage.start {
+            StageStart::After(triggers) => triggers.iter().any(|trigger| self.fires(trigger)),
+            StageStart::Push | StageStart::ByHand => false,
+        }
+    }
+
     fn starts(&self, sequence: &Sequence) -> bool {
         sequence.triggered_on.iter().any(|trigger| self.fires(trigger))
     }
@@ -91,8 +98,12 @@ fn started<'a>(
         let stage = plan.stage(&declared.name)?;
         Some(declared.sequences.iter().map(move |sequence| (stage, sequence)))
     });
-    let found = sequences.flatten().filter(|(stage, sequence)| !delivers(stage, &sequence.name));
-    found.filter(|(_, sequence)| finished.starts(sequence) && is_new(sequence)).collect()
+    let is_started = |(stage, sequence): &(&StagePlan, &Sequence)| match delivers(stage, &sequence.name) {
+        // What is declared is delivered once its content has passed, which is asked elsewhere.
+        true => run.is_foreign && finished.starts_stage(stage),
+        false => finished.starts(sequence) && is_new(sequence),
+    };
+    sequences.flatten().filter(is_started).collect()
 }
 
 /// The sequences that an event from outside starts, in the shipyard's order, each once. `stage` is where it says that it

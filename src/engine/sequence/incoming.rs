@@ -20,6 +20,7 @@ use crate::model::plan::Plan;
 use crate::model::run::{Run, SequenceRun, SequenceState, triggered_by};
 use crate::model::shipyard::{EVALUATION_TASK, Sequence, Task};
 use crate::model::transaction::Write;
+use crate::plan::triggered;
 
 /// What is said once of an event and not left to the tasks that follow.
 const OF_ONE_EVENT: [&str; 6] = ["project", "stage", "service", "status", "result", "message"];
@@ -86,7 +87,13 @@ pub fn receive(
             }
             start(transition, repository, event, |plan| named(plan, &stage, &sequence))
         }
-        Meaning::Domain => Ok(ignored(event, "no sequence is triggered on it")),
+        Meaning::Domain => {
+            let stage = Some(event.text("stage")).filter(|stage| !stage.is_empty()).map(StageName::new);
+            start(transition, repository, event, |plan| {
+                let found = triggered::by_event(&plan.procedures.shipyard, &event.kind, stage.as_ref(), &event.data);
+                Ok(found.into_iter().map(|(stage, sequence)| (stage.name.clone(), sequence.clone())).collect())
+            })
+        }
         Meaning::TaskTriggered { .. } | Meaning::SequenceTold => {
             Err(Failure::stalled(format!("`{}` is told by launchway alone", event.kind)).into())
         }

@@ -20,6 +20,9 @@ use crate::model::state::RepositoryState;
 use crate::model::time::Timestamp;
 use crate::plan::{order, passed_procedure, triggered};
 
+/// How often a sequence may come round by what it leads to, at most: a remediation tries one action after another.
+const MOST_ROUNDS: usize = 10;
+
 /// Starts the stages whose turn it is after a sequence. A delivery is one revision from end to end; the newest revision
 /// that waited for the same content to pass gets its turn too, and has the last word. Where a part of a rollback of several has
 /// failed, the others are brought back.
@@ -263,10 +266,16 @@ fn start_next(
         };
         if let Some(run) = run {
             started.insert(stage.stage.clone());
-            transition.start(run)?;
+            transition.start(SequenceRun { context: ended.context.clone(), data: ended.data.clone(), ..run })?;
         }
     }
     Ok(())
+}
+
+/// How often a sequence may come round by what it leads to: one that asks how something ended may try again.
+fn rounds(sequence: &Sequence) -> usize {
+    let asks = sequence.triggered_on.iter().any(|trigger| !trigger.selector.is_empty());
+    if asks { MOST_ROUNDS } else { 1 }
 }
 
 /// Starts the sequences that bring nothing and only run tasks, for the same service.
@@ -279,7 +288,8 @@ fn start_others(
 ) -> Result<(), Undecided> {
     let after: Vec<String> = run.after.iter().cloned().chain([run.event_name()]).collect();
     for (stage, sequence) in others {
-        if after.contains(&format!("{}.{}", stage.stage, sequence.name)) {
+        let name = format!("{}.{}", stage.stage, sequence.name);
+        if after.iter().filter(|before| **before == name).count() >= rounds(sequence) {
             continue; // else a circle of triggers never ends
         }
         let service = ServiceKey { stage: stage.stage.clone(), ..run.service.clone() };
@@ -289,6 +299,9 @@ fn start_others(
             plan: run.plan.clone(),
             cause: format!("{what} finished"),
             after: after.clone(),
+            context: run.context.clone(),
+            data: run.data.clone(),
+            is_foreign: run.is_foreign,
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };
         let run = queue::queued(transition.records, transition.now, draft)?;
