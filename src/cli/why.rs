@@ -7,20 +7,28 @@ use super::client::Client;
 use super::output::{Exit, Outcome, Output, heading};
 use super::place::{self, Place};
 use super::target::ConfigName;
+use super::under_way;
 use crate::server::view::Explanation;
 
 /// Explain what a service waits for
 #[derive(Debug, Args)]
 #[command(after_help = "Example:\n  launchway why dc/web -s production")]
 pub(super) struct Arguments {
-    /// The deployment config whose service is meant
+    /// The deployment config whose service is meant, or a service that executors deliver
     #[arg(value_name = "dc/NAME")]
     config: ConfigName,
 }
 
 pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
     let client = Client::to_read(global).await?;
-    let Place { project, stage, service, .. } = place::of_anything(&arguments.config.0, &client, global).await?;
+    let (project, stage, service) = match place::of_anything(&arguments.config.0, &client, global).await {
+        Ok(Place { project, stage, service, .. }) => (project, stage, service),
+        // A service that executors deliver has no deployment config here.
+        Err(unknown) => match under_way::place(&arguments.config.0, &client, global).await {
+            Ok((project, stage)) => (project, stage, arguments.config.0.clone()),
+            Err(_nothing) => return Err(unknown),
+        },
+    };
     let path = format!("services/{project}/{stage}/{service}/why");
     let explanation: Explanation = client.get(&path, &[]).await?;
     output.show(&explanation, human)?;

@@ -43,7 +43,8 @@ pub(super) fn left_over(attempt: u32) -> Line {
     unchanged(attempt, &BTreeSet::new())
 }
 
-fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
+/// What a run says of its service.
+pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     let state = match (run.state, run.outcome) {
         (SequenceState::Queued, _) => StatusState::Pending,
         (SequenceState::Running { .. } | SequenceState::Returning { .. } | SequenceState::Ending { .. }, _) => {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use crate::model::ids::{Destination, Namespace, ServiceName, StageName};
 use crate::model::plan::{PassedContent, Plan, PlanSummary, StagePlan, StageStart};
-use crate::model::run::Run;
+use crate::model::run::{Run, SequenceRun};
 use crate::plan::summary::summary;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, Next};
@@ -79,7 +79,13 @@ fn stage_report(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) 
     steps.extend(delivery.others(&stage.stage, name).flat_map(step::of_other));
     StageReport {
         stage: stage.stage.clone(),
-        line: service::line(delivery, stage, name),
+        line: service::line(delivery, stage, name).or_else(|| {
+            // Of what is declared nowhere, its sequences are all that is to be said, the one that delivers before others.
+            let delivers = |run: &SequenceRun| stage.sequence.as_ref().is_some_and(|it| it.name == run.sequence());
+            let foreign = delivery.others(&stage.stage, name).filter(|run| run.is_foreign);
+            let foreign = foreign.max_by_key(|run| (delivers(run), run.created_at, &run.id));
+            foreign.map(|run| service::of_run(run, delivery))
+        }),
         steps,
         unreached: run.map(|run| step::not_reached(run, delivery)),
         others: delivery

@@ -32,7 +32,7 @@ pub fn merge(older: Value, newer: Value) -> Value {
 /// What whoever does the task at `index` is told: what came so far, its own space with the properties that the shipyard gives
 /// it, and of which service this is.
 pub fn of_triggered(run: &SequenceRun, index: usize) -> Value {
-    let mut data = scoped(run, run.data.clone());
+    let mut data = scoped(run, with_properties(run, index));
     let before = run.tasks[..index].iter().rev().find_map(|task| task.outcome);
     if let Some(outcome) = before {
         data = merge(data, told(outcome));
@@ -46,6 +46,23 @@ pub fn of_triggered(run: &SequenceRun, index: usize) -> Value {
         fields.insert(task.name.clone(), merge(space, properties));
     }
     data
+}
+
+/// What the sequences find that a run leads to.
+pub fn carried(run: &SequenceRun) -> Value {
+    if run.data.is_null() && !run.is_foreign { Value::Null } else { with_properties(run, run.tasks.len()) }
+}
+
+/// What was gathered, with what the shipyard gave to those of the first tasks that have begun.
+fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
+    let mut data = run.data.as_object().cloned().unwrap_or_default();
+    for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(tasks) {
+        if record.started_at.is_some() && !task.properties.is_null() {
+            let left = data.remove(&task.name).unwrap_or_default();
+            data.insert(task.name.clone(), merge(task.properties.clone(), left));
+        }
+    }
+    Value::Object(data)
 }
 
 /// What is said of a sequence as a whole: its service, and how it ended if it did.

@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 use crate::engine::deployment::apply;
 use crate::engine::records::{Needs, Records, Undecided};
 use crate::engine::rollback;
-use crate::engine::sequence::queue;
+use crate::engine::sequence::{dataflow, queue};
 use crate::engine::transition::Transition;
 use crate::manifest::digest;
 use crate::model::ids::{Digest, RunId, ServiceKey, StageName};
@@ -266,7 +266,7 @@ fn start_next(
         };
         if let Some(run) = run {
             started.insert(stage.stage.clone());
-            transition.start(SequenceRun { context: ended.context.clone(), data: ended.data.clone(), ..run })?;
+            transition.start(SequenceRun { context: ended.context.clone(), data: dataflow::carried(ended), ..run })?;
         }
     }
     Ok(())
@@ -300,7 +300,7 @@ fn start_others(
             cause: format!("{what} finished"),
             after: after.clone(),
             context: run.context.clone(),
-            data: run.data.clone(),
+            data: dataflow::carried(run),
             is_foreign: run.is_foreign,
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };

@@ -1,0 +1,184 @@
+//! Events that come in over HTTP, and executors that do tasks.
+
+use std::process::Output;
+
+use serde_json::{Value, json};
+
+use crate::support::daemon::{World, complaint, eventually, http};
+
+/// Everything is done by executors but what a person decides; production follows with the same revision.
+const SHIPYARD: &str = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages:
+  - name: dev
+    sequences:
+    - name: delivery
+      tasks:
+      - {name: deployment, properties: {deploymentstrategy: direct}}
+      - {name: test, properties: {teststrategy: functional}}
+      - {name: approval, properties: {pass: automatic, warning: manual}}
+    - name: rollback
+      triggeredOn: [{event: dev.delivery.finished, selector: {match: {result: fail}}}]
+      tasks: [{name: rollback}]
+    - name: remediation
+      triggeredOn: [{event: dev.problem.open, selector: {match: {problem.kind: slow}}}]
+      tasks: [{name: get-action}]
+  - name: production
+    sequences:
+    - {name: delivery, triggeredOn: [{event: dev.delivery.finished}], tasks: [{name: release}]}
+";
+
+/// A daemon that has seen the shipyard, and nothing else.
+struct Shop {
+    world: World,
+    commit: String,
+}
+
+impl Shop {
+    fn new() -> Self {
+        let world = World::new(&[]);
+        world.start();
+        let commit = world.git.push_files(&[("shipyard.yaml", SHIPYARD)]);
+        world.status(&commit, "launchway/plan", "success");
+        Self { world, commit }
+    }
+
+    fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        let token = std::fs::read_to_string(self.world.state().join("operator-token")).unwrap();
+        let headers = [("content-type", "application/json"), ("x-token", token.trim())];
+        let (code, text) = http(&self.world.address(), method, path, &headers, body.to_string().as_bytes());
+        (code, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+    }
+
+    fn send(&self, id: &str, kind: &str, more: &Value) -> (u16, Value) {
+        let mut event = json!({
+            "specversion": "1.0", "id": id, "source": "ci", "type": format!("sh.keptn.event.{kind}"),
+            "data": {"project": "shop", "stage": "dev", "service": "cart"},
+        });
+        for (key, value) in more.as_object().unwrap() {
+            event[key] = value.clone();
+        }
+        self.call("POST", "/api/v1/event", &event)
+    }
+
+    /// What executors may take of a task, once there is something.
+    fn offered(&self, task: &str) -> Value {
+        let path = format!("/api/controlPlane/v1/event/triggered/sh.keptn.event.{task}.triggered");
+        let events = || self.call("GET", &path, &Value::Null).1["events"].clone();
+        eventually(&format!("`{task}` is offered"), || events().as_array().is_some_and(|it| !it.is_empty()));
+        events()[0].clone()
+    }
+
+    /// An executor does a task.
+    fn execute(&self, task: &str, result: &str) {
+        let offered = self.offered(task);
+        let id = offered["id"].as_str().unwrap();
+        let scope = |more: Value| {
+            let mut data = json!({"project": "shop", "stage": offered["data"]["stage"], "service": "cart"});
+            more.as_object().unwrap().iter().for_each(|(key, value)| data[key] = value.clone());
+            json!({"triggeredid": id, "data": data})
+        };
+        let (code, _) = self.send(&format!("{id}-s"), &format!("{task}.started"), &scope(json!({})));
+        assert_eq!(code, 200);
+        let done = json!({"result": result, "status": "succeeded", task: {"by": "us"}});
+        let (code, answer) = self.send(&format!("{id}-f"), &format!("{task}.finished"), &scope(done));
+        assert_eq!((code, &answer["keptnContext"]), (200, &offered["shkeptncontext"]));
+    }
+
+    fn states(&self) -> Value {
+        self.call("GET", "/api/controlPlane/v1/sequence/shop", &Value::Null).1["states"].clone()
+    }
+}
+
+#[test]
+fn executors_deliver_a_service_through_all_stages_although_the_daemon_dies_between_any_two_events() {
+    let shop = Shop::new();
+    let again = || {
+        shop.world.kill();
+        shop.world.start();
+    };
+    let (code, answer) = shop.send("e1", "dev.delivery.triggered", &json!({"shkeptncontext": "c1"}));
+    assert_eq!((code, &answer["keptnContext"]), (200, &json!("c1")));
+    again();
+    shop.execute("deployment", "pass");
+    assert_eq!(shop.offered("test")["data"]["deployment"], json!({"deploymentstrategy": "direct", "by": "us"}));
+    again();
+    shop.execute("test", "warning");
+    again();
+    shop.world.status(&shop.commit, "launchway/dev/cart/delivery.approval", "running");
+    shop.world.tell(&["approve", "cart", "-s", "dev", "--reason", "looks good"]);
+    shop.execute("release", "pass");
+    shop.world.status(&shop.commit, "launchway/production/cart", "success");
+    let told = shop.world.status(&shop.commit, "launchway/dev/cart/delivery.approval", "success");
+    assert!(told.contains("looks good"), "{told}");
+    let states = shop.states();
+    assert_eq!(states.as_array().unwrap().len(), 1, "{states:#}");
+    assert_eq!((&states[0]["state"], &states[0]["shkeptncontext"]), (&json!("finished"), &json!("c1")));
+    let (_, events) = shop.call("GET", "/api/v1/event?keptnContext=c1&pageSize=100", &Value::Null);
+    let kinds: Vec<&str> =
+        events["events"].as_array().unwrap().iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds.iter().filter(|kind| kind.ends_with(".release.finished")).count(), 1, "{kinds:?}");
+    assert_eq!(kinds.first(), Some(&"sh.keptn.event.production.delivery.finished"));
+}
+
+#[test]
+fn an_event_has_its_effect_once_and_one_that_comes_late_or_is_about_nothing_has_none_and_says_why() {
+    let shop = Shop::new();
+    let first = shop.send("e1", "dev.delivery.triggered", &json!({}));
+    let second = shop.send("e1", "dev.delivery.triggered", &json!({}));
+    assert_eq!((second.0, &second.1["keptnContext"]), (200, &first.1["keptnContext"]));
+    assert_eq!(second.1["ignored"], "event `e1` of ci was told before");
+    assert_eq!(shop.states().as_array().unwrap().len(), 1);
+    let offered = shop.offered("deployment");
+    shop.execute("deployment", "pass");
+    let ignored = |id: &str, kind: &str, more: Value| shop.send(id, kind, &more).1["ignored"].clone();
+    let late = json!({"triggeredid": offered["id"]});
+    assert!(ignored("e2", "deployment.finished", late).as_str().unwrap().starts_with("`deployment` has ended"));
+    let unknown = json!({"triggeredid": "nobody.0.1"});
+    assert_eq!(ignored("e3", "test.started", unknown), "no task was triggered as `nobody.0.1`");
+    assert_eq!(ignored("e4", "weather.changed", json!({})), "no sequence of `shop` is triggered on it");
+    for (kind, more, code, says) in [
+        ("test.started", json!({}), 409, "names the `.triggered` event"),
+        ("test.triggered", json!({}), 409, "is told by launchway alone"),
+        ("dev.nothing.triggered", json!({}), 409, "stage `dev` has no sequence `nothing`"),
+        ("dev.delivery.triggered", json!({"data": {"project": "shop"}}), 409, "does not contain a service"),
+        ("dev.delivery.triggered", json!({"data": {"project": "bank", "service": "a"}}), 404, "no repository declares"),
+        ("dev.delivery.triggered", json!({"specversion": "0.3"}), 400, "is no version of CloudEvents"),
+    ] {
+        let (answered, answer) = shop.send("bad", kind, &more);
+        assert_eq!(answered, code, "{kind} {more}: {answer}");
+        assert!(answer["detail"].as_str().unwrap_or_default().contains(says), "{kind} {more}: {answer}");
+    }
+}
+
+#[test]
+fn a_failure_and_what_happens_elsewhere_start_what_is_triggered_on_them() {
+    let shop = Shop::new();
+    shop.send("e1", "dev.delivery.triggered", &json!({}));
+    shop.execute("deployment", "fail");
+    shop.execute("rollback", "pass");
+    let problem =
+        |kind: &str| json!({"data": {"project": "shop", "stage": "dev", "service": "cart", "problem": {"kind": kind}}});
+    let (_, answer) = shop.send("e2", "problem.open", &problem("loud"));
+    assert_eq!(answer["ignored"], "no sequence of `shop` is triggered on it");
+    shop.send("e3", "problem.open", &problem("slow"));
+    assert_eq!(shop.offered("get-action")["data"]["problem"], json!({"kind": "slow"}));
+}
+
+#[test]
+fn what_is_under_way_is_aborted_and_frees_its_slot() {
+    let shop = Shop::new();
+    shop.world.tell(&["trigger", "sequence", "delivery", "cart", "-s", "dev", "--data", "a.b=c"]);
+    assert_eq!(shop.offered("deployment")["data"]["a"], json!({"b": "c"}));
+    let why = shop.world.tell(&["why", "cart"]);
+    assert!(why.contains("waits for an executor to start it"), "{why}");
+    shop.world.tell(&["abort", "cart"]);
+    shop.world.status(&shop.commit, "launchway/dev/cart", "cancelled");
+    shop.execute("rollback", "pass"); // an abort is a failure like any other
+    let output: Output = shop.world.run(&["approve", "cart", "-s", "dev"]);
+    assert_eq!(output.status.code(), Some(1));
+    assert!(complaint(&output).contains("nothing of shop/dev/cart waits for approval"), "{}", complaint(&output));
+}
