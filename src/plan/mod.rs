@@ -20,4 +20,4 @@ mod trigger;
 pub mod triggered;
 pub mod under_way;
 
-pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, sequence_for};
+pub use self::procedure::{delivery_procedure, passed_procedure, procedure, same_procedure, same_tasks, sequence_for};

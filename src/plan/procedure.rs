@@ -12,16 +12,28 @@ use crate::model::project::{Procedure, TaskDefinition};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Sequence};
 use crate::plan::build::is_nothing;
 
+/// How tasks run, by name: what a stage declares.
+type Definitions = BTreeMap<String, Vec<TaskDefinition>>;
+
 /// Of a sequence with how its tasks run, the code that they run included: with another one, content that did not pass is
 /// tried again.
 pub fn procedure(procedure: &Procedure) -> Digest {
-    of(procedure, |image| image.to_owned())
+    of(procedure, placeless)
 }
 
 /// The same without the code that tasks run. It may be the whole repository, and content that passed is not tested again
 /// because of every push.
 pub fn passed_procedure(procedure: &Procedure) -> Digest {
-    of(procedure, |image| image.split('@').next().unwrap_or_default().to_owned())
+    of(procedure, codeless)
+}
+
+/// Whether two definitions of a stage's tasks say the same, wherever they stand and whatever code the revisions have that
+/// they run.
+pub fn same_tasks(one: &Definitions, other: &Definitions) -> bool {
+    let shown = |tasks: &Definitions| -> BTreeMap<String, Vec<TaskDefinition>> {
+        tasks.iter().map(|(name, tasks)| (name.clone(), tasks.iter().map(codeless).collect())).collect()
+    };
+    shown(one) == shown(other)
 }
 
 /// Whether two deliver alike.
@@ -52,8 +64,14 @@ fn placeless(task: &TaskDefinition) -> TaskDefinition {
     TaskDefinition { location: Location::default(), ..task.clone() }
 }
 
-fn of(Procedure { sequence, tasks }: &Procedure, image: impl Fn(&str) -> String) -> Digest {
-    let shown = |task: &TaskDefinition| TaskDefinition { image: image(&task.image), ..placeless(task) };
+/// The id of a folder in `git:FOLDER@ID` comes from the revision, and not from who declares the task.
+fn codeless(task: &TaskDefinition) -> TaskDefinition {
+    let folder = |image: &str| image.rsplit_once('@').map(|(folder, _)| folder.to_owned());
+    let image = Some(&*task.image).filter(|image| image.starts_with("git:")).and_then(folder);
+    TaskDefinition { image: image.unwrap_or_else(|| task.image.clone()), ..placeless(task) }
+}
+
+fn of(Procedure { sequence, tasks }: &Procedure, shown: fn(&TaskDefinition) -> TaskDefinition) -> Digest {
     let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, shown(task))).collect();
     let text = serde_json::to_vec(&(sequence, tasks)).unwrap_or_default();
     named(&digest(&SHA256, &text))
@@ -81,6 +99,8 @@ mod tests {
 
     #[test]
     fn it_is_told_apart_by_how_tasks_run_and_by_their_code_only_until_it_passed() {
+        let archive = |digest: char| tested(&format!("https://me@x.example/a@sha256:{digest}"), 0, 1);
+        assert_ne!(passed_procedure(&archive('1')), passed_procedure(&archive('2')), "its file says another one");
         let before = tested("git:tests@1", 0, 1);
         for (after, again_if_failed, again_if_passed) in [
             (tested("git:tests@1", 0, 9), false, false),
@@ -91,6 +111,10 @@ mod tests {
             assert_eq!(procedure(&before) != procedure(&after), again_if_failed, "{after:?}");
             let passed = passed_procedure(&before) != passed_procedure(&after);
             assert_eq!(passed, again_if_passed, "{after:?}");
+            let defined = |procedure: &Procedure| {
+                procedure.tasks.iter().map(|(name, task)| (name.clone(), vec![task.clone()])).collect()
+            };
+            assert_eq!(!same_tasks(&defined(&before), &defined(&after)), again_if_passed, "{after:?}");
         }
     }
 }

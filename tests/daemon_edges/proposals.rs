@@ -1,5 +1,8 @@
 //! Going back as a pull request: a branch of a plain repository, which a person merges.
 
+use std::fs::{self, Permissions};
+use std::os::unix::fs::PermissionsExt;
+
 use serde_json::json;
 
 use crate::daemon_edges::verbs::assert_refused;
@@ -124,4 +127,28 @@ fn a_person_proposes_a_part_of_a_file_that_has_moved_on() {
     world.status(&merged, "launchway/default", "success");
     eventually("what ran before serves", || serving(&world, "web") == 3);
     assert_eq!((serving(&world, "api"), &*state(&world)), (3, "restored"));
+}
+
+#[test]
+fn what_comes_back_may_be_what_a_task_runs() {
+    let world = World::new(&[]);
+    world.start();
+    let shipyard = "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {name: shop}\nspec: {stages: [{name: dev, \
+                    sequences: [{name: delivery, tasks: [{name: deployment}, {name: test}]}]}]}\n";
+    let task = "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: 'git:web', command: \
+                [bin/test]}\n";
+    let declared = config("web", "type: Recreate", "{name: main, image: 'git:web', command: [bin/web]}");
+    let push = |seconds: &str| {
+        for (program, line) in [("web/bin/web", &*format!("exec sleep {seconds}")), ("web/bin/test", "true")] {
+            world.git.write(program, &format!("#!/bin/sh\n{line}\n"));
+            fs::set_permissions(world.git.work().join(program), Permissions::from_mode(0o755)).unwrap();
+        }
+        let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("task.yaml", task), ("web.yaml", &declared)]);
+        world.status(&commit, "launchway/dev", "success");
+    };
+    push("1000");
+    push("2000");
+    let done = world.json(&["rollback", "dc/web", "-s", "dev", "--pull-request"]);
+    assert_eq!((&done["proposal"]["state"], &done["proposal"]["files"]), (&json!("open"), &json!(["web/"])), "{done}");
+    assert!(on(&world, "launchway/rollback-web-1", "web/bin/web").contains("1000"));
 }

@@ -12,6 +12,7 @@ use crate::manifest::yaml::documents::{document_at, documents};
 use crate::model::ids::StageName;
 use crate::model::object::{Object, ObjectKey};
 use crate::model::project::{Project, StageContent};
+use crate::plan::same_tasks;
 
 /// How many changed objects are named.
 const MOST_NAMES: usize = 5;
@@ -257,17 +258,11 @@ fn changed(head: &Project, composed: &Project) -> Vec<(StageName, ObjectKey)> {
     found
 }
 
-/// Where tasks are declared may move with the lines of a file.
+/// Where tasks are declared may move with the lines of a file, and a folder that comes back is what they run from then on.
 fn tasks_differ(head: &Project, composed: &Project) -> bool {
-    let tasks = |project: &Project| {
-        let of_stage = |stage: &StageContent| {
-            let mut tasks = stage.tasks.clone();
-            tasks.values_mut().flatten().for_each(|task| task.location = Default::default());
-            (stage.name.clone(), tasks)
-        };
-        project.stages.iter().map(of_stage).collect::<Vec<_>>()
-    };
-    tasks(head) != tasks(composed)
+    let alike =
+        |(one, other): (&StageContent, &StageContent)| one.name == other.name && same_tasks(&one.tasks, &other.tasks);
+    head.stages.len() != composed.stages.len() || !head.stages.iter().zip(&composed.stages).all(alike)
 }
 
 #[cfg(test)]

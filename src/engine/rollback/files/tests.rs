@@ -187,3 +187,26 @@ fn what_else_would_change_is_refused_by_name() {
         assert!(refused.one_line().starts_with(expected), "{}", refused.one_line());
     }
 }
+
+#[test]
+fn a_task_may_run_the_code_that_comes_back_and_says_the_same_otherwise() {
+    let declared = |value: &str, image: &str, retries: u32| {
+        let mut declared = project(Shipyard::implicit(), &[deployment_config("web", value, 1, json!({}))]);
+        let task =
+            json!({"command": ["bin/test"], "image": image, "retries": retries, "location": Location::default()});
+        let task = serde_json::from_value(task).expect("a task");
+        declared.stages[0].tasks.insert("test".to_owned(), vec![task]);
+        declared
+    };
+    let stage = StageName::new("default");
+    let good = declared("a", "git:web@1111", 0);
+    let earlier = good.stages[0].objects.iter().next().expect("declared").clone();
+    let member = Restored { stage: &stage, earlier: &earlier, now: None };
+    for (image, retries, is_refused) in
+        [("git:web@2222", 0, false), ("git:web@2222", 1, true), ("git:api@1111", 0, true), ("host", 0, true)]
+    {
+        let checked = check(&[member], &declared("b", image, retries), &good);
+        let refused = checked.err().map(|failure| failure.one_line()).unwrap_or_default();
+        assert_eq!(refused.contains("the shipyard or its tasks"), is_refused, "{image} {retries}: {refused}");
+    }
+}
