@@ -8,9 +8,10 @@ use std::ops::Range;
 use serde_json::Value;
 
 use crate::error::{Failure, Result};
+use crate::manifest::yaml::Position;
 use crate::manifest::yaml::documents::{document_at, documents};
 use crate::model::ids::StageName;
-use crate::model::object::{Object, ObjectKey};
+use crate::model::object::{Location, Object, ObjectKey};
 use crate::model::project::{Project, StageContent};
 use crate::plan::same_tasks;
 
@@ -88,7 +89,7 @@ impl Edits {
     pub fn add_file(&mut self, restored: &Restored<'_>, before: &dyn Tree, head: &dyn Tree) -> Result<()> {
         let was = &restored.earlier.location;
         let earlier = before.file(&was.file)?.ok_or_else(|| lost(&was.file))?;
-        let document = document_at(&earlier, was.line).ok_or_else(|| lost(&was.file))?;
+        let document = document_at(&earlier, place(was)).ok_or_else(|| lost(&was.file))?;
         let path = restored.now.map_or(&was.file, |now| &now.location.file);
         if self.folders.keys().any(|folder| is_within(path, folder)) {
             return Ok(());
@@ -112,8 +113,10 @@ impl Edits {
             (Some(content), None) => appended(content, &earlier[document]),
             (Some(content), Some(now)) => {
                 // What was written for another member has moved the lines, so that its own document is looked for again.
-                let line = if is_pending { moved(content, now, restored)? } else { now.location.line };
-                let there = document_at(content, line).ok_or_else(|| lost(path))?;
+                let there = match is_pending {
+                    true => moved(content, now, restored)?,
+                    false => document_at(content, place(&now.location)).ok_or_else(|| lost(path))?,
+                };
                 exchanged((content, there), (&earlier, document))
             }
         };
@@ -129,8 +132,13 @@ fn is_within(path: &str, folder: &str) -> bool {
     folder.is_empty() || path.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'))
 }
 
-/// The line at which a document begins that names the object, in a file that was changed.
-fn moved(content: &str, now: &Object, restored: &Restored<'_>) -> Result<u32> {
+/// Where an object is declared.
+fn place(Location { line, column, .. }: &Location) -> Position {
+    Position { line: *line, column: *column }
+}
+
+/// The document that names the object, in a file that was changed.
+fn moved(content: &str, now: &Object, restored: &Restored<'_>) -> Result<Range<usize>> {
     let named = |range: &Range<usize>| {
         let reading = crate::manifest::yaml::read(content[range.clone()].as_bytes());
         reading.documents.iter().any(|document| {
@@ -138,15 +146,11 @@ fn moved(content: &str, now: &Object, restored: &Restored<'_>) -> Result<u32> {
                 && document.value.get("kind").and_then(Value::as_str) == Some(now.declared_kind().name())
         })
     };
-    let found = documents(content).into_iter().find(named);
     let several = || {
         let message = format!("`{}` and another one that goes back are declared in one document", now.key.name);
         Failure::stalled(message).hint(format!("roll them back one after the other in stage {}", restored.stage))
     };
-    let found = found.ok_or_else(several)?;
-    let line = content[..found.start].matches('\n').count() + 1;
-    // A document may begin with white space or comments on the line of its marker.
-    Ok(u32::try_from(line).unwrap_or(u32::MAX))
+    documents(content).into_iter().find(named).ok_or_else(several)
 }
 
 /// A file whose only document, or whose others are the same, is restored whole.

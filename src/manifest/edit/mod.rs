@@ -61,37 +61,6 @@ pub fn edit(file: &str, text: &str, document: usize, changes: &[Change]) -> Resu
     Err(by_hand(Problem::error(&Location { file: file.to_owned(), line, column }, "edit", message), last))
 }
 
-/// The text of one document, comments included, without the marks between documents.
-///
-/// # Errors
-/// What is wrong with the file, or that it has no such document.
-pub fn document_text<'a>(file: &str, text: &'a str, document: usize) -> Result<&'a str, Box<Problem>> {
-    found(file, &read(file, text)?, document)?;
-    let page = Page::new(text, document).map_err(|refusal| unmarked(file, text, refusal))?;
-    Ok(page.document_text())
-}
-
-/// The text of a file whose document has become another: the only one of `with`, as it stands there.
-///
-/// # Errors
-/// What is wrong with either text, or why the document cannot be replaced alone.
-pub fn replace_document(file: &str, text: &str, document: usize, with: &str) -> Result<String, Box<Problem>> {
-    let (before, new) = (read(file, text)?, read(file, with)?);
-    let old = found(file, &before, document)?;
-    let [new] = new.as_slice() else {
-        return Err(Box::new(Problem::in_file(file, "edit", "what replaces a document must be one document")));
-    };
-    let page = Page::new(text, document).map_err(|refusal| unmarked(file, text, refusal))?;
-    let replaced = page.with_document(with);
-    if says(&replaced, &before, document, &new.value) {
-        return Ok(replaced);
-    }
-    let Position { line, column } = old.position("");
-    let message = "this document cannot be replaced without changing another";
-    let problem = Problem::error(&Location { file: file.to_owned(), line, column }, "edit", message);
-    Err(Box::new(problem.hint("replace it by hand")))
-}
-
 /// Whether a text has the documents that were there, but for one, which is as wanted.
 fn says(text: &str, before: &[Document], document: usize, wanted: &Value) -> bool {
     let after = yaml::read(text.as_bytes());
@@ -135,12 +104,8 @@ fn found<'a>(file: &str, documents: &'a [Document], document: usize) -> Result<&
 }
 
 fn refused(file: &str, text: &str, refusal: Refusal, change: &Change) -> Box<Problem> {
-    by_hand(*unmarked(file, text, refusal), change)
-}
-
-fn unmarked(file: &str, text: &str, refusal: Refusal) -> Box<Problem> {
     let Position { line, column } = yaml::position(text, refusal.at);
-    Box::new(Problem::error(&Location { file: file.to_owned(), line, column }, "edit", refusal.message))
+    by_hand(Problem::error(&Location { file: file.to_owned(), line, column }, "edit", refusal.message), change)
 }
 
 /// What a person can write where nothing was changed.

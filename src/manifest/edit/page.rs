@@ -1,7 +1,5 @@
 //! The text of a file around one document: where values stand in it, and how it is written.
 
-use std::ops::Range;
-
 use super::Refusal;
 use super::render::Indentation;
 use crate::manifest::yaml::layout::{Entry, Item, Laid, Node, NodeKind, Style, layout};
@@ -130,18 +128,6 @@ impl<'a> Page<'a> {
 
     pub(super) fn document_text(&self) -> &'a str {
         &self.text[self.laid.range.clone()]
-    }
-
-    /// The text with another document in the place of this one.
-    pub(super) fn with_document(&self, document: &str) -> String {
-        let Range { start, end } = self.laid.range;
-        let mut new = document.trim_start_matches('\u{feff}').replace("\r\n", "\n").replace('\n', self.newline);
-        if !self.text[end..].trim().is_empty() && !new.ends_with('\n') && !self.is_json {
-            new.push_str(self.newline);
-        }
-        let is_behind_mark = !self.text[..start].is_empty() && !self.text[..start].ends_with(['\n', '\u{feff}']);
-        let gap = if is_behind_mark && !new.starts_with(char::is_whitespace) { self.newline } else { "" };
-        format!("{}{gap}{new}{}", &self.text[..start], &self.text[end..])
     }
 
     /// Where the line of a place begins.

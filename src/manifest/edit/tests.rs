@@ -220,25 +220,6 @@ fn what_cannot_be_changed_alone_is_refused_with_what_to_write() {
 }
 
 #[test]
-fn a_document_becomes_what_it_was() {
-    let now = "# head\n---\na: 1\n---\n# mine\nb: 2 # two\n---\nc: 3\n";
-    let then = "b: 1 # one\r\n---\r\nx: 1\r\n";
-    let text = document_text("a.yaml", then, 0).expect("there");
-    assert_eq!(text, "b: 1 # one\r\n");
-    let replaced = replace_document("a.yaml", now, 1, text).expect("replaced");
-    assert_eq!(replaced, now.replace("# mine\nb: 2 # two\n", "b: 1 # one\n"));
-    let one = replace_document("a.yaml", "a: 1\n", 0, "{\"b\": 2}").expect("replaced");
-    assert_eq!(one, "{\"b\": 2}");
-    let last = replace_document("a.yaml", "--- {a: 1}\n--- {b: 1}\n", 0, "c: 1").expect("replaced");
-    assert_eq!(last, "---\nc: 1\n--- {b: 1}\n");
-    let json = replace_document("a.json", "{\"a\": 1}\n{\"b\": 1}\n", 1, "{\"c\": 1}").expect("replaced");
-    assert_eq!(json, "{\"a\": 1}\n{\"c\": 1}\n");
-    for with in ["", "a: 1\n---\nb: 1\n", "a: [\n"] {
-        assert!(replace_document("a.yaml", now, 1, with).is_err(), "{with}");
-    }
-}
-
-#[test]
 fn words_take_their_comments_along() {
     let text = "a:\n    # over b\n    b: # at b\n        # in b\n        c: |\n            x\n\n            y # z\n    d: {e: 1} # at d\n";
     let found = |pointer: &str, with_key: bool| words(text, 0, pointer, with_key);

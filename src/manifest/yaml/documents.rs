@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::Position;
 use super::split::{Part, json_parts};
 
 /// The texts of a file's documents, in order, without the lines `---` between them: comments, and what has no content, go
@@ -10,13 +11,15 @@ pub fn documents(text: &str) -> Vec<Range<usize>> {
     json(text).unwrap_or_else(|| yaml(text))
 }
 
-/// The document that a line of a file, counted from 1, is in.
-pub fn document_at(text: &str, line: u32) -> Option<Range<usize>> {
-    let before = usize::try_from(line).ok()?.checked_sub(1)?;
-    let offset = match before {
+/// The document that a place of a file is in; nothing, if the file has no such line.
+pub fn document_at(text: &str, at: Position) -> Option<Range<usize>> {
+    let before = usize::try_from(at.line).ok()?.checked_sub(1)?;
+    let line = match before {
         0 => 0,
         before => text.match_indices('\n').nth(before - 1)?.0 + 1,
     };
+    let column = usize::try_from(at.column).ok()?.saturating_sub(1);
+    let offset = text[line..].char_indices().nth(column).map_or(text.len(), |(offset, _)| line + offset);
     documents(text).into_iter().rev().find(|range| range.start <= offset)
 }
 
@@ -29,11 +32,11 @@ fn json(text: &str) -> Option<Vec<Range<usize>>> {
     Some(json_parts(text)?.into_iter().map(range).collect())
 }
 
-/// A line that begins with `---` ends a document wherever it stands: YAML allows it in no scalar.
+/// A line that begins with `---` or `...` ends a document wherever it stands: YAML allows them in no scalar.
 fn yaml(text: &str) -> Vec<Range<usize>> {
     let (mut ranges, mut start, mut at) = (Vec::new(), 0, 0);
     for line in text.split_inclusive('\n') {
-        let rest = line.strip_prefix("---");
+        let rest = line.strip_prefix("---").or_else(|| line.strip_prefix("..."));
         if rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(char::is_whitespace)) {
             ranges.push(start..at);
             start = at + "---".len();
@@ -52,7 +55,7 @@ fn has_content(text: &str) -> bool {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     text.lines().any(|line| {
         let line = line.trim();
-        !line.is_empty() && !line.starts_with(['#', '%']) && line != "..."
+        !line.is_empty() && !line.starts_with(['#', '%'])
     })
 }
 
@@ -75,19 +78,43 @@ mod tests {
             ("a: |\n  ---\n  text\nb: ---x\n", &["a: |\n  ---\n  text\nb: ---x\n"]),
             ("{\"a\":\n1}\n\n{\"b\": 2}\n", &["{\"a\":\n1}", "{\"b\": 2}"]),
             ("# nothing\n", &[]),
+            ("a: 1\n...\n---\nb: 2\n...\n", &["a: 1\n", "b: 2\n"]),
         ] {
             assert_eq!(texts(text), expected, "{text:?}");
         }
     }
 
     #[test]
-    fn a_line_is_in_one_document() {
-        let text = "# one\na: 1\n---\n# two\nb: 2\n";
-        for (line, expected) in [(1, "# one\na: 1\n"), (2, "# one\na: 1\n"), (4, "# two\nb: 2\n"), (5, "# two\nb: 2\n")]
-        {
-            assert_eq!(document_at(text, line).map(|range| &text[range]), Some(expected), "{line}");
+    fn a_place_is_in_one_document() {
+        let text = "# one\na: 1\n---\n# two\nb: 2\n--- {c: 3}\n--- !!map\nd: 4\n";
+        let (one, two, three, four) = ("# one\na: 1\n", "# two\nb: 2\n", " {c: 3}\n", " !!map\nd: 4\n");
+        let json = "{\"ä\": 1} {\"b\": 2}";
+        for (text, line, column, expected) in [
+            (text, 1, 1, Some(one)),
+            (text, 2, 1, Some(one)),
+            (text, 4, 1, Some(two)),
+            (text, 5, 4, Some(two)),
+            (text, 6, 5, Some(three)),
+            (text, 8, 1, Some(four)),
+            (text, 99, 1, None),
+            ("--- {a: 1}\n", 1, 5, Some(" {a: 1}\n")),
+            ("a: 1\n...\n# two\nb: 2\n", 4, 1, Some("# two\nb: 2\n")),
+            (json, 1, 1, Some("{\"ä\": 1}")),
+            (json, 1, 10, Some("{\"b\": 2}")),
+        ] {
+            let found = document_at(text, Position { line, column }).map(|range| &text[range]);
+            assert_eq!(found, expected, "{text:?} {line}:{column}");
         }
-        assert_eq!(document_at(text, 9), None);
-        assert_eq!(document_at("{\"a\": 1}", 1), Some(0..8));
+    }
+
+    #[test]
+    fn documents_begin_before_what_the_reader_finds_in_them() {
+        for text in ["--- {a: 1}\n--- # x\nb: 2\n---\n\n# y\nc: 3\n...\nd: 4", "{\"a\":\n1}\n{\"b\": 2} {\"c\": 3}\n"] {
+            let read = crate::manifest::yaml::read(text.as_bytes());
+            assert_eq!(read.errors, [], "{text}");
+            let found: Vec<_> =
+                read.documents.iter().map(|document| document_at(text, document.position(""))).collect();
+            assert_eq!(found, documents(text).into_iter().map(Some).collect::<Vec<_>>(), "{text}");
+        }
     }
 }

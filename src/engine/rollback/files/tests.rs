@@ -3,7 +3,6 @@ use serde_json::json;
 use super::*;
 use crate::engine::fixtures::object;
 use crate::manifest::digest;
-use crate::model::object::Location;
 use crate::model::shipyard::Shipyard;
 use crate::testing::world::{deployment_config, project};
 
@@ -23,7 +22,7 @@ impl Tree for Files {
 
 fn at(file: &str, line: u32) -> Object {
     let mut made = Object::clone(&object("a"));
-    made.location = Location { file: file.into(), line, column: 1 };
+    made.location = Location { file: file.into(), line, column: 5 };
     made
 }
 
@@ -84,6 +83,18 @@ fn only_its_document_comes_back_where_others_have_changed() {
         &[("all.yaml", &earlier.replace("value: 1", "value: 2"))],
     );
     assert_eq!(found[0].1, format!("{}---\n{}", web("1"), api("1").replace("value: 1", "value: 2")));
+}
+
+#[test]
+fn a_document_may_begin_on_the_line_of_its_mark() {
+    let inline =
+        |name: &str, value: u32| format!("--- {{kind: DeploymentConfig, metadata: {{name: {name}}}, v: {value}}}\n");
+    let both = |web: u32, api: u32| inline("api", api) + &inline("web", web);
+    let found = restored(("all.yaml", 2, &both(1, 1)), Some(("all.yaml", 2)), &[("all.yaml", &both(2, 2))]);
+    assert_eq!(found, [("all.yaml".to_owned(), both(1, 2))]);
+    let block = format!("{}{}", inline("api", 1), "---\nkind: DeploymentConfig\nmetadata: {name: web}\nv: 1\n");
+    let found = restored(("all.yaml", 3, &block), Some(("all.yaml", 2)), &[("all.yaml", &both(2, 2))]);
+    assert_eq!(found, [("all.yaml".to_owned(), block.replacen("v: 1", "v: 2", 1))]);
 }
 
 #[test]
