@@ -208,8 +208,8 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     let newest = Lookup::NewestPlanOf(state.key.project.clone(), state.service.clone());
     let Some(plan) = records.plan(newest)? else { return Ok(()) };
     let part = plan.stage(&state.key.stage).and_then(|stage| stage.service(&state.service));
-    let waits =
-        |change: &&Change| change.key == state.object.key && change.decision == Decision::Wait && !change.is_held();
+    let may_start = |change: &Change| change.decision != Decision::Wait || change.is_held() || change.came_round();
+    let waits = |change: &&Change| change.key == state.object.key && !may_start(change);
     let Some(change) = part.and_then(|part| part.changes.iter().find(waits)) else { return Ok(()) };
     let message = format!("cannot deploy what {} declares: {}", plan.commit.short(), change.cause);
     let hint = format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name);

@@ -73,7 +73,8 @@ async fn read(
     let holds = stored.as_ref().map_or_else(|| ProjectHolds::none(project.name.clone()), |stored| stored.value.clone());
     records.holds.read(project.name.clone(), stored);
     let holds = holds.after(release);
-    let project = images::follow(project, &recorded_images(store, project, records).await?);
+    let recorded = recorded_images(store, project, records).await?;
+    let project = images::follow(project, &recorded);
     let (project, lifted) = gate::lift(&project, &holds.lifted);
     let mut deliveries = open_deliveries(store, &project.name, records).await?;
     deliveries.retain(|run| counts(run, &holds.holds));
@@ -83,6 +84,9 @@ async fn read(
         seen.holds = holds.holds.iter().filter(covers).cloned().collect();
         let released = |state: &&mut ConfigState| release.paused.iter().any(|lifted| lifted.config == state.key);
         seen.configs.values_mut().filter(released).for_each(|state| state.quarantined.clear());
+        if let (Some(stage), Some(recorded)) = (project.stage(name), recorded.get(name)) {
+            seen.came_round = images::came_round(stage, recorded);
+        }
     }
     Ok(Surroundings { project, lifted, stages })
 }

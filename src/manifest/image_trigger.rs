@@ -13,7 +13,7 @@ use crate::model::deployment_config::{IMAGE_CHANGE, ImageReference};
 use crate::model::ids::Destination;
 use crate::model::image_stream::{DOCKER_IMAGE, IMAGE_STREAM_TAG, ImageStreamSpec, TagReference, stream_and_tag};
 use crate::model::object::{Kind, Object};
-use crate::model::state::Tagged;
+use crate::model::state::{Handed, Tagged};
 
 /// A tag that a deployment config's trigger follows.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,8 +24,10 @@ pub(crate) struct Followed {
     pub(crate) stream: String,
     /// The tag.
     pub(crate) tag: String,
-    automatic: bool,
-    containers: Vec<String>,
+    /// Whether it brings images by itself.
+    pub(crate) automatic: bool,
+    /// The containers that get them.
+    pub(crate) containers: Vec<String>,
 }
 
 /// The tags that a deployment config follows. Where the stream is, the stage decides, as it does for everything.
@@ -51,6 +53,7 @@ pub(crate) fn followed(content: &Value) -> Vec<Followed> {
 struct Tag {
     from: Option<ImageReference>,
     source: Option<Source>,
+    handed: Vec<Handed>,
 }
 
 /// The streams of its stage whose tags a deployment config follows.
@@ -109,7 +112,10 @@ impl Streams {
             }
             _ => None,
         };
-        let tag = |tag: TagReference| (tag.name, Tag { source: tag.from.as_ref().and_then(source), from: tag.from });
+        let tag = |tag: TagReference| {
+            let source = tag.from.as_ref().and_then(source);
+            (tag.name, Tag { source, from: tag.from, handed: Vec::new() })
+        };
         self.0.insert(name.clone(), spec.tags.into_iter().map(tag).collect());
     }
 
@@ -120,7 +126,8 @@ impl Streams {
         for (name, tagged) in tagged {
             let from = tags.get(name).and_then(|tag| tag.from.clone());
             if from == tagged.instead_of {
-                tags.insert(name.clone(), Tag { from, source: Some(Source::Image(tagged.image.clone())) });
+                let (source, handed) = (Some(Source::Image(tagged.image.clone())), tagged.handed.clone());
+                tags.insert(name.clone(), Tag { from, source, handed });
             }
         }
     }
@@ -154,13 +161,33 @@ impl Streams {
         self.0.contains_key(stream)
     }
 
+    /// The tags that lead to others, each with that one.
+    pub(crate) fn aliases(&self) -> impl Iterator<Item = ((String, String), (String, String))> {
+        let tags = self.0.iter().flat_map(|(stream, tags)| tags.iter().map(move |(name, tag)| (stream, name, tag)));
+        tags.filter_map(|(stream, name, tag)| match tag.source.as_ref()? {
+            Source::Tag(next, tag) => Some(((stream.clone(), name.clone()), (next.clone(), tag.clone()))),
+            Source::Image(_) => None,
+        })
+    }
+
     /// The image that a tag leads to, also by way of other tags.
     pub fn image(&self, stream: &str, tag: &str) -> Option<&str> {
+        self.end(stream, tag).map(|(image, _)| image)
+    }
+
+    /// The versions whose hooks have handed the image on that a tag leads to, the last one last.
+    pub fn handed(&self, stream: &str, tag: &str) -> &[Handed] {
+        self.end(stream, tag).map_or(&[], |(_, tag)| &tag.handed)
+    }
+
+    /// Where a tag leads to.
+    fn end(&self, stream: &str, tag: &str) -> Option<(&str, &Tag)> {
         let (mut stream, mut tag) = (stream, tag);
         let mut passed = BTreeSet::new();
         while passed.insert((stream, tag)) {
-            match self.0.get(stream)?.get(tag)?.source.as_ref()? {
-                Source::Image(image) => return Some(image),
+            let here = self.0.get(stream)?.get(tag)?;
+            match here.source.as_ref()? {
+                Source::Image(image) => return Some((image, here)),
                 Source::Tag(next_stream, next_tag) => (stream, tag) = (next_stream, next_tag),
             }
         }
@@ -203,6 +230,20 @@ pub fn bring(content: &mut Value, streams: &Streams, recorded: Option<&Value>, w
     missing.map_or(Ok(()), |it| Err(Unresolved(format!("{}:{}", it.stream, it.tag))))
 }
 
+/// The tags whose images are all that differs between a deployment config and what it was before; none, where anything else
+/// differs too.
+pub fn brought_alone(content: &Value, before: &Value) -> Vec<(String, String)> {
+    let followed = followed(content);
+    let image = |it: &Followed| Some(text_at(content, &last_image(it.index)).to_owned()).filter(|it| !it.is_empty());
+    let mut as_now = before.clone();
+    followed.iter().for_each(|it| put(&mut as_now, it, image(it)));
+    if as_now != *content {
+        return Vec::new();
+    }
+    let is_another = |it: &Followed| brought_before(before, it) != image(it);
+    followed.into_iter().filter(is_another).map(|it| (it.stream, it.tag)).collect()
+}
+
 /// What a trigger for the same tag has brought.
 fn brought_before(recorded: &Value, it: &Followed) -> Option<String> {
     let mut same = followed(recorded).into_iter().filter(|other| (&other.stream, &other.tag) == (&it.stream, &it.tag));
@@ -233,13 +274,14 @@ fn put(content: &mut Value, it: &Followed, image: Option<String>) {
 }
 
 #[cfg(test)]
-mod tests {
+pub(in crate::manifest) mod tests {
     use super::*;
     use crate::manifest::digest;
     use crate::model::ids::{Namespace, ServiceName};
     use crate::model::object::{Location, ObjectKey};
 
-    fn streams(tags: &[(&str, &str, &str)]) -> Streams {
+    /// A stream `app` of tags, each with the kind and the name of what it leads to.
+    pub(in crate::manifest) fn streams(tags: &[(&str, &str, &str)]) -> Streams {
         let tags: Vec<Value> =
             tags.iter().map(|(name, kind, from)| json!({"name": name, "from": {"kind": kind, "name": from}})).collect();
         let content = json!({"metadata": {"name": "app"}, "spec": {"tags": tags}});
@@ -354,6 +396,32 @@ mod tests {
         ]);
         for (tag, expected) in [("prod", Some("git:app@1")), ("x", None), ("gone", None), ("cluster", None)] {
             assert_eq!(streams.image("app", tag), expected, "{tag}");
+        }
+    }
+
+    #[test]
+    fn what_images_alone_have_changed_is_told_by_their_tags() {
+        let both = [(true, "one", "a"), (false, "two", "b")];
+        let with = |one: &str, two: &str, triggers: &[(bool, &str, &str)], which: Bring| {
+            let mut content = config(triggers);
+            let streams = streams(&[("one", DOCKER_IMAGE, one), ("two", DOCKER_IMAGE, two)]);
+            bring(&mut content, &streams, None, which).expect("both are there");
+            content
+        };
+        let before = with("git:x", "git:y", &both, Bring::All);
+        let replicas = |mut content: Value| {
+            content["spec"]["replicas"] = json!(2);
+            content
+        };
+        for (content, expected) in [
+            (before.clone(), &[][..]),
+            (with("git:z", "git:y", &both, Bring::All), &["one"]),
+            (with("git:y", "git:x", &both, Bring::All), &["one", "two"]),
+            (replicas(with("git:y", "git:x", &both, Bring::All)), &[]),
+            (with("git:y", "git:x", &both[..1], Bring::All), &[]),
+        ] {
+            let found = brought_alone(&content, &before);
+            assert_eq!(found.iter().map(|(_, tag)| &**tag).collect::<Vec<_>>(), expected, "{content}");
         }
     }
 }

@@ -24,6 +24,7 @@ mod files;
 mod findings;
 mod foreign;
 mod image;
+mod image_circle;
 mod image_stream;
 pub mod image_trigger;
 pub(crate) mod metadata;

@@ -165,6 +165,8 @@ pub const PAUSED: &str = "paused";
 
 /// Begins why what Git was rolled back from waits.
 pub const QUARANTINED: &str = "quarantined: ";
+/// Begins why what hooks would start again and again waits.
+pub const CAME_ROUND: &str = "held: ";
 /// What the cause of what waits because it is held begins with; the hold's id follows.
 pub const HELD: &str = "hold ";
 
@@ -172,6 +174,11 @@ impl Change {
     /// Whether it waits because its file says `paused`.
     pub fn is_paused(&self) -> bool {
         self.decision == Decision::Wait && self.cause == PAUSED
+    }
+
+    /// Whether it waits because images came round by hooks: a person may deploy it all the same.
+    pub fn came_round(&self) -> bool {
+        self.decision == Decision::Wait && self.cause.starts_with(CAME_ROUND)
     }
 
     /// The kind in which the object is or was declared.

@@ -177,6 +177,19 @@ pub struct Tagged {
     /// What the registry said last, of a tag that is looked up there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Imported>,
+    /// The versions whose hooks have handed the image on, each started by what the one before it gave a tag; the last one
+    /// last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub handed: Vec<Handed>,
+}
+
+/// A version whose hook gave a tag an image.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handed {
+    /// Its deployment config, in the stage of the tag.
+    pub config: String,
+    /// What that was.
+    pub content: Digest,
 }
 
 /// What a registry has said of a tag.
@@ -338,6 +351,11 @@ impl ConfigState {
     pub fn exchanged(&self) -> Option<&Version> {
         let part = self.beside.as_ref().filter(|beside| matches!(beside.standing, Standing::Part(_)));
         part.map(|beside| &beside.version).or(self.serving.as_ref())
+    }
+
+    /// The version that was started last, whatever became of it.
+    pub fn last_version(&self) -> Option<&Version> {
+        self.attempted.as_ref().map(|attempt| &attempt.version).or(self.serving.as_ref())
     }
 
     /// The attempt that has not ended, if there is one.

@@ -55,6 +55,8 @@ pub struct Applied {
     pub never_deployed: BTreeMap<ServiceName, String>,
     /// Services whose last delivery ended before its deployment, and brought what is declared no longer.
     pub withdrawn: BTreeSet<ServiceName>,
+    /// Deployment configs that would be again what they were, because images came round by hooks; what is to be said of it.
+    pub came_round: BTreeMap<ObjectKey, String>,
     /// Services whose content passed here earlier than what was delivered last.
     pub passed_before: BTreeMap<ServiceName, Digest>,
 }
@@ -369,7 +371,10 @@ fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option
         return stage.prune.then(|| (service, deleted(key, applied)));
     };
     let change = match key.kind {
-        Kind::DeploymentConfig => config_change::decide(declared, applied.configs.get(key)),
+        Kind::DeploymentConfig => {
+            let change = config_change::decide(declared, applied.configs.get(key));
+            config_change::held_back(change, applied.came_round.get(key).map(String::as_str))
+        }
         _ => object_change(declared, applied.objects.get(key)),
     };
     let silent = change.decision == Decision::None && change.cause.is_empty();

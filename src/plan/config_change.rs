@@ -57,6 +57,14 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     change(declared, decision, reasons, cause)
 }
 
+/// A version that only images would bring which came round waits, and says so: it would start the next one.
+pub fn held_back(change: Change, came_round: Option<&str>) -> Change {
+    match came_round.filter(|_| change.decision == Decision::Deploy) {
+        Some(cause) => Change { decision: Decision::Wait, cause: cause.to_owned(), ..change },
+        None => change,
+    }
+}
+
 fn first(declared: &Arc<Object>, spec: &DeploymentConfigSpec) -> Change {
     let (decision, cause) = match blocked(spec) {
         Some(cause) => (Decision::Wait, cause),

@@ -7,8 +7,9 @@ use crate::manifest::digest;
 use crate::manifest::image_trigger::{self, Bring, Streams};
 use crate::model::ids::StageName;
 use crate::model::object::{Kind, Object, ObjectKey};
+use crate::model::plan::CAME_ROUND;
 use crate::model::project::{Project, StageContent};
-use crate::model::state::{ConfigState, ObjectState};
+use crate::model::state::{ConfigState, Handed, ObjectState};
 
 /// What is recorded of one stage.
 #[derive(Clone, Debug, Default)]
@@ -51,6 +52,34 @@ pub fn follow(project: &Arc<Project>, recorded: &BTreeMap<StageName, Recorded>) 
     changed.map_or_else(|| Arc::clone(project), Arc::new)
 }
 
+/// The deployment configs that would be again what they were, in a stage as [`follow`] leaves it, because the images of tags came
+/// round by hooks, each of a version that the one before it had started. Nothing else differs. With what is to be said of it.
+pub fn came_round(stage: &StageContent, recorded: &Recorded) -> BTreeMap<ObjectKey, String> {
+    if recorded.streams.iter().all(|stream| stream.tagged.is_empty()) {
+        return BTreeMap::new();
+    }
+    let streams = streams(stage, &recorded.streams);
+    let tags = |key: &ObjectKey, state: &ConfigState| -> Option<Vec<String>> {
+        let declared = stage.objects.get(key)?;
+        let last = state.last_version()?;
+        let brought = image_trigger::brought_alone(&declared.content.value(), &last.object.content.value());
+        let was_it = |it: &Handed| it.config == key.name && it.content == declared.digest;
+        let round = brought.iter().filter(|(stream, tag)| streams.handed(stream, tag).iter().any(was_it));
+        let round: Vec<String> = round.map(|(stream, tag)| format!("{stream}:{tag}")).collect();
+        (!round.is_empty()).then_some(round)
+    };
+    let found = recorded.configs.iter().filter_map(|(key, state)| Some((key, tags(key, state)?)));
+    found.map(|(key, tags)| (key.clone(), round_cause(&key.name, &tags))).collect()
+}
+
+fn round_cause(config: &str, tags: &[String]) -> String {
+    let tags = tags.join("`, `");
+    format!(
+        "{CAME_ROUND}`tagImages` hooks handed the image of `{tags}` round, and it was there before: change a hook or a \
+         trigger, or `launchway rollout latest dc/{config}` deploys it once"
+    )
+}
+
 /// The streams as files declare them, with what was tagged beside them.
 fn streams(stage: &StageContent, recorded: &[ObjectState]) -> Streams {
     let mut streams = Streams::of(stage.objects.image_streams().map(AsRef::as_ref), &stage.destination);
@@ -79,7 +108,7 @@ mod tests {
     use crate::model::ids::{ConfigKey, Destination, Namespace};
     use crate::model::object::Location;
     use crate::model::shipyard::Shipyard;
-    use crate::model::state::Tagged;
+    use crate::model::state::{Tagged, Version};
     use crate::model::time::Timestamp;
     use crate::testing::world::{config_key, deployment_config, project};
 
@@ -119,7 +148,7 @@ mod tests {
         let tagged = tagged.iter().map(|(image, instead_of)| {
             let from = ImageReference { kind: "DockerImage".into(), name: (*instead_of).into(), namespace: None };
             let (image, by, at) = ((*image).to_owned(), "hook".to_owned(), Timestamp(0));
-            ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at, imported: None })
+            ("t".to_owned(), Tagged { image, instead_of: Some(from), by, at, imported: None, handed: Vec::new() })
         });
         let stream = ObjectState {
             project,
@@ -150,6 +179,46 @@ mod tests {
             let found = follow(&project, &recorded(config, tagged));
             assert_eq!(image(&found), expected);
             assert_eq!(*found == *project, image(&project) == expected);
+        }
+    }
+
+    #[test]
+    fn what_came_round_is_held_and_nothing_else() {
+        let handed = |contents: &[&Object]| -> Vec<Handed> {
+            contents.iter().map(|it| Handed { config: it.key.name.clone(), content: it.digest.clone() }).collect()
+        };
+        let (old, new, other) = (config(true, "git:b@2"), config(true, "git:a@1"), config(true, "git:c@3"));
+        let mut another = old.clone();
+        another.key.name = "api".to_owned();
+        let changed = {
+            let mut changed = new.clone();
+            let mut content = changed.content.value();
+            content["spec"]["replicas"] = json!(3);
+            digest::exchange(&mut changed, content);
+            changed
+        };
+        for (last, by, is_held) in [
+            (&new, handed(&[&old, &new]), true),
+            (&new, handed(&[&new]), false),
+            (&new, handed(&[]), false),
+            (&new, handed(&[&another, &new]), false),
+            (&changed, handed(&[&old, &changed]), false),
+            (&old, handed(&[&old]), false),
+            (&other, handed(&[&old, &other]), true),
+        ] {
+            let mut recorded = recorded(Some(last.clone()), &[("git:b@2", "git:a@1")]);
+            for here in recorded.values_mut() {
+                here.streams[0].tagged.get_mut("t").expect("it was tagged").handed = by.clone();
+                let state = here.configs.values_mut().next().expect("it is recorded");
+                let object = Arc::clone(&state.object);
+                state.serving = Some(Version { number: 1, commit: "c".into(), object });
+            }
+            let project = Arc::new(project(Shipyard::implicit(), &[stream("git:a@1"), config(true, "git:a@1")]));
+            let project = follow(&project, &recorded);
+            assert_eq!(image(&project), "git:b@2");
+            let stage = &project.stages[0];
+            let held = came_round(stage, &recorded[&stage.name]);
+            assert_eq!(held.values().any(|cause| cause.contains("`app:t`")), is_held, "{by:?}");
         }
     }
 }

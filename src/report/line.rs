@@ -39,6 +39,8 @@ pub(super) enum Next {
     Resume(String),
     /// A person approves what a sequence is at, or rejects it.
     Approve,
+    /// A person deploys this deployment config all the same, which hooks would deploy again and again.
+    Latest(String),
     /// A person pushes what is missing.
     Push,
     /// A person starts the stage.

@@ -147,7 +147,13 @@ impl Around<'_> {
                 let is_it = |(stage, name): (&StageName, &String)| stage == &open.stage && name == config;
                 self.holds.lifted.iter().any(|lifted| is_it((&lifted.config.stage, &lifted.config.name)))
             }
-            Next::Nothing | Next::Another | Next::Resume(_) | Next::Approve | Next::Push | Next::ByHand => false,
+            Next::Nothing
+            | Next::Another
+            | Next::Resume(_)
+            | Next::Approve
+            | Next::Latest(_)
+            | Next::Push
+            | Next::ByHand => false,
         }
     }
 
@@ -171,6 +177,10 @@ impl Around<'_> {
             Next::Approve => {
                 let hint = format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it");
                 Some(Wait { kind: WaitKind::Approval, message: place, hint })
+            }
+            Next::Latest(config) => {
+                let hint = format!("`launchway rollout latest dc/{config} -s {stage}` deploys it once");
+                Some(Wait { kind: WaitKind::Plan, message: place, hint })
             }
             Next::Push => Some(Wait { kind: WaitKind::Plan, message: place, hint: "push what it lacks".to_owned() }),
             Next::ByHand => {

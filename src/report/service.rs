@@ -19,7 +19,7 @@ const NAMED: usize = 5;
 /// A service in a stage; nothing, if the plan changes nothing of it there and it had no run.
 pub(super) fn line(delivery: &Delivery<'_>, stage: &StagePlan, name: &ServiceName) -> Option<Line> {
     let line = match (delivery.newest(&stage.stage, name), stage.service(name)) {
-        (Some(run), _) => of_run(run, delivery),
+        (Some(run), planned) => and_held_back(of_run(run, delivery), planned),
         (None, Some(service)) => not_started(delivery, stage, service),
         (None, None) => return None,
     };
@@ -68,6 +68,17 @@ pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
     };
     let next = waits_for_a_person(run, delivery).map_or_else(|| next_of(run), Next::Resume);
     Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next }
+}
+
+/// What was delivered stays so, where hooks would deliver again what was there before.
+fn and_held_back(line: Line, planned: Option<&ServicePlan>) -> Line {
+    let round = planned.and_then(|service| service.changes.iter().find(|change| change.came_round()));
+    match round.filter(|_| line.state.is_final()) {
+        Some(change) => {
+            Line { description: format!("{}; {} {}", line.description, change.title(), change.cause), ..line }
+        }
+        None => line,
+    }
 }
 
 /// The deployment config whose rollout a run waits for, if only a person moves that on.
@@ -155,7 +166,11 @@ fn waiting(delivery: &Delivery<'_>, stage: &StagePlan, service: &ServicePlan) ->
 
 /// Who moves what the plan itself lets wait.
 fn waits_in_file(change: &Change) -> Next {
-    if change.is_paused() { Next::Paused(change.key.name.clone()) } else { Next::Push }
+    match change.key.name.clone() {
+        name if change.is_paused() => Next::Paused(name),
+        name if change.came_round() => Next::Latest(name),
+        _ => Next::Push,
+    }
 }
 
 /// Whether what a stage waits for passed with an earlier revision: what had been left to be done would have been started.

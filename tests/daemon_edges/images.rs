@@ -187,6 +187,50 @@ fn a_hook_that_tags_an_image_deploys_whoever_follows_the_tag() {
 }
 
 #[test]
+fn hooks_that_hand_images_round_do_not_deploy_for_ever() {
+    let world = World::new(&[]);
+    world.start();
+    let dc = web(&world, CONFIG_CHANGE, &["auto a one", "auto b two"]);
+    let to = |container: &str, tag: &str| {
+        format!("{{containerName: {container}, to: {{kind: ImageStreamTag, name: 'app:{tag}'}}}}")
+    };
+    let post = format!("post: {{failurePolicy: Abort, tagImages: [{}, {}]}}", to("a", "two"), to("b", "one"));
+    let dc = dc.replace("{type: Recreate}", &format!("{{type: Recreate, recreateParams: {{{post}}}}}"));
+    let is = stream(&["one=git:one", "two=git:two"]);
+    let files = [("is.yaml", &*is), ("web.yaml", &*dc), ("one/text", "1\n"), ("two/text", "2\n")];
+    let commit = world.git.push_files(&files);
+    world.status(&commit, "launchway/default/web", "success");
+    let why = || world.tell(&["why", "dc/web"]);
+    eventually("it is held", || why().contains("hooks handed the image of `app:one`, `app:two` round"));
+    assert_eq!(story(&world), "first deployment; image change (app:one, app:two) (2)");
+    assert_eq!(
+        (world.lines("a"), world.lines("b")),
+        (vec!["1".to_owned(), "2".into()], vec!["2".to_owned(), "1".into()])
+    );
+    eventually("the commit says so", || world.notes(&commit)["launchway/default/web"].1.contains("held: "));
+    let checked = world.run(&["validate", &world.git.work().display().to_string()]);
+    let checked = String::from_utf8_lossy(&checked.stdout).into_owned() + &String::from_utf8_lossy(&checked.stderr);
+    assert!(
+        checked.contains("web.yaml:10:5: warning") && checked.contains("`app:one` → `app:two` (by `web`)"),
+        "{checked}"
+    );
+
+    // A person's word makes one version, and it is held again.
+    world.tell(&["rollout", "latest", "dc/web"]);
+    world.tell(&["rollout", "status", "dc/web"]);
+    eventually("what its images hold", || world.lines("a") == ["1", "2", "1"] && world.lines("b") == ["2", "1", "2"]);
+    eventually("it is held", || {
+        world.json(&["plan", &world.git.work().display().to_string(), "--from", "applied"])["changes"][0]["decision"]
+            == "wait"
+    });
+    assert!(story(&world).ends_with("(3)"), "{}", story(&world));
+    // So does a push that changes it.
+    world.git.push_files(&[("web.yaml", &dc.replace("PeriodSeconds: 1", "PeriodSeconds: 2"))]);
+    eventually("both", || story(&world).ends_with("(5)"));
+    eventually("it is held", || why().contains("handed the image"));
+}
+
+#[test]
 fn what_is_read_deploys_whoever_asks_for_that() {
     let world = World::new(&[]);
     world.start();

@@ -25,8 +25,8 @@ mod object;
 
 use object::{place, put_object};
 
-/// What a change that was decided earlier comes to on what is applied now, whatever held it then. What a person asked for
-/// stays as asked.
+/// What a change that was decided earlier comes to on what is applied now, whatever held it then, but for images that came
+/// round: they are what it brings. What a person asked for stays as asked.
 ///
 /// # Errors
 /// If something must be read first.
@@ -43,7 +43,8 @@ pub fn decide_again(records: &Records, service: &ServiceKey, change: &Change) ->
             };
             config_change::foresee(state, run);
         }
-        return Ok(config_change::decide(object, applied.as_ref()));
+        let came_round = Some(&*change.cause).filter(|_| change.came_round());
+        return Ok(config_change::held_back(config_change::decide(object, applied.as_ref()), came_round));
     }
     Ok(object_change(object, records.objects.get(&place(service, change))?))
 }

@@ -9,6 +9,7 @@ use super::layout::{Layout, StageLayout};
 use crate::manifest::content_trigger;
 use crate::manifest::digest;
 use crate::manifest::discover::is_under;
+use crate::manifest::image_circle::Steps;
 use crate::manifest::image_trigger::{self, Bring, Streams};
 use crate::manifest::object::{Declared, Follows};
 use crate::manifest::problem::Problem;
@@ -109,10 +110,12 @@ fn bring_images(
         return;
     }
     let streams = Streams::of(objects.iter().map(AsRef::as_ref), destination);
+    let mut steps = Steps::default();
     for follower in followers {
         problems.extend(follower.follows.iter().filter(|it| !streams.has(&it.stream)).map(|it| unknown(it, stage)));
         let Some(object) = objects.get(&follower.key).cloned() else { continue };
         let mut content = object.content.value();
+        steps.add(&follower.key.name, &content, follower.follows.iter().map(|it| &it.location));
         // What is missing, the plan waits for.
         drop(image_trigger::bring(&mut content, &streams, None, Bring::Automatic));
         let mut brought = Object::clone(&object);
@@ -120,6 +123,7 @@ fn bring_images(
         let known = before.and_then(|stage| stage.objects.get(&object.key)).filter(|known| ***known == brought);
         objects.insert(known.map_or_else(|| Arc::new(brought), Arc::clone));
     }
+    problems.extend(steps.problems(&streams));
 }
 
 /// Deployment configs that follow what they read get the identity of that.

@@ -180,6 +180,7 @@ fn kind_of(word: &str) -> Kind {
         "ConfigMap" => Kind::ConfigMap,
         "Secret" => Kind::Secret,
         "Service" => Kind::Service,
+        "ImageStream" => Kind::ImageStream,
         other => Kind::Other(format!("v1/{other}")),
     }
 }
@@ -190,6 +191,7 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
     let mut object = match key.kind {
         Kind::DeploymentConfig => deployment_config(&key.name, &settings)?,
         Kind::Service => plain(key, "spec", &json!({"selector": settings, "ports": [{"port": 80}]})),
+        Kind::ImageStream => plain(key, "spec", &json!({"tags": tags(&settings)})),
         _ => plain(key, "data", &json!(settings)),
     };
     if key.kind == Kind::DeploymentConfig && service != key.name {
@@ -211,6 +213,29 @@ fn plain(key: &ObjectKey, field: &str, value: &Value) -> Object {
         content: content.into(),
         digest,
     }
+}
+
+/// The tags of a stream, each with its image.
+fn tags(settings: &Settings) -> Vec<Value> {
+    let tag = |(name, image): (&String, &String)| json!({"name": name, "from": {"kind": "DockerImage", "name": format!("git:{image}")}});
+    settings.iter().map(tag).collect()
+}
+
+/// `a>b,b>c`: containers that each get the image of a tag of the stream `app`, and whose images a post hook gives to other tags.
+fn hand_on(words: &str, spec: &mut Value) {
+    let steps: Vec<(&str, &str)> = words.split(',').filter_map(|step| step.split_once('>')).collect();
+    let tag = |name: &str| json!({"kind": "ImageStreamTag", "name": format!("app:{name}")});
+    let trigger = |(from, _): &(&str, &str)| {
+        let params = json!({"automatic": true, "containerNames": [from], "from": tag(from), "lastTriggeredImage": ""});
+        json!({"type": "ImageChange", "imageChangeParams": params})
+    };
+    let given = |(from, to): &(&str, &str)| json!({"containerName": from, "to": tag(to)});
+    let triggers = steps.iter().map(trigger).chain([json!({"type": "ConfigChange"})]);
+    let containers = steps.iter().map(|(from, _)| json!({"name": from, "image": " "}));
+    spec["triggers"] = triggers.collect();
+    spec["template"] = json!({"spec": {"containers": containers.collect::<Vec<_>>()}});
+    let given: Vec<Value> = steps.iter().map(given).collect();
+    spec["strategy"]["rollingParams"]["post"] = json!({"failurePolicy": "Abort", "tagImages": given});
 }
 
 fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
@@ -254,6 +279,9 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     }
     if text("paused") == Some("true") {
         spec["paused"] = json!(true);
+    }
+    if let Some(words) = text("hands") {
+        hand_on(words, &mut spec);
     }
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
     let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
