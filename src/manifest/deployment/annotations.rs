@@ -16,6 +16,9 @@ pub(in crate::manifest) const TRIGGERS: &str = "launchway.dev/triggers";
 /// Source: OpenShift's image trigger controller, which sets images of Kubernetes' own kinds by it.
 pub(in crate::manifest) const IMAGE_TRIGGERS: &str = "image.openshift.io/triggers";
 
+/// Those that say nothing of a `DeploymentConfig`.
+pub(in crate::manifest) const INERT: [&str; 4] = [HOOKS, STRATEGY, TRIGGERS, IMAGE_TRIGGERS];
+
 /// Annotations of this prefix are launchway's.
 const OWN: &str = "launchway.dev/";
 /// The annotations of a `Deployment` that are launchway's.

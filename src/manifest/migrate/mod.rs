@@ -3,12 +3,13 @@
 //! Everything moves to where a `Deployment` says it: hooks, triggers and what only launchway's strategies have to its
 //! annotations. Comments go along with what they stand at.
 
+mod check;
 mod strategy;
 mod triggers;
 
 use serde_json::{Value, json};
 
-use super::deployment::annotations::HOOKS;
+use super::deployment::annotations::{HOOKS, INERT};
 use super::edit::{Change, Config, below, configs, words};
 use super::pod_template::text_at;
 use super::problem::Problem;
@@ -31,10 +32,18 @@ pub struct Migrated {
 /// What is wrong with the file, or why one of them cannot be migrated.
 pub fn deployment_configs(file: &str, text: &str) -> Result<Migrated, Box<Problem>> {
     let mut migrated = Migrated { text: text.to_owned(), names: Vec::new(), notes: Vec::new() };
+    let mut origins = configs(file, text)?.into_iter().filter(|config| config.kind == Kind::DeploymentConfig);
+    let mut read = check::problems(file, text);
+    let written = read.clone();
     // What is migrated is none any more, so that the next one is the first.
     while let Some(config) = first(file, &migrated.text)? {
         let mut step = Step { config, text: migrated.text, notes: Vec::new() };
         step.migrate()?;
+        let now = check::problems(file, &step.text);
+        if let Some(origin) = origins.next() {
+            check::nothing_new(&origin, &written, (&read, &now))?;
+        }
+        read = now;
         let name = &step.config.name;
         migrated.notes.extend(step.notes.iter().map(|note| format!("{name}: {note}")));
         migrated.names.push(name.clone());
@@ -83,6 +92,7 @@ impl Step {
             let problem = self.config.problem("/spec", "this is in the words of a proposal, which are not migrated");
             return Err(Box::new(problem.hint("write `spec.template`, `spec.replicas` and `spec.selector` first")));
         }
+        self.inert()?;
         self.selector(&spec)?;
         if spec.get("replicas").is_none_or(Value::is_null) {
             self.change(vec![Change::set("/spec/replicas", 0)])?;
@@ -126,6 +136,21 @@ impl Step {
 
     fn annotate(&mut self, name: &str, text: &str) -> Result<(), Box<Problem>> {
         self.change(vec![Change::set(below("/metadata/annotations", name), text)])
+    }
+
+    /// Annotations that only a `Deployment` has an effect of: what they say was never so.
+    fn inert(&mut self) -> Result<(), Box<Problem>> {
+        let annotations = || self.config.value().pointer("/metadata/annotations").and_then(Value::as_object);
+        let found: Vec<&str> =
+            INERT.into_iter().filter(|name| annotations().is_some_and(|all| all.contains_key(*name))).collect();
+        if annotations().is_some_and(|all| !found.is_empty() && all.len() == found.len()) {
+            self.drop_if_there("/metadata/annotations")?;
+        }
+        for name in found {
+            self.notes.push(format!("the annotation `{name}` had no effect, and is gone"));
+            self.drop_if_there(&below("/metadata/annotations", name))?;
+        }
+        Ok(())
     }
 
     /// What a `Deployment` selects by is a level deeper, and never left out.

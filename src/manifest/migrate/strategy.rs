@@ -103,8 +103,9 @@ fn rest(strategy: &Value, block: &str, params: &Value) -> Map<String, Value> {
     let mut rest: Map<String, Value> =
         entries(strategy).filter(|(key, value)| !own.contains(&key.as_str()) && is_said(value)).collect();
     let moved = ["timeoutSeconds", "updatePercent", "pre", "mid", "post"];
+    let limits = if block == "rollingParams" { &LIMITS[..] } else { &[] };
     let left: Map<String, Value> = entries(params)
-        .filter(|(key, value)| !moved.contains(&key.as_str()) && !LIMITS.contains(&key.as_str()) && is_said(value))
+        .filter(|(key, value)| !moved.contains(&key.as_str()) && !limits.contains(&key.as_str()) && is_said(value))
         .collect();
     if !left.is_empty() {
         rest.insert(block.to_owned(), Value::Object(left));

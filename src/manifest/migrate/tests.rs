@@ -164,3 +164,55 @@ fn what_cannot_be_migrated_is_refused_or_told() {
     ));
     assert!(gone.notes[0].contains("no container `db`"), "{:?}", gone.notes);
 }
+
+#[test]
+fn annotations_that_had_no_effect_get_none() {
+    let annotated = |annotations: &str| {
+        config("").replacen("  name: web\n", &format!("  name: web\n  annotations:\n{annotations}"), 1)
+    };
+    let hook = "pre: {failurePolicy: Abort, execNewPod: {command: [a]}}";
+    let table = [
+        ("launchway.dev/hooks", hook),
+        ("launchway.dev/strategy", "type: Canary"),
+        ("launchway.dev/triggers", "[]"),
+        ("image.openshift.io/triggers", "[]"),
+    ];
+    for (name, text) in table {
+        for more in ["", "    mine: x # kept\n"] {
+            let before = annotated(&format!("    {name}: '{text}'\n{more}"));
+            let migrated = migrated(&before);
+            assert_eq!(migrated.notes, [format!("web: the annotation `{name}` had no effect, and is gone")]);
+            assert!(!migrated.text.contains(name) && migrated.text.contains(more), "{}", migrated.text);
+            let meant = if more.is_empty() { config("") } else { annotated(more) };
+            assert_eq!(content(&migrated.text), content(&meant), "{name}");
+        }
+    }
+    let followed = migrated(&annotated("    launchway.dev/trigger-on: configmaps\n"));
+    assert!(followed.notes.is_empty() && followed.text.contains("trigger-on: configmaps"), "it has an effect on both");
+}
+
+#[test]
+fn what_would_be_refused_afterwards_is_not_written() {
+    let refused = |text: &str| deployment_configs("web.yaml", text).expect_err(text).to_string();
+    let other = format!("{}---\n", config("").replace("name: web\nspec", "name: other\nspec"));
+    let lines = u32::try_from(other.matches('\n').count()).unwrap_or_default();
+    for (spec, line, expected) in [
+        ("  strategy:\n    type: Recreate\n    recreateParams:\n      maxSurge: 1\n", 10, "`maxSurge`"),
+        ("  strategy:\n    type: Recreate\n    recreateParams:\n      foo: 1\n", 10, "`foo`"),
+        ("  strategy:\n    type: Rolling\n    rollingParams: {foo: 1}\n", 9, "`foo`"),
+        (
+            "  strategy:\n    recreateParams: {}\n    type: Recreate\n    lifecycle:\n      pre: {failurePolicy: Abort, x: 1, \
+             execNewPod: {command: [a], containerName: web}}\n",
+            11,
+            "`x`",
+        ),
+    ] {
+        let told = refused(&config(spec));
+        assert!(told.starts_with(&format!("web.yaml:{line}:")) && told.contains(expected), "{told}");
+        let told = refused(&(other.clone() + &config(spec)));
+        assert!(told.starts_with(&format!("web.yaml:{}:", line + lines)), "{told}");
+    }
+    // What was wrong before and stays so is another matter.
+    let wrong = config("").replace("'git:log'", "'git:../log'");
+    assert!(migrated(&wrong).text.contains("git:../log"));
+}
