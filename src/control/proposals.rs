@@ -7,7 +7,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::control::restoring::{Composed, author};
-use crate::control::watched::READING;
+use crate::control::watched::{READING, Watched};
 use crate::control::watcher::Watcher;
 use crate::engine::records::Records;
 use crate::engine::rollback::evaluate::{Evaluation, Stage, evaluate};
@@ -26,7 +26,7 @@ use crate::model::proposal::{Proposal, ProposalState, PullRequestLink};
 use crate::model::rollback::{Rollback, RollbackParts, RollbackTo};
 use crate::model::run::{DeploymentRun, Run};
 use crate::model::state::{RepositoryState, RevisionResult};
-use crate::report::pull_request::{Said, body, title};
+use crate::report::pull_request::{Said, body, closing, title};
 use crate::source::BranchPush;
 
 /// Brings the proposals of watched repositories.
@@ -52,8 +52,17 @@ impl Proposals for WatchedProposals {
     async fn bring(&self, state: &RepositoryState, proposal: &Proposal) -> Result<Proposal> {
         let Some(watcher) = self.watchers.get(&state.name) else { return Ok(proposal.clone()) };
         let mut news = proposal.clone();
-        match self.try_to_bring(watcher, state, &mut news).await {
+        let brought = match news.is_over() {
+            true => clear(watcher, &mut news).await,
+            false => self.try_to_bring(watcher, state, &mut news).await,
+        };
+        match brought {
             Ok(()) => Ok(news),
+            // A person has to put it right; what is left of it then is no longer ours.
+            Err(failure) if failure.class() == Class::Stalled && news.is_over() => {
+                (news.pushed, news.problem) = (None, failure.one_line());
+                Ok(news)
+            }
             // A person has to put it right; the next head, or the next sync, tries again.
             Err(failure) if failure.class() == Class::Stalled => {
                 if matches!(news.state, ProposalState::Asked | ProposalState::Open) {
@@ -201,7 +210,7 @@ impl WatchedProposals {
     async fn push(&self, watcher: &Watcher, news: &mut Proposal, draft: &Draft) -> Result<()> {
         let (branch, commit) = (news.branch.clone(), draft.composed.commit.clone());
         let (known, author) = (news.pushed.clone(), author(news.asked_at));
-        let push = move |watched: &crate::control::watched::Watched| {
+        let push = move |watched: &Watched| {
             let remote = watched.remote_at(branch);
             watched.mirror.push_branch(&remote, &commit, known.as_ref(), &author)
         };
@@ -210,12 +219,35 @@ impl WatchedProposals {
                 news.pushed = Some(draft.composed.commit.clone());
                 Ok(())
             }
-            BranchPush::Taken => {
-                let message = format!("somebody else has pushed to `{}`, so that it is left as it is", news.branch);
-                Err(Failure::stalled(message).hint("merge it, or delete the branch"))
-            }
+            BranchPush::Taken => Err(Failure::stalled(taken(&news.branch)).hint("merge it, or delete the branch")),
         }
     }
+}
+
+/// Closes the pull request of a proposal that is over, and deletes its branch. Where somebody else has pushed to that, both are
+/// theirs.
+async fn clear(watcher: &Watcher, news: &mut Proposal) -> Result<()> {
+    news.problem.clear();
+    let Some(pushed) = news.pushed.clone() else { return Ok(()) };
+    let (branch, commit) = (news.branch.clone(), pushed.clone());
+    let is_at = move |watched: &Watched| watched.mirror.branch_is_at(&watched.remote_at(branch), &commit);
+    let there = watcher.watched.ask(READING, is_at).await?;
+    if there != Some(false)
+        && let (Some(link), Some(host), Some(why)) = (&news.pull_request, &watcher.pull_requests, closing(news))
+    {
+        host.close(link.number, &why).await?;
+    }
+    let branch = news.branch.clone();
+    let delete = move |watched: &Watched| watched.mirror.delete_branch(&watched.remote_at(branch), &pushed);
+    if watcher.watched.ask(READING, delete).await? == BranchPush::Taken {
+        news.problem = taken(&news.branch);
+    }
+    news.pushed = None;
+    Ok(())
+}
+
+fn taken(branch: &str) -> String {
+    format!("somebody else has pushed to `{branch}`, so that it is left as it is")
 }
 
 /// Opens the pull request, or has the one that is open say the same, unless it does.

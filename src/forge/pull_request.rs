@@ -8,13 +8,14 @@ use http::Method;
 use reqwest::Url;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
 
 use super::answer::{Words, unanswered};
 use super::api::{Answer, ApiClient, Manners};
 use super::hosted::HostSettings;
 use super::text::cut;
 use crate::clock::Clock;
-use crate::error::{Context, Failure, Result};
+use crate::error::{Class, Context, Failure, Result};
 use crate::model::time::Timestamp;
 use crate::secret::Secret;
 
@@ -70,6 +71,12 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`PullRequests::read`].
     async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known>;
+
+    /// Closes one that is open, without merging it, and says why in a comment, once.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`].
+    async fn close(&self, number: u64, why: &str) -> Result<()>;
 }
 
 /// A host's API of pull requests.
@@ -99,6 +106,17 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
 
     /// Has an open one say what is wanted.
     async fn update(&self, ask: Ask<'_>, number: u64, wanted: &PullRequest) -> Result<()>;
+
+    /// Closes an open one.
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()>;
+
+    /// Where its comments are, to be read and to be written.
+    fn comments(&self, number: u64) -> [Url; 2];
+
+    /// A comment as the host takes it.
+    fn comment(&self, text: &str) -> Value {
+        json!({"body": text})
+    }
 
     /// Labels a new one; a host without labels does nothing.
     async fn label(&self, _ask: Ask<'_>, _number: u64) -> Result<()> {
@@ -190,6 +208,28 @@ pub(super) async fn hosted(
     Ok(Arc::new(Hosted { client, api: Box::new(api) }))
 }
 
+impl Hosted {
+    /// Comments on one, unless the comment is there.
+    async fn comment(&self, ask: Ask<'_>, number: u64, text: &str) -> Result<()> {
+        let [read, write] = self.api.comments(number);
+        let there: Value = ask.get(read).await?.unwrap_or_default();
+        if mentions(&there, text) {
+            return Ok(());
+        }
+        ask.write::<Value>(Method::POST, write, &self.api.comment(text), &[]).await.map(drop)
+    }
+}
+
+/// Whether a text stands anywhere in an answer.
+fn mentions(answer: &Value, text: &str) -> bool {
+    match answer {
+        Value::String(found) => found.contains(text),
+        Value::Array(values) => values.iter().any(|value| mentions(value, text)),
+        Value::Object(map) => map.values().any(|value| mentions(value, text)),
+        Value::Null | Value::Bool(_) | Value::Number(_) => false,
+    }
+}
+
 #[async_trait]
 impl PullRequests for Hosted {
     async fn read(&self, number: u64) -> Result<Option<Known>> {
@@ -219,5 +259,21 @@ impl PullRequests for Hosted {
         };
         self.api.update(ask, found.number, &wanted).await?;
         Ok(found)
+    }
+
+    async fn close(&self, number: u64, why: &str) -> Result<()> {
+        let token = self.client.token().await?;
+        let ask = Ask { client: &self.client, token: &token, api: &*self.api };
+        let known = self.api.read(ask, number).await?;
+        let Some(known) = known.filter(|known| known.state == PullRequestState::Open) else { return Ok(()) };
+        match self.comment(ask, number, why).await {
+            // A token may open and close pull requests, and not comment on them.
+            Err(failure) if failure.class() == Class::Stalled => {
+                let problem = failure.one_line();
+                tracing::info!(problem, pull_request = known.url, "a pull request is closed without a comment");
+            }
+            commented => commented?,
+        }
+        self.api.close(ask, number).await
     }
 }

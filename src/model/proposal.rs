@@ -28,7 +28,7 @@ pub struct Proposal {
     pub state: ProposalState,
     /// The head that it was made for the last time.
     pub base: Option<CommitId>,
-    /// The commit that was pushed to the branch.
+    /// The commit that was pushed to the branch; nothing, once it is no longer ours to delete.
     pub pushed: Option<CommitId>,
     /// The pull request, where the host has those.
     pub pull_request: Option<PullRequestLink>,
@@ -108,6 +108,11 @@ impl Proposal {
         matches!(self.state, ProposalState::Restored { .. } | ProposalState::Overtaken { .. })
     }
 
+    /// Whether nothing is left of it to be closed or deleted.
+    pub fn is_cleared(&self) -> bool {
+        self.is_over() && self.pushed.is_none()
+    }
+
     /// Whether there is something to do or to hear about it, given the head that is watched.
     pub fn wants_attention(&self, head: Option<&CommitId>) -> bool {
         match self.state {
@@ -115,7 +120,8 @@ impl Proposal {
             ProposalState::Open => self.pull_request.is_some() || self.base.as_ref() != head,
             ProposalState::Refused => self.base.as_ref() != head,
             ProposalState::Closed => self.pull_request.is_some(), // it may be opened again
-            ProposalState::Merged | ProposalState::Restored { .. } | ProposalState::Overtaken { .. } => false,
+            ProposalState::Merged => false,
+            ProposalState::Restored { .. } | ProposalState::Overtaken { .. } => !self.is_cleared(),
         }
     }
 
@@ -145,7 +151,12 @@ impl Proposal {
             }
             ProposalState::Restored { commit } => format!("{what} was merged with {}: {place}", commit.short()),
             ProposalState::Overtaken { commit } => {
-                format!("{what} is not needed any more since {}, and {place} may be closed", commit.short())
+                let left = match (&self.pushed, self.problem.is_empty(), &self.pull_request) {
+                    (None, true, Some(_)) => "is closed",
+                    (None, true, None) => "is gone",
+                    _ => "may be closed",
+                };
+                format!("{what} is not needed any more since {}, and {place} {left}", commit.short())
             }
         };
         if self.problem.is_empty() { told } else { format!("{told}: {}", self.problem) }
@@ -165,7 +176,8 @@ pub fn put(proposals: &mut Vec<Proposal>, proposal: Proposal) {
     proposals.retain(|other| other.branch != proposal.branch);
     proposals.push(proposal);
     while proposals.len() > MOST {
-        let oldest = proposals.iter().position(Proposal::is_over).unwrap_or_default();
+        let cleared = proposals.iter().position(Proposal::is_cleared);
+        let oldest = cleared.or_else(|| proposals.iter().position(Proposal::is_over)).unwrap_or_default();
         proposals.remove(oldest);
     }
 }

@@ -4,7 +4,7 @@
 use crate::engine::rollback::evaluate::{Alteration, Evaluation};
 use crate::model::ids::CommitId;
 use crate::model::plan::{Change, Decision, Plan};
-use crate::model::proposal::Proposal;
+use crate::model::proposal::{Proposal, ProposalState};
 
 /// The most characters of a value.
 const MOST_OF_A_VALUE: usize = 120;
@@ -70,6 +70,16 @@ pub fn body(said: &Said<'_>) -> String {
          everything as it is, what failed included.\n",
     );
     text
+}
+
+/// Why it is closed, in one paragraph of Markdown; nothing, as long as it is open.
+pub fn closing(proposal: &Proposal) -> Option<String> {
+    let (commit, what) = match &proposal.state {
+        ProposalState::Restored { commit } => (commit, "says already what this brings back"),
+        ProposalState::Overtaken { commit } => (commit, "says something else than what failed"),
+        _ => return None,
+    };
+    Some(format!("{} {what}, so that this {} is not needed any more.", code(commit.short()), proposal.what()))
 }
 
 fn why(proposal: &Proposal) -> String {

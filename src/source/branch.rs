@@ -6,7 +6,7 @@ use super::git::{self, commit_id, existing, failed, oid};
 use super::history::Repository;
 use super::mirror::Mirror;
 use super::notes::Signature;
-use super::push::{Pushed, means_moved, push};
+use super::push::{Pushed, means_moved, push, push_over};
 use super::{ObjectId, Remote, remote_head};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -174,6 +174,37 @@ impl Mirror {
         }
     }
 
+    /// Deletes a branch of the remote that is at a commit which we have pushed there; at any other, it is left as it is.
+    ///
+    /// # Errors
+    /// As [`Mirror::push_branch`].
+    pub fn delete_branch(&self, remote: &Remote, commit: &CommitId) -> Result<BranchPush> {
+        match self.branch_is_at(remote, commit)? {
+            Some(true) => {}
+            Some(false) => return Ok(BranchPush::Taken),
+            None => return Ok(BranchPush::Done),
+        }
+        let opened = self.open()?;
+        let refspec = format!(":{}", remote.branch_ref()?);
+        match push_over(&opened.git, remote, &refspec, Some(oid(commit.as_str())?))? {
+            Pushed::Taken => Ok(BranchPush::Done),
+            Pushed::Behind(_) => Ok(BranchPush::Taken),
+            Pushed::Refused(reason) => match self.branch_is_at(remote, commit)? {
+                Some(true) => Err(not_deleted(remote, reason)),
+                Some(false) => Ok(BranchPush::Taken),
+                None => Ok(BranchPush::Done),
+            },
+        }
+    }
+
+    /// Whether a branch of the remote is at a commit; nothing, if there is none.
+    ///
+    /// # Errors
+    /// `Transient` if the remote cannot be reached.
+    pub fn branch_is_at(&self, remote: &Remote, commit: &CommitId) -> Result<Option<bool>> {
+        Ok(remote_head(remote)?.map(|there| &there == commit))
+    }
+
     fn is_ours(&self, opened: &Repository, remote: &Remote, there: &CommitId, author: &Signature) -> Result<bool> {
         let describe = || format!("cannot read the branch `{}`", remote.branch);
         let id = oid(there.as_str())?;
@@ -186,6 +217,11 @@ impl Mirror {
         let commit = existing(opened.git.find_commit(id)).map_err(failed(describe))?;
         Ok(commit.is_some_and(|commit| commit.committer().email_bytes() == author.email.as_bytes()))
     }
+}
+
+fn not_deleted(remote: &Remote, words: String) -> Failure {
+    let message = format!("`{}` does not let the branch `{}` be deleted", remote.url, remote.branch);
+    Failure::stalled(message).hint("delete it by hand").because(words)
 }
 
 fn not_taken(remote: &Remote, words: String) -> Failure {

@@ -1,6 +1,8 @@
 //! One push of one reference.
 
-use git2::{ErrorCode, PushOptions, RemoteCallbacks};
+use std::cell::Cell;
+
+use git2::{ErrorCode, Oid, PushOptions, RemoteCallbacks};
 
 use super::Remote;
 use super::ls_refs::MAX_LIST_BYTES;
@@ -22,13 +24,30 @@ pub(super) enum Pushed {
 /// # Errors
 /// If the remote cannot be reached, or takes nothing.
 pub(super) fn push(mirror: &git2::Repository, remote: &Remote, refspec: &str) -> Result<Pushed> {
+    push_over(mirror, remote, refspec, None)
+}
+
+/// The same, but only over what is expected to be there, if anything is: whatever else the remote has stays.
+///
+/// # Errors
+/// As [`push`].
+pub(super) fn push_over(
+    mirror: &git2::Repository,
+    remote: &Remote,
+    refspec: &str,
+    expected: Option<Oid>,
+) -> Result<Pushed> {
     let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
     let lent = Lent::new(remote, deadline, 2 * MAX_LIST_BYTES);
-    let mut rejection = None;
+    let (mut rejection, moved) = (None, Cell::new(false));
     let mut callbacks = RemoteCallbacks::new();
     callbacks.push_update_reference(|_name, status| {
         rejection = status.map(str::to_owned);
         Ok(())
+    });
+    callbacks.push_negotiation(|updates| {
+        moved.set(expected.is_some_and(|expected| updates.iter().any(|update| update.src() != expected)));
+        if moved.get() { Err(git2::Error::from_str("the reference was moved")) } else { Ok(()) }
     });
     let mut options = PushOptions::new();
     options.remote_callbacks(callbacks);
@@ -36,6 +55,7 @@ pub(super) fn push(mirror: &git2::Repository, remote: &Remote, refspec: &str) ->
     let pushed = connection.push(&[refspec], Some(&mut options));
     drop(options);
     match (pushed, rejection) {
+        (Err(error), _) if moved.get() => Ok(Pushed::Behind(error.message().to_owned())),
         // It may also not have followed on something that is no commit.
         (Err(error), _)
             if error.code() == ErrorCode::NotFastForward || error.message() == "object is no commit object" =>

@@ -33,6 +33,11 @@ fn state(world: &World) -> String {
     last["state"].as_str().unwrap_or_default().to_owned()
 }
 
+/// The branches of proposals.
+fn branches(world: &World) -> String {
+    world.git.git_in(&world.git.bare(), &["branch", "--list", "launchway/*", "--format=%(refname:short)"])
+}
+
 /// Merges a branch as a person does, and pushes that.
 fn merge(world: &World, branch: &str) -> String {
     world.git.git(&["fetch", "-q", "origin"]);
@@ -64,6 +69,7 @@ fn a_failed_post_hook_proposes_what_ran_before_and_merging_deploys_it() {
     world.status(&merged, "launchway/default", "success");
     eventually("what ran before serves", || serving(&world, "web") == 3);
     assert_eq!(state(&world), "restored");
+    eventually("its branch is gone", || branches(&world).is_empty());
 
     // The rollback is reverted without a change: that is not deployed again before a person lets it.
     world.git.git(&["revert", "--no-edit", "-m", "1", "HEAD"]);
@@ -127,6 +133,37 @@ fn a_person_proposes_a_part_of_a_file_that_has_moved_on() {
     world.status(&merged, "launchway/default", "success");
     eventually("what ran before serves", || serving(&world, "web") == 3);
     assert_eq!((serving(&world, "api"), &*state(&world)), (3, "restored"));
+}
+
+#[test]
+fn the_branch_of_one_that_a_push_overtakes_goes_unless_somebody_works_on_it() {
+    let world = World::new(&[]);
+    world.start();
+    let branch = "launchway/rollback-web-1";
+    world.deploy(&[("web.yaml", &declared("web", "1", ""))], "success");
+    world.deploy(&[("web.yaml", &declared("web", "2", ""))], "success");
+    world.tell(&["rollback", "dc/web", "--pull-request"]);
+    assert_eq!(branches(&world), branch);
+    world.deploy(&[("web.yaml", &declared("web", "3", ""))], "success");
+    eventually("it is gone", || branches(&world).is_empty());
+    let repositories = || world.json(&["get", "repositories"])["items"][0]["proposals"].clone();
+    eventually("and that is said", || repositories()[0]["message"].as_str().unwrap().ends_with("is gone"));
+    assert_eq!(state(&world), "overtaken");
+
+    let branch = "launchway/rollback-web-2";
+    world.tell(&["rollback", "dc/web", "--pull-request", "--to-version", "2"]);
+    world.git.git(&["fetch", "-q", "origin"]);
+    world.git.git(&["checkout", "-q", "-B", "own", &format!("origin/{branch}")]);
+    let theirs = world.git.commit_files(&[("more", "by hand")]);
+    world.git.git(&["push", "-q", "origin", &format!("own:{branch}")]);
+    world.git.git(&["checkout", "-q", "main"]);
+    world.deploy(&[("web.yaml", &declared("web", "4", ""))], "success");
+    eventually("it is left alone", || {
+        let proposals = repositories();
+        let last = proposals.as_array().and_then(|all| all.last()).cloned().unwrap_or_default();
+        last["problem"].as_str().unwrap_or_default().contains("somebody else has pushed")
+    });
+    assert_eq!(world.git.git_in(&world.git.bare(), &["rev-parse", branch]), theirs);
 }
 
 #[test]

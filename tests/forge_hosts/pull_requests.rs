@@ -165,6 +165,9 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
         Router::new()
             .route(&dialect.list.replace("%2F", "/"), get(list).post(create))
             .route(&format!("{}/{{number}}", dialect.list.replace("%2F", "/")), any(one))
+            .route(&format!("{}/{{number}}/{{what}}", dialect.list.replace("%2F", "/")), any(beside))
+            .route("/api/v1/repos/acme/shop/issues/{number}/comments", any(comments))
+            .route("/api/v3/repos/acme/shop/issues/{number}/comments", any(comments))
             .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
             .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
             .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
@@ -250,12 +253,64 @@ async fn one(
         if is_data_center && (body["version"] != pull["version"] || body["reviewers"][0]["user"]["name"] != "ann") {
             return StatusCode::CONFLICT.into_response();
         }
+        let closes = [("state", "closed"), ("state_event", "close"), ("status", "abandoned")];
+        if closes.iter().any(|(field, word)| body[*field] == *word) {
+            pull["state"] = json!("closed");
+            return Json((double.dialect.shown)(pull)).into_response();
+        }
         let [.., title, text] = double.dialect.fields;
         pull["title"] = body.pointer(title).cloned().unwrap();
         pull["body"] = body.pointer(text).cloned().unwrap();
         pull["version"] = json!(pull["version"].as_u64().unwrap() + 1);
     }
     Json((double.dialect.shown)(pull)).into_response()
+}
+
+/// What is asked for below a pull request: its comments, or to be declined.
+async fn beside(
+    State(double): State<Double>,
+    Path((number, what)): Path<(usize, String)>,
+    Query(query): Query<BTreeMap<String, String>>,
+    method: axum::http::Method,
+    body: Option<Json<Value>>,
+) -> Response {
+    if what != "decline" {
+        return comments(State(double), Path(number), method, body).await;
+    }
+    let mut world = double.shared.world();
+    let pull = &mut world.pulls[number - 1];
+    let is_data_center = double.dialect.list.contains("pull-requests");
+    if is_data_center && query.get("version").map(String::as_str) != Some(&*pull["version"].to_string()) {
+        return StatusCode::CONFLICT.into_response();
+    }
+    pull["state"] = json!("closed");
+    Json((double.dialect.shown)(pull)).into_response()
+}
+
+async fn comments(
+    State(double): State<Double>,
+    Path(number): Path<usize>,
+    method: axum::http::Method,
+    body: Option<Json<Value>>,
+) -> Response {
+    let mut world = double.shared.world();
+    let fault = (method != axum::http::Method::GET).then(|| world.faults.pop_front()).flatten();
+    if let Some(Fault::Status(status)) = fault {
+        return StatusCode::from_u16(status).unwrap().into_response();
+    }
+    let pull = &mut world.pulls[number - 1];
+    if pull["comments"].is_null() {
+        pull["comments"] = json!([]);
+    }
+    let all = pull["comments"].as_array_mut().unwrap();
+    if let Some(Json(body)) = body.filter(|_| method != axum::http::Method::GET) {
+        all.push(body.clone());
+        return match fault {
+            Some(Fault::Lost) => StatusCode::BAD_GATEWAY.into_response(),
+            _ => (StatusCode::CREATED, Json(body)).into_response(),
+        };
+    }
+    Json(json!({"values": all, "value": all})).into_response()
 }
 
 async fn label(State(double): State<Double>, Path(number): Path<usize>, Json(body): Json<Value>) -> Json<Value> {
@@ -307,5 +362,35 @@ async fn what_became_of_it_is_heard_and_another_one_follows_a_closed_one() {
         let failure = opens.read(1).await.unwrap_err();
         assert_eq!(failure.class(), Class::Stalled, "{kind:?}");
         assert!(!failure.one_line().contains("another") && !failure.one_line().contains(TOKEN));
+    }
+}
+
+#[tokio::test]
+async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
+    let why = "`1234567` says something else than what failed.";
+    let fields = ["/body", "/content/raw", "/text", "/comments/0/content"];
+    for kind in KINDS {
+        let (host, opens, _folder) = start(kind).await;
+        opens.open_or_update(&wanted("first")).await.unwrap();
+        host.fail_next([Fault::Status(503), Fault::Lost]);
+        for _ in 0..2 {
+            let failure = opens.close(1, why).await.unwrap_err();
+            assert_eq!(failure.class(), Class::Transient, "{kind:?}: {failure:?}");
+            assert_eq!(opens.read(1).await.unwrap().unwrap().state, PullRequestState::Open, "{kind:?}");
+        }
+        for _ in 0..2 {
+            opens.close(1, why).await.unwrap();
+            assert_eq!(opens.read(1).await.unwrap().unwrap().state, PullRequestState::Closed, "{kind:?}");
+        }
+        let comments = host.shared.world().pulls[0]["comments"].clone();
+        let told: Vec<&str> = fields.iter().filter_map(|field| comments[0].pointer(field)?.as_str()).collect();
+        assert_eq!((comments.as_array().map(Vec::len), told), (Some(1), vec![why]), "{kind:?}: {comments}");
+        // One that a person has closed or merged, and one that is gone, are left as they are.
+        opens.close(9, why).await.unwrap();
+        // A token that may not comment closes it all the same.
+        assert_eq!(opens.open_or_update(&wanted("second")).await.unwrap().number, 2, "{kind:?}");
+        host.fail_next([Fault::Status(403)]);
+        opens.close(2, why).await.unwrap();
+        assert_eq!(opens.read(2).await.unwrap().unwrap().state, PullRequestState::Closed, "{kind:?}");
     }
 }

@@ -110,6 +110,19 @@ impl Repository {
         found.as_array().cloned().unwrap_or_default()
     }
 
+    /// The comments on a pull request.
+    pub(crate) async fn comments(&self, number: u64) -> Vec<Value> {
+        let found = self.api(Method::GET, &format!("/issues/{number}/comments"), None).await;
+        found.as_array().cloned().unwrap_or_default()
+    }
+
+    /// The names of its branches.
+    pub(crate) async fn branches(&self) -> Vec<String> {
+        let found = self.api(Method::GET, "/branches", None).await;
+        let names = found.as_array().into_iter().flatten().filter_map(|branch| branch["name"].as_str());
+        names.map(str::to_owned).collect()
+    }
+
     /// Closes a pull request without merging it.
     pub(crate) async fn close(&self, number: u64) {
         self.api(Method::PATCH, &format!("/pulls/{number}"), Some(json!({"state": "closed"}))).await;

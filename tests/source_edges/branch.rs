@@ -104,3 +104,32 @@ fn a_repository_that_keeps_history_is_no_race_that_is_run_again() {
     assert_eq!(refused.class(), Class::Stalled, "{refused:#}");
     assert!(refused.hint_text().is_some_and(|hint| hint.contains("to be replaced")), "{refused:#}");
 }
+
+#[test]
+fn a_branch_of_our_own_is_deleted_where_it_is_as_we_left_it() {
+    let fixture = GitFixture::new();
+    let head = fixture.push_files(&[("web.yaml", "1")]);
+    let server = GitHttp::start(fixture.root());
+    for (number, url) in [server.url("origin.git"), fixture.bare().display().to_string()].iter().enumerate() {
+        let mirror =
+            Mirror::open_or_create(&fixture.path(&format!("mirror-{number}")), Limits::default()).expect("one");
+        mirror.fetch(&remote(url, "main"), &CommitId::from(&*head)).expect("a fetch");
+        let branch = format!("{BRANCH}{number}");
+        let to = remote(url, &branch);
+        let there = || fixture.git_in(&fixture.bare(), &["branch", "--list", &branch]);
+        let (one, two) = (commit(&mirror, &head, &[file("a", "1")]), commit(&mirror, &head, &[file("a", "2")]));
+        mirror.push_branch(&to, &one, None, &author()).expect("pushed");
+        assert_eq!(mirror.delete_branch(&to, &two).expect("it is another's"), BranchPush::Taken);
+        assert!(!there().is_empty());
+        for _ in 0..2 {
+            assert_eq!(mirror.delete_branch(&to, &one).expect("it is ours"), BranchPush::Done);
+            assert_eq!(there(), "");
+        }
+        mirror.push_branch(&to, &one, None, &author()).expect("pushed");
+        fixture.git_in(&fixture.bare(), &["config", "receive.denyDeletes", "true"]);
+        let refused = mirror.delete_branch(&to, &one).expect_err("nothing is deleted there");
+        assert_eq!(refused.class(), Class::Stalled, "{refused:#}");
+        assert!(!there().is_empty() && refused.to_string().contains("be deleted"), "{refused:#}");
+        fixture.git_in(&fixture.bare(), &["config", "--unset", "receive.denyDeletes"]);
+    }
+}

@@ -118,12 +118,11 @@ pub(in crate::engine) fn settle(
     quarantined
 }
 
-/// What has become of a proposal, unless it is over, or another one has taken its place meanwhile.
+/// What has become of a proposal. One that is over, or that another one has taken the place of meanwhile, hears alone what
+/// stands on the branch and on its host.
 pub(in crate::engine) fn become_of(proposals: &mut [Proposal], news: &Proposal) {
-    let Some(known) = proposals.iter_mut().find(|known| known.branch == news.branch && !known.is_over()) else {
-        return;
-    };
-    if known.asked_at == news.asked_at {
+    let Some(known) = proposals.iter_mut().find(|known| known.branch == news.branch) else { return };
+    if known.asked_at == news.asked_at && (known.is_over() == news.is_over()) {
         known.clone_from(news);
     } else {
         known.pushed.clone_from(&news.pushed);

@@ -105,4 +105,20 @@ impl PullRequestApi for AzurePulls {
         let body = json!({"title": wanted.title, "description": wanted.body});
         ask.write::<Value>(Method::PATCH, self.url(&[&number.to_string()]), &body, &[]).await.map(drop)
     }
+
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&[&number.to_string()]);
+        ask.write::<Value>(Method::PATCH, url, &json!({"status": "abandoned"}), &[]).await.map(drop)
+    }
+
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let url = self.url(&[&number.to_string(), "threads"]);
+        [url.clone(), url]
+    }
+
+    /// A thread that asks for no answer.
+    fn comment(&self, text: &str) -> Value {
+        let comment = json!({"parentCommentId": 0, "content": text, "commentType": "text"});
+        json!({"comments": [comment], "status": "closed"})
+    }
 }

@@ -100,6 +100,20 @@ impl PullRequestApi for CloudPulls {
         let body = json!({"title": wanted.title, "description": wanted.body});
         ask.write::<Value>(Method::PUT, self.url(&[&number.to_string()]), &body, &[]).await.map(drop)
     }
+
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&[&number.to_string(), "decline"]);
+        ask.write::<Value>(Method::POST, url, &json!({}), &[]).await.map(drop)
+    }
+
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let url = self.url(&[&number.to_string(), "comments"]);
+        [asking(url.clone(), &[("pagelen", "100")]), url]
+    }
+
+    fn comment(&self, text: &str) -> Value {
+        json!({"content": {"raw": text}})
+    }
 }
 
 fn known(pull: Pull) -> Known {

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use super::data_center::{WORDS, manners};
 use crate::clock::Clock;
-use crate::error::Result;
+use crate::error::{Failure, Result};
 use crate::forge::answer::Words;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
@@ -111,6 +111,25 @@ impl PullRequestApi for DataCenterPulls {
         });
         // Somebody else was faster: the next time is soon.
         ask.write::<Value>(Method::PUT, url, &body, &[(409, "")]).await.map(drop)
+    }
+
+    /// A version that is not the newest is refused: then it is asked for again.
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&[&number.to_string()]);
+        let Some(Pull { version, .. }) = ask.get(url).await? else { return Ok(()) };
+        let url = asking(self.url(&[&number.to_string(), "decline"]), &[("version", &version.to_string())]);
+        let moved = || Failure::transient("somebody else has changed the pull request meanwhile");
+        ask.write::<Value>(Method::POST, url, &json!({}), &[(409, "")]).await?.map(drop).ok_or_else(moved)
+    }
+
+    /// There are comments among all that happened to it.
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let number = number.to_string();
+        [asking(self.url(&[&number, "activities"]), &[("limit", "100")]), self.url(&[&number, "comments"])]
+    }
+
+    fn comment(&self, text: &str) -> Value {
+        json!({"text": text})
     }
 }
 

@@ -122,6 +122,16 @@ impl PullRequestApi for GiteaPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&["pulls", &number.to_string()]);
+        ask.write::<Value>(Method::PATCH, url, &json!({"state": "closed"}), &[]).await.map(drop)
+    }
+
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let url = self.url(&["issues", &number.to_string(), "comments"]);
+        [url.clone(), url]
+    }
+
     async fn label(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let Some(label) = self.label_id(ask).await? else { return Err(Failure::stalled("there is no label")) };
         let url = self.url(&["issues", &number.to_string(), "labels"]);

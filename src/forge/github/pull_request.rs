@@ -82,6 +82,16 @@ impl PullRequestApi for GithubPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&["pulls", &number.to_string()]);
+        ask.write::<Value>(Method::PATCH, url, &json!({"state": "closed"}), &[]).await.map(drop)
+    }
+
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let url = self.url(&["issues", &number.to_string(), "comments"]);
+        [asking(url.clone(), &[("per_page", "100")]), url]
+    }
+
     /// GitHub makes a label that is not there.
     async fn label(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let url = self.url(&["issues", &number.to_string(), "labels"]);

@@ -75,6 +75,16 @@ impl PullRequestApi for GitlabMerges {
         let url = self.url(&["merge_requests", &number.to_string()]);
         ask.write::<Value>(Method::PUT, url, &body, &[]).await.map(drop)
     }
+
+    async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
+        let url = self.url(&["merge_requests", &number.to_string()]);
+        ask.write::<Value>(Method::PUT, url, &json!({"state_event": "close"}), &[]).await.map(drop)
+    }
+
+    fn comments(&self, number: u64) -> [Url; 2] {
+        let url = self.url(&["merge_requests", &number.to_string(), "notes"]);
+        [asking(url.clone(), &[("per_page", "100")]), url]
+    }
 }
 
 fn known(merge: Merge) -> Known {

@@ -257,6 +257,33 @@ async fn a_failing_push_is_answered_by_a_pull_request_and_merging_it_is_healthy(
     assert_eq!((daemon.serving("dev").await, daemon.serving("production").await), ((1, 1), (1, 1)));
     let proposals = daemon.api("repositories/shop").await["proposals"].clone();
     assert_eq!(proposals[0]["state"], "restored", "{proposals}");
+    eventually("its branch is gone", async || (repository.branches().await == ["main"]).then_some(())).await;
+}
+
+#[tokio::test]
+async fn a_pull_request_that_a_push_overtakes_is_closed_with_the_reason() {
+    let repository = Repository::create("daemon-overtaken").await;
+    let tree = WorkTree::create(&repository);
+    shop::commit(&tree);
+    let first = shop::commit_policy(&tree, "pull-request");
+    tree.push_over_http("main").await;
+    let watching = Watching { poll: "1s", ..Watching::over_http(&repository) };
+    let daemon = Daemon::start(&repository, &watching).await;
+    daemon.settled(&repository, &first).await;
+    let second = shop::commit_failure(&tree);
+    tree.push_over_http("main").await;
+    daemon.settled(&repository, &second).await;
+    let pull = eventually("a pull request", async || repository.pulls("open").await.into_iter().next()).await;
+    let number = pull["number"].as_u64().unwrap();
+
+    tree.git(&["revert", "--no-edit", "HEAD"]);
+    tree.push_over_http("main").await;
+    eventually("it is closed", async || repository.pulls("open").await.is_empty().then_some(())).await;
+    let comments = repository.comments(number).await;
+    let told: Vec<&str> = comments.iter().filter_map(|comment| comment["body"].as_str()).collect();
+    assert_eq!(told.len(), 1, "{comments:#?}");
+    assert!(told[0].contains("this rollback of web to version 1 in dev is not needed any more"), "{told:?}");
+    eventually("its branch is gone", async || (repository.branches().await == ["main"]).then_some(())).await;
 }
 
 /// How often the daemon looked at the repository.

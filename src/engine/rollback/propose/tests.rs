@@ -192,3 +192,43 @@ fn each_incident_has_a_branch_of_its_own() {
     }
     assert!(name(&known, &long).len() < 40, "{}", name(&known, &long));
 }
+
+#[test]
+fn one_that_is_over_is_looked_after_until_nothing_is_left_of_it() {
+    let mut memory = failed();
+    after_failure(&mut memory, &failing(OnFailure::PullRequest));
+    let head = CommitId::from("ccccccc");
+    let over = ProposalState::Overtaken { commit: head.clone() };
+    let open = Proposal {
+        state: ProposalState::Open,
+        pushed: Some("1234567".into()),
+        pull_request: Some(PullRequestLink { number: 7, url: "https://host/7".into() }),
+        ..known(&memory).remove(0)
+    };
+    let overtaken = Proposal { state: over, ..open.clone() };
+    let cleared = Proposal { pushed: None, ..overtaken.clone() };
+    for (proposal, wants_attention, said) in [
+        (&overtaken, true, "pull request #7 (https://host/7) may be closed"),
+        (&cleared, false, "pull request #7 (https://host/7) is closed"),
+        (&Proposal { pull_request: None, ..cleared.clone() }, false, "branch `launchway/rollback-web-1` is gone"),
+        (&Proposal { problem: "no".into(), ..cleared.clone() }, false, "may be closed: no"),
+    ] {
+        assert_eq!(proposal.wants_attention(Some(&head)), wants_attention, "{proposal:?}");
+        assert!(proposal.remark().ends_with(said), "{}", proposal.remark());
+        let state = RepositoryState { proposals: vec![proposal.clone()], ..repository() };
+        let made = memory.clone().with(state).decide(|it| look_after(it, &"repo".into())).expect("it is known");
+        assert_eq!(made.transaction.writes.is_empty(), !wants_attention, "{proposal:?}");
+    }
+    // What was under way when it became over tells alone what it has left there.
+    let brought = Proposal { pushed: Some("7654321".into()), ..open };
+    let newer = Proposal { asked_at: Timestamp(NOW.0 + 1), state: ProposalState::Asked, ..overtaken.clone() };
+    for (known, news, expected) in [
+        (&overtaken, &cleared, cleared.clone()),
+        (&overtaken, &brought, Proposal { pushed: brought.pushed.clone(), ..overtaken.clone() }),
+        (&newer, &cleared, Proposal { pushed: None, ..newer.clone() }),
+    ] {
+        let mut proposals = vec![known.clone()];
+        become_of(&mut proposals, news);
+        assert_eq!(proposals, [expected], "{news:?}");
+    }
+}
