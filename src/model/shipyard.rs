@@ -27,6 +27,15 @@ pub struct Stage {
     pub sequences: Vec<Sequence>,
 }
 
+/// What ends in a stage as `<stage>.<name>.finished`.
+#[derive(Clone, Debug)]
+pub enum Ended<'a> {
+    /// The sequence of that name.
+    Sequence(&'a Sequence),
+    /// The task of that name, in all of these.
+    Task(Vec<&'a Sequence>),
+}
+
 /// Tasks that run one after another.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sequence {
@@ -186,6 +195,13 @@ impl Stage {
     /// The sequence of that name.
     pub fn sequence(&self, name: &str) -> Option<&Sequence> {
         self.sequences.iter().find(|sequence| sequence.name == name)
+    }
+
+    /// What ends in it under a name, which a sequence has for itself.
+    pub fn ended(&self, name: &str) -> Option<Ended<'_>> {
+        let having = || self.sequences.iter().filter(|sequence| sequence.has_task(name)).collect();
+        let task = || Some(having()).filter(|having: &Vec<&Sequence>| !having.is_empty()).map(Ended::Task);
+        self.sequence(name).map(Ended::Sequence).or_else(task)
     }
 
     /// The sequence that a push runs: the named one, else `delivery`, else `artifact-delivery`, else the only one

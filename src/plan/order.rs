@@ -6,8 +6,8 @@ use crate::model::ids::{Digest, ServiceName, StageName};
 use crate::model::outcome::{Outcome, TaskResult};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::run::SequenceRun;
-use crate::model::shipyard::{Operator, Requirement, Selector, Sequence, SequenceTrigger, Shipyard, Stage};
-use crate::plan::selector::{self, RESULT};
+use crate::model::shipyard::{Ended, Operator, Requirement, Selector, Sequence, SequenceTrigger, Shipyard};
+use crate::plan::selector::RESULT;
 use crate::plan::triggered::{Finished, short};
 
 /// The domain event of a push, for stages that want to start with it beside the first one.
@@ -43,32 +43,30 @@ fn finished(stage: &StageName, sequence: &str) -> SequenceTrigger {
 /// A trigger on the end of a task as triggers on the ends of the sequences that have it. A stage takes only what has passed
 /// before it, which is known when those have ended.
 fn of_sequences(shipyard: &Shipyard, trigger: &SequenceTrigger) -> Vec<SequenceTrigger> {
-    let found = ended_task(shipyard, trigger);
-    let Some((stage, task)) = found else { return vec![trigger.clone()] };
+    let Some((stage, name)) = ended(trigger) else { return vec![trigger.clone()] };
+    let Some(Ended::Task(having)) = shipyard.stage(&stage).and_then(|stage| stage.ended(name)) else {
+        return vec![trigger.clone()];
+    };
     let of_task = |asked: &Requirement| match asked.key.contains('.') {
         true => asked.clone(),
-        false => Requirement { key: format!("{task}.{}", asked.key), ..asked.clone() },
+        false => Requirement { key: format!("{name}.{}", asked.key), ..asked.clone() },
     };
     let passes = || {
         let values = [TaskResult::Pass, TaskResult::Warning].map(|result| result.as_str().to_owned()).into();
-        [Requirement { key: format!("{task}.{RESULT}"), operator: Operator::In, values }].into_iter().collect()
+        [Requirement { key: format!("{name}.{RESULT}"), operator: Operator::In, values }].into_iter().collect()
     };
     let selector: Selector = match trigger.selector.is_empty() {
         true => passes(),
         false => trigger.selector.requirements().iter().map(of_task).collect(),
     };
-    let having = stage.sequences.iter().filter(|sequence| sequence.has_task(task));
-    having
-        .map(|sequence| SequenceTrigger { selector: selector.clone(), ..finished(&stage.name, &sequence.name) })
-        .collect()
+    let ends = having.into_iter().map(|sequence| finished(&stage, &sequence.name));
+    ends.map(|end| SequenceTrigger { selector: selector.clone(), ..end }).collect()
 }
 
-/// The task that a trigger waits for, with its stage. A sequence of that name has the event for itself.
-pub fn ended_task<'a>(shipyard: &'a Shipyard, trigger: &'a SequenceTrigger) -> Option<(&'a Stage, &'a str)> {
-    let (stage, task) = short(&trigger.event).strip_suffix(".finished")?.split_once('.')?;
-    let stage = shipyard.stages.iter().find(|known| known.name.as_str() == stage)?;
-    let is_task = stage.sequence(task).is_none() && stage.sequences.iter().any(|sequence| sequence.has_task(task));
-    is_task.then_some((stage, task))
+/// The stage that a trigger names, and whose end in it.
+fn ended(trigger: &SequenceTrigger) -> Option<(StageName, &str)> {
+    let (stage, name) = short(&trigger.event).strip_suffix(".finished")?.split_once('.')?;
+    Some((StageName::new(stage), name))
 }
 
 /// The stage whose passing a start waits for: the one that the first trigger names which fires when a stage passes.
@@ -79,9 +77,7 @@ pub fn predecessor(start: &StageStart) -> Option<StageName> {
 /// The stage and the sequence of it whose passing a start waits for.
 fn awaited(start: &StageStart) -> Option<(StageName, &str)> {
     let StageStart::After(triggers) = start else { return None };
-    let trigger = triggers.iter().find(|trigger| selector::holds_when_passed(&trigger.selector))?;
-    let (stage, sequence) = short(&trigger.event).strip_suffix(".finished")?.split_once('.')?;
-    Some((StageName::new(stage), sequence))
+    triggers.iter().find(|trigger| trigger.selector.holds_when_passed()).and_then(ended)
 }
 
 /// What has to pass before a stage has its turn.

@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::model::outcome::{Outcome, Status, TaskResult};
+use crate::model::outcome::{Outcome, TaskResult};
 use crate::model::run::SequenceRun;
-use crate::model::shipyard::{Requirement, Selector};
+use crate::model::shipyard::Selector;
 
 /// How something ended, as keys say it.
 pub const RESULT: &str = "result";
@@ -28,19 +28,16 @@ fn told(outcome: Outcome, mut facts: Map<String, Value>) -> Value {
     Value::Object(facts)
 }
 
-/// The first tasks of a run, by name; of two of one name the later one has the last word.
+/// What the first tasks of a run have told, by name; of two of one name the later one has the last word.
 fn tasks(run: &SequenceRun, count: usize) -> Map<String, Value> {
     let mut facts = Map::new();
     for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(count) {
         let Some(outcome) = record.outcome else { continue };
-        let known = facts.entry(task.name.clone()).or_insert_with(|| json!({}));
-        let properties = task.properties.as_object().cloned().unwrap_or_default();
-        let left = run.data.get(&task.name).and_then(Value::as_object).cloned().unwrap_or_default();
-        if let Value::Object(known) = known {
-            known.extend(properties.into_iter().chain(left));
-        }
-        known[RESULT] = json!(outcome.result.as_str());
-        known[STATUS] = json!(outcome.status.as_str());
+        let mut known = task.properties.as_object().cloned().unwrap_or_default();
+        known.extend(run.data.get(&task.name).and_then(Value::as_object).cloned().into_iter().flatten());
+        known.insert(RESULT.to_owned(), json!(outcome.result.as_str()));
+        known.insert(STATUS.to_owned(), json!(outcome.status.as_str()));
+        facts.insert(task.name.clone(), Value::Object(known));
     }
     facts
 }
@@ -57,16 +54,6 @@ pub fn holds(selector: &Selector, facts: &Value) -> bool {
 /// Whether all that is asked holds, and nothing need be.
 pub fn all_hold(selector: &Selector, facts: &Value) -> bool {
     selector.requirements().iter().all(|asked| asked.allows(value_at(facts, &asked.key).as_deref()))
-}
-
-/// Whether a selector holds on whatever sequence passes: it asks for nothing but results and statuses.
-pub fn holds_when_passed(selector: &Selector) -> bool {
-    let good = |asked: &Requirement| match asked.key.split('.').collect::<Vec<_>>()[..] {
-        [RESULT] | [_, RESULT] => asked.allows(Some(TaskResult::Pass.as_str())),
-        [STATUS] | [_, STATUS] => asked.allows(Some(Status::Succeeded.as_str())),
-        _ => false,
-    };
-    selector.requirements().iter().all(good)
 }
 
 /// The value at a path of keys and positions, as text; numbers and flags as JSON writes them, `null` is none.
@@ -86,7 +73,7 @@ fn value_at(facts: &Value, path: &str) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::model::shipyard::Operator;
+    use crate::model::shipyard::{Operator, Requirement};
 
     fn asks(key: &str, operator: Operator, values: &[&str]) -> Selector {
         let values = values.iter().map(|value| (*value).to_owned()).collect();
@@ -132,24 +119,5 @@ mod tests {
         }
         assert!(!holds(&Selector::default(), &json!({})));
         assert!(all_hold(&Selector::default(), &json!({})));
-    }
-
-    #[test]
-    fn what_asks_for_more_than_results_is_not_sure_to_hold() {
-        use Operator::{Exists, In, NotIn};
-        for (selector, expected) in [
-            (Selector::default(), true),
-            (asks("result", In, &["pass"]), true),
-            (asks("result", NotIn, &["fail"]), true),
-            (asks("test.result", In, &["pass", "warning"]), true),
-            (asks("status", NotIn, &["aborted"]), true),
-            (asks("result", In, &["fail"]), false),
-            (asks("result", In, &["warning"]), false),
-            (asks("status", In, &["aborted"]), false),
-            (asks("deployment.uri", Exists, &[]), false),
-            (asks("deployment.uri.result", In, &["pass"]), false),
-        ] {
-            assert_eq!(holds_when_passed(&selector), expected, "{selector:?}");
-        }
     }
 }

@@ -38,7 +38,7 @@ impl Finished {
     pub fn task(shipyard: &Shipyard, run: &SequenceRun, index: usize) -> Option<Self> {
         let task = run.tasks.get(index)?;
         let stage = &run.service.stage;
-        let is_taken = shipyard.stage(stage).is_some_and(|stage| stage.sequence(&task.name).is_some());
+        let is_taken = shipyard.stage(stage).and_then(|stage| stage.sequence(&task.name)).is_some();
         if is_taken || task.outcome?.status == Status::Superseded {
             return None;
         }
@@ -162,7 +162,7 @@ impl<'a> DomainEvent<'a> {
         let ended = self.name.strip_suffix(".finished");
         let stage = self.stage.and_then(|stage| shipyard.stage(stage));
         let (Some(name), Some(stage)) = (ended, stage) else { return false };
-        stage.sequences.iter().any(|sequence| sequence.name == name || sequence.has_task(name))
+        stage.ended(name).is_some()
     }
 
     /// A trigger without a stage means that of its sequence, and an event without one means all of them.

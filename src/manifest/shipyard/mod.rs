@@ -17,6 +17,8 @@ use crate::model::shipyard::{Condition, Sequence, SequenceTrigger, Shipyard, Sta
 pub(crate) const API_VERSIONS: [&str; 5] =
     ["spec.keptn.sh/0.2.0", "spec.keptn.sh/0.2.1", "spec.keptn.sh/0.2.2", "spec.keptn.sh/0.2.3", "spec.keptn.sh/0.2.4"];
 const GROUP: &str = "spec.keptn.sh/";
+/// The last draft's key for `triggeredOn`.
+const DRAFT: &str = "/triggers";
 /// Events are compared without it.
 const EVENT_PREFIX: &str = "sh.keptn.event.";
 
@@ -31,8 +33,11 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyar
     let mut value = value.clone();
     write_events_out(&mut value, findings);
     check(&mut value, &SHIPYARD, Strictness::Users, findings);
+    for problem in findings.problems.iter_mut().filter(|it| it.code == "unknown-key" && it.pointer.ends_with(DRAFT)) {
+        problem.hint = Some("since 0.2.0 it is `triggeredOn`, a list of `event`s".to_owned());
+    }
     let shipyard = shipyard(&value, findings);
-    lint::validate(&shipyard, findings);
+    lint::validate(&shipyard, &value, findings);
     (!findings.has_errors()).then_some(shipyard)
 }
 
@@ -115,7 +120,9 @@ fn sequence(value: &Value, at: &str, findings: &mut Findings<'_>) -> Sequence {
 
 fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrigger {
     let event = text_at(value, "/event");
-    let selector = selector::read(value, at, findings);
+    let written = selector::written(value, at);
+    selector::check(&written, findings);
+    let selector = written.into_iter().map(|written| written.asked).collect();
     SequenceTrigger { event: event.strip_prefix(EVENT_PREFIX).unwrap_or(event).to_owned(), selector }
 }
 
@@ -123,6 +130,11 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
     let properties = value.get("properties").cloned().unwrap_or(Value::Null);
     if !properties.is_null() && !properties.is_object() {
         findings.error(&format!("{at}/properties"), "type", "must be a mapping");
+    }
+    let name = text_at(value, "/name");
+    if as_meant(name) != name {
+        let message = format!("the task is called `{}`; `{name}` is read as that", as_meant(name));
+        findings.warning(&format!("{at}/name"), "shipyard", message);
     }
     let retries = value.get("retries").and_then(Value::as_u64).unwrap_or_default();
     Task {
@@ -134,8 +146,13 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
         retries: u32::try_from(retries).unwrap_or(u32::MAX),
         executors: texts(value, "/executors"),
         holds_slot: value.get("holdSlot").and_then(Value::as_bool).unwrap_or(true),
-        ..Task::named(text_at(value, "/name"))
+        ..Task::named(as_meant(name))
     }
+}
+
+/// The task that is meant by a name: the proposal of the format once said `evaluate`.
+fn as_meant(task: &str) -> &str {
+    if task == "evaluate" { "evaluation" } else { task }
 }
 
 /// A duration within which something has to be done.

@@ -14,7 +14,7 @@ fn read_text(text: &str) -> (Option<Shipyard>, Vec<String>) {
 }
 
 /// A shipyard of the given stages, as a flow sequence or indented by two.
-fn stages(stages: &str) -> (Option<Shipyard>, Vec<String>) {
+pub(super) fn stages(stages: &str) -> (Option<Shipyard>, Vec<String>) {
     read_text(&format!(
         "apiVersion: spec.keptn.sh/0.2.2\nkind: Shipyard\nmetadata: {{name: s}}\nspec:\n  stages:\n{stages}"
     ))
@@ -137,7 +137,7 @@ fn what_keptn_would_fail_at_later_is_refused_at_once() {
 fn what_has_no_effect_is_a_warning() {
     let table = [
         ("  - name: a", "has no sequences"),
-        ("  - {name: a, sequences: [{name: s, triggers: [x], tasks: [{name: t}]}]}", "the key `triggers` is not known"),
+        ("  - {name: a, sequences: [{name: s, triggers: [x], tasks: [{name: t}]}]}", "since 0.2.0 it is `triggeredOn`"),
         (
             "  - {name: a, sequences: [{name: s, triggeredOn: [{event: b.s.finished}], tasks: [{name: t}]}]}",
             "there is no stage `b`",
@@ -160,11 +160,11 @@ fn what_has_no_effect_is_a_warning() {
         ),
         (
             "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {result: good}}}], tasks: [{name: t}]}]}",
-            "never the result",
+            "`good` is never `result`",
         ),
         (
-            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {x.result: pass}}}], tasks: [{name: t}]}]}",
-            "has no task `x`",
+            "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {xyz.result: fail}}}], tasks: [{name: t}]}]}",
+            "`xyz.result` is never there: the sequence `s` has no task `xyz`",
         ),
         (
             "  - {name: a, sequences: [{name: s, triggeredOn: [{event: a.s.finished, selector: {match: {color: pass}}}], tasks: [{name: t}]}]}",
@@ -205,7 +205,7 @@ fn what_keptns_format_lacks_is_read() {
           - {key: problem.state, operator: NotIn, values: [closed, muted]}
           - {key: problem.service, operator: Exists}
       tasks:
-      - {name: t, timeout: 30m, startTimeout: 90s, retries: 2, executors: [helm-service, jmeter-service], holdSlot: false}
+      - {name: t, timeout: 30m, startTimeout: 90s, retries: 2, executors: [helm-service, jmeter-service], holdSlot: false, triggeredAfter: 10m}
       - {name: u, condition: always, holdSlot: true}
       - {name: v, condition: onFailure}
 ",
@@ -230,6 +230,7 @@ fn what_keptns_format_lacks_is_read() {
         retries: 2,
         executors: vec!["helm-service".into(), "jmeter-service".into()],
         holds_slot: false,
+        triggered_after_ms: 600_000,
         ..Task::named("t")
     };
     let second = Task { condition: Condition::Always, ..Task::named("u") };

@@ -5,6 +5,8 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::model::outcome::Outcome;
+
 /// Requirements that must all hold; without any, `result` must be `pass` or `warning`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Written", into = "Written")]
@@ -104,6 +106,15 @@ impl Selector {
     pub fn is_empty(&self) -> bool {
         self.requirements.is_empty()
     }
+
+    /// Whether it holds on whatever passes: it asks for nothing but results and statuses.
+    pub fn holds_when_passed(&self) -> bool {
+        self.requirements.iter().all(|asked| match asked.key.split('.').collect::<Vec<_>>()[..] {
+            ["result"] | [_, "result"] => asked.allows(Some(Outcome::PASS.result.as_str())),
+            ["status"] | [_, "status"] => asked.allows(Some(Outcome::PASS.status.as_str())),
+            _ => false,
+        })
+    }
 }
 
 impl FromIterator<Requirement> for Selector {
@@ -191,6 +202,28 @@ mod tests {
             assert_eq!([Some("a"), Some("c"), None].map(|value| requirement.allows(value)), allowed, "{operator:?}");
             let word = serde_json::to_value(operator).unwrap();
             assert_eq!(word.as_str().and_then(Operator::named), Some(operator));
+        }
+    }
+
+    #[test]
+    fn what_asks_for_more_than_results_is_not_sure_to_hold() {
+        use Operator::{Exists, In, NotIn};
+        let selector = |key: &str, operator, values: &[&str]| -> Selector {
+            [requirement(key, operator, values)].into_iter().collect()
+        };
+        for (asked, expected) in [
+            (Selector::default(), true),
+            (selector("result", In, &["pass"]), true),
+            (selector("result", NotIn, &["fail"]), true),
+            (selector("test.result", In, &["pass", "warning"]), true),
+            (selector("status", NotIn, &["aborted"]), true),
+            (selector("result", In, &["fail"]), false),
+            (selector("result", In, &["warning"]), false),
+            (selector("status", In, &["aborted"]), false),
+            (selector("deployment.uri", Exists, &[]), false),
+            (selector("deployment.uri.result", In, &["pass"]), false),
+        ] {
+            assert_eq!(asked.holds_when_passed(), expected, "{asked:?}");
         }
     }
 }

@@ -94,7 +94,9 @@ fn ran(shipyard: &Shipyard, outcomes: &[Outcome]) -> SequenceRun {
     let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
     let draft =
         SequenceRun::draft(service, Destination::local("shop-dev".into()), ("shop".into(), "c1".into()), procedure);
-    SequenceRun { tasks, ..draft }
+    // The data of a delivery whose test told a score; `release` is from elsewhere.
+    let data = json!({"test": {"score": 97, "result": "odd"}, "release": {"result": "pass"}});
+    SequenceRun { tasks, data, ..draft }
 }
 
 /// The events that trigger `on` would be told, `end` of the sequence among them.
@@ -142,6 +144,9 @@ fn ends_of_sequences_and_tasks_fire_with_what_is_known_of_them() {
         (delivery("matchExpressions: [{key: release.result, operator: DoesNotExist}]"), &tested, Outcome::FAIL, &end),
         (delivery("match: {deployment.by.who: ann}"), &good, Outcome::PASS, &end),
         (delivery("match: {deployment.by.who: bob}"), &good, Outcome::PASS, &no),
+        (delivery("match: {test.score: '97'}"), &good, Outcome::PASS, &end),
+        (delivery("match: {test.result: pass}"), &good, Outcome::PASS, &end),
+        (delivery("match: {release.result: pass}"), &tested, Outcome::FAIL, &no),
         // A task's end has the task's result, and knows nothing of what comes later.
         (on("dev.deployment.finished", ""), &tested, Outcome::FAIL, &["dev.deployment"]),
         (on("dev.test.finished", "match: {result: fail}"), &tested, Outcome::FAIL, &["dev.test"]),

@@ -1,14 +1,17 @@
 //! What a shipyard may not or should not say. Keptn itself checks three of these; the rest fails there in silence.
 
+mod circles;
+mod selectors;
+mod triggers;
+
 use std::collections::HashSet;
+
+use serde_json::Value;
 
 use super::place;
 use crate::manifest::findings::Findings;
 use crate::manifest::names;
-use crate::model::shipyard::{Sequence, SequenceTrigger, Shipyard, Stage};
-
-/// Exists in every stage unless the stage has its own.
-const BUILT_IN_SEQUENCE: &str = "evaluation";
+use crate::model::shipyard::{Condition, DEPLOYMENT_TASK, Sequence, Shipyard, Stage, Task};
 
 /// What a plan is written under on commits, beside the stages.
 const PLAN: &str = "plan";
@@ -16,7 +19,8 @@ const PLAN: &str = "plan";
 /// What the hooks of a deployment are written under on commits, beside the tasks.
 const HOOKS: [&str; 3] = ["pre", "mid", "post"];
 
-pub(super) fn validate(shipyard: &Shipyard, findings: &mut Findings<'_>) {
+/// `value` is the document that the shipyard was read from.
+pub(super) fn validate(shipyard: &Shipyard, value: &Value, findings: &mut Findings<'_>) {
     if shipyard.stages.is_empty() {
         findings.error("/spec/stages", "required", "a shipyard needs at least one stage");
     }
@@ -37,11 +41,13 @@ pub(super) fn validate(shipyard: &Shipyard, findings: &mut Findings<'_>) {
             let message = format!("the stage `{name}` has no sequences: nothing can run in it");
             findings.warning(&format!("/spec/stages/{index}"), "shipyard", message);
         }
-        sequences(shipyard, stage, index, findings);
+        sequences(stage, index, findings);
     }
+    triggers::check(shipyard, value, findings);
+    circles::check(shipyard, findings);
 }
 
-fn sequences(shipyard: &Shipyard, stage: &Stage, stage_index: usize, findings: &mut Findings<'_>) {
+fn sequences(stage: &Stage, stage_index: usize, findings: &mut Findings<'_>) {
     let mut seen = HashSet::new();
     for (index, sequence) in stage.sequences.iter().enumerate() {
         let at = place(stage_index, index);
@@ -55,16 +61,16 @@ fn sequences(shipyard: &Shipyard, stage: &Stage, stage_index: usize, findings: &
             findings.error(&format!("{at}/tasks"), "required", message);
         }
         for (task, value) in sequence.tasks.iter().enumerate() {
-            let field = format!("{at}/tasks/{task}/name");
+            let at = format!("{at}/tasks/{task}");
+            let field = format!("{at}/name");
             part_of_event(&value.name, &field, findings);
             if HOOKS.contains(&&*value.name) {
                 let message = format!("`{}` is taken: commits say it of a deployment's hook", value.name);
                 findings.error(&field, "invalid", message);
             }
+            self::task(value, task == 0, &at, findings);
         }
-        for (trigger, value) in sequence.triggered_on.iter().enumerate() {
-            self::trigger(shipyard, value, &format!("{at}/triggeredOn/{trigger}"), findings);
-        }
+        pauses(sequence, &at, findings);
     }
 }
 
@@ -78,46 +84,38 @@ fn part_of_event(name: &str, field: &str, findings: &mut Findings<'_>) {
     }
 }
 
-fn trigger(shipyard: &Shipyard, trigger: &SequenceTrigger, at: &str, findings: &mut Findings<'_>) {
-    let parts: Vec<_> = trigger.event.split('.').collect();
-    let [stage, sequence, kind] = parts[..] else { return };
-    let Some(stage) = shipyard.stages.iter().find(|known| known.name.as_str() == stage) else {
-        if kind == "finished" {
-            let message = format!("`{}` never happens: there is no stage `{stage}`", trigger.event);
-            findings.warning(&format!("{at}/event"), "dangling", message);
-        }
-        return;
-    };
-    let found = stage.sequences.iter().find(|known| known.name == sequence);
-    if found.is_none() && sequence != BUILT_IN_SEQUENCE && kind == "finished" {
-        let message =
-            format!("`{}` never happens: the stage `{}` has no sequence `{sequence}`", trigger.event, stage.name);
-        findings.warning(&format!("{at}/event"), "dangling", message);
+fn task(task: &Task, is_first: bool, at: &str, findings: &mut Findings<'_>) {
+    if is_first && task.condition == Condition::OnFailure {
+        let message = format!("`{}` never runs: no task before it can have failed", task.name);
+        findings.warning(&format!("{at}/condition"), "shipyard", message);
     }
-    if let Some(sequence) = found {
-        if kind != "finished" {
-            let message = format!("`{}` starts nothing: only `.finished` does", trigger.event);
-            findings.warning(&format!("{at}/event"), "dangling", message);
+    if !task.holds_slot && task.triggered_after_ms == 0 {
+        let message = "has no effect: without `triggeredAfter` there is no pause";
+        findings.warning(&format!("{at}/holdSlot"), "shipyard", message);
+    }
+    let is_built_in = task.name == DEPLOYMENT_TASK && task.properties["deploymentstrategy"] != "user_managed";
+    if is_built_in && !task.executors.is_empty() {
+        let message = "has no effect: `deployment` is built in";
+        findings.warning(&format!("{at}/executors"), "shipyard", message);
+    }
+    let mut seen = HashSet::new();
+    for (index, name) in task.executors.iter().enumerate() {
+        if !seen.insert(name) {
+            let message = format!("`{name}` is named twice");
+            findings.warning(&format!("{at}/executors/{index}"), "duplicate", message);
         }
-        selector(sequence, trigger, at, findings);
     }
 }
 
-fn selector(sequence: &Sequence, trigger: &SequenceTrigger, at: &str, findings: &mut Findings<'_>) {
-    for key in trigger.selector.requirements().iter().map(|requirement| &requirement.key) {
-        let pointer = format!("{at}/selector");
-        match key.split_once('.') {
-            Some((task, _)) if sequence.tasks.iter().any(|known| known.name == task) => {}
-            Some((task, _)) => {
-                let message = format!("never matches: the sequence `{}` has no task `{task}`", sequence.name);
-                findings.warning(&pointer, "dangling", message);
-            }
-            None if key == "result" || key == "status" => {}
-            None => {
-                let message = format!("`{key}` cannot be selected by");
-                findings.warning(&pointer, "shipyard", message).hint =
-                    Some("select by `result`, `status`, `<task>.result` or `<task>.status`".to_owned());
-            }
-        }
+/// A sequence whose pauses alone take longer than it may.
+fn pauses(sequence: &Sequence, at: &str, findings: &mut Findings<'_>) {
+    let always = sequence.tasks.iter().filter(|task| task.condition != Condition::OnFailure);
+    let pauses = always.fold(0_u64, |sum, task| sum.saturating_add(task.triggered_after_ms));
+    if sequence.timeout_ms.is_some_and(|limit| limit > 0 && limit <= pauses) {
+        let message = "never enough: the pauses before its tasks take as long";
+        findings.warning(&format!("{at}/timeout"), "shipyard", message);
     }
 }
+
+#[cfg(test)]
+mod tests;
