@@ -12,14 +12,20 @@ const KEPTN_SPEC: &str = "0.2.4";
 /// The version of CloudEvents.
 pub const SPEC_VERSION: &str = "1.0";
 
+fn spec_version() -> String {
+    SPEC_VERSION.to_owned()
+}
+
 /// One event, as its JSON has it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CloudEvent {
     /// Unique for its source; whoever sends it again gives the same.
+    #[serde(default)]
     pub id: String,
     /// Who tells it.
     pub source: String,
     /// The version of CloudEvents.
+    #[serde(default = "spec_version")]
     pub specversion: String,
     /// What happened.
     #[serde(rename = "type")]
@@ -28,7 +34,7 @@ pub struct CloudEvent {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub time: Option<String>,
     /// What `data` is written in.
-    #[serde(default, skip_serializing_if = "Option::is_none", alias = "contenttype")]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub datacontenttype: Option<String>,
     /// What all events of a delivery through all stages have in common.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -23,6 +23,12 @@ pub struct Problem {
     /// What the reader can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
+    /// The status code once more, under the name by which Keptn's clients read it.
+    #[serde(default)]
+    pub code: u16,
+    /// All of that in one text, for Keptn's clients.
+    #[serde(default)]
+    pub message: String,
 }
 
 /// The result of a request.
@@ -32,7 +38,8 @@ impl Problem {
     /// A problem with this status code.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error").to_owned();
-        Self { kind: "about:blank".to_owned(), status: status.as_u16(), title, detail: detail.into(), hint: None }
+        let (kind, detail, code) = ("about:blank".to_owned(), detail.into(), status.as_u16());
+        Self { kind, status: code, title, message: detail.clone(), detail, hint: None, code }
     }
 
     /// What is asked for is not there.
@@ -43,7 +50,9 @@ impl Problem {
     /// Adds what the reader can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        self.hint = Some(hint.into());
+        let hint = hint.into();
+        self.message = format!("{} ({hint})", self.detail);
+        self.hint = Some(hint);
         self
     }
 
@@ -59,8 +68,8 @@ impl Problem {
     }
 
     fn from_failure(status: StatusCode, failure: &Failure) -> Self {
-        let hint = failure.hint_text().map(str::to_owned);
-        Self { hint, ..Self::new(status, format!("{failure:#}")) }
+        let problem = Self::new(status, format!("{failure:#}"));
+        failure.hint_text().map_or(problem.clone(), |hint| problem.hint(hint))
     }
 }
 

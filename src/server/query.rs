@@ -4,6 +4,7 @@ mod events;
 mod facts;
 mod holds;
 mod image_streams;
+mod projects;
 mod selection;
 mod sequences;
 mod versions;

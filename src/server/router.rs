@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::{from_fn_with_state, map_response};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{delete, get, post};
+use axum::routing::{delete, get, post, put};
 use axum::{Extension, Router};
 use tower::ServiceBuilder;
 use tower_http::catch_panic::CatchPanicLayer;
@@ -15,6 +15,7 @@ use tower_http::set_header::SetResponseHeaderLayer;
 use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
+use super::api::keptn::{executors, projects};
 use super::api::{act, exec, keptn, openapi, output, read, rollback};
 use super::events;
 use super::origin::Origin;
@@ -30,6 +31,9 @@ const LONGEST_REQUEST: Duration = Duration::from_secs(60);
 /// Pages are plain: nothing is loaded from elsewhere, nothing runs in the browser.
 const CONTENT_POLICY: &str =
     "default-src 'none'; style-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
+
+/// How Keptn's clients have a service evaluated.
+const EVALUATION: &str = "/api/controlPlane/v1/project/{project}/stage/{stage}/service/{service}/evaluation";
 
 /// Everything but webhooks and metrics.
 pub fn router(state: ServerState) -> Router {
@@ -76,6 +80,13 @@ fn reading() -> Router<ServerState> {
         .route("/api/mongodb-datastore/event", get(keptn::events))
         .route("/api/controlPlane/v1/event/triggered/{kind}", get(keptn::open_tasks))
         .route("/api/controlPlane/v1/sequence/{project}", get(keptn::sequences))
+        .route("/api/controlPlane/v1/project", get(projects::projects))
+        .route("/api/controlPlane/v1/project/{project}", get(projects::project))
+        .route("/api/controlPlane/v1/project/{project}/stage", get(projects::stages))
+        .route("/api/controlPlane/v1/project/{project}/stage/{stage}", get(projects::stage))
+        .route("/api/controlPlane/v1/project/{project}/stage/{stage}/service", get(projects::services))
+        .route("/api/controlPlane/v1/project/{project}/stage/{stage}/service/{service}", get(projects::service))
+        .route("/api/v1/metadata", get(executors::metadata))
         .route("/api/v1/openapi.json", get(openapi::document))
 }
 
@@ -98,6 +109,16 @@ fn acting() -> Router<ServerState> {
         .route("/api/v1/approvals", post(keptn::decide))
         .route("/api/v1/aborts", post(keptn::abort))
         .route("/api/controlPlane/v1/sequence/{project}/{context}/control", post(keptn::control))
+        .route(EVALUATION, post(projects::evaluate))
+        .route("/api/controlPlane/v1/uniform/registration", post(executors::register))
+        .route("/api/controlPlane/v1/uniform/registration/{id}", delete(executors::forget))
+        .route("/api/controlPlane/v1/uniform/registration/{id}/ping", put(executors::ping))
+        .route("/api/controlPlane/v1/log", post(executors::log))
+        .route("/api/controlPlane/v1/project", post(executors::from_git).put(executors::from_git))
+        .route("/api/controlPlane/v1/project/{project}", delete(executors::from_git))
+        .route("/api/controlPlane/v1/project/{project}/service", post(executors::from_git))
+        .route("/api/controlPlane/v1/project/{project}/service/{service}", delete(executors::from_git))
+        .route("/api/v1/auth", post(executors::auth))
         .route("/api/v1/holds", post(act::hold))
         .route("/api/v1/holds/{id}", delete(act::release))
         .route("/api/v1/releases", post(act::release_all))

@@ -23,7 +23,7 @@ use crate::model::transaction::Write;
 use crate::plan::triggered;
 
 /// What is said once of an event and not left to the tasks that follow.
-const OF_ONE_EVENT: [&str; 6] = ["project", "stage", "service", "status", "result", "message"];
+const OF_ONE_EVENT: [&str; 7] = ["project", "stage", "service", "status", "result", "message", "temporaryData"];
 /// The most bytes of a context, an id or a source.
 const LONGEST_NAME: usize = 200;
 

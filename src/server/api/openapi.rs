@@ -9,12 +9,13 @@ use serde_json::{Map, Value, json};
 
 use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::exec::ExecRequest;
+use super::keptn::{AbortRequest, ApprovalRequest, EventAnswer};
 use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
 use crate::server::view::{
-    ConfigView, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView, RepositoryView,
-    RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
+    ConfigView, EventPage, EventView, Explanation, HistoryRow, HoldView, ImageTagView, List, PlanView, PodView,
+    RepositoryView, RevisionView, RunDetail, RunView, ServiceView, WebhookCallView,
 };
 
 /// A schema by its type.
@@ -41,7 +42,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 37] = [
+const OPERATIONS: [Operation; 41] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
@@ -55,6 +56,15 @@ const OPERATIONS: [Operation; 37] = [
     get("/runs/{id}", "A run with its steps", schema::<RunDetail>),
     get("/events", "What happened to runs, oldest first", schema::<List<EventView>>),
     get("/watch", "The same as server-sent events, as they happen", schema::<EventView>),
+    get("/event", "CloudEvents that were sent and received, newest first", schema::<EventPage>),
+    post("/event", "Take a CloudEvent", Some(schema::<serde_json::Value>), schema::<EventAnswer>),
+    post(
+        "/approvals",
+        "Let a sequence go on that waits for approval, or end it",
+        Some(schema::<ApprovalRequest>),
+        schema::<Done>,
+    ),
+    post("/aborts", "End what is under way for a service", Some(schema::<AbortRequest>), schema::<Done>),
     get("/holds", "Why something may not change", schema::<List<HoldView>>),
     get("/imagestreams", "Tags of image streams, and what they lead to", schema::<List<ImageTagView>>),
     get("/services", "Services with their addresses", schema::<List<ServiceView>>),

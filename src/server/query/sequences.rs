@@ -40,6 +40,10 @@ pub struct EventSelection {
     /// Of this id.
     #[serde(alias = "eventID")]
     pub event_id: Option<String>,
+    /// Not before, as RFC 3339.
+    pub from_time: Option<String>,
+    /// Before, as RFC 3339.
+    pub before_time: Option<String>,
     /// At most so many.
     pub page_size: Option<usize>,
     /// After so many.
@@ -83,6 +87,8 @@ impl EventSelection {
         is(self.kind.as_ref(), &event.kind)
             && is(self.source.as_ref(), &event.source)
             && is(self.event_id.as_ref(), &event.id)
+            && self.from_time.as_ref().is_none_or(|from| event.time.as_ref() >= Some(from))
+            && self.before_time.as_ref().is_none_or(|before| event.time.as_ref() < Some(before))
     }
 
     fn page(&self) -> (usize, usize) {
@@ -150,7 +156,8 @@ impl Query {
             return Err(Problem::not_found(format!("project `{project}` has no sequence with context `{context}`")));
         }
         let is_meant = |run: &&SequenceRun| {
-            run.ended_at.is_none() && stage.is_none_or(|stage| stage == run.service.stage.as_str())
+            let is_here = stage.is_none_or(|stage| stage.is_empty() || stage == run.service.stage.as_str());
+            run.ended_at.is_none() && is_here
         };
         Ok(runs.iter().filter(is_meant).map(|run| run.id.clone()).collect())
     }

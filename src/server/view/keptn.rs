@@ -11,6 +11,7 @@ use crate::model::cloud_event::CloudEvent;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::report::cloud_event;
+use crate::server::problem::{Answer, Problem};
 
 /// A part of a list of events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -194,5 +195,100 @@ fn status(outcome: Outcome) -> &'static str {
         Status::Errored | Status::TimedOut => "errored",
         Status::Aborted | Status::Superseded => "aborted",
         Status::Unknown => "unknown",
+    }
+}
+
+/// A project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ProjectView {
+    /// Its name.
+    pub project_name: String,
+    /// When its applied revision was planned, in nanoseconds since 1970.
+    pub creation_date: String,
+    /// The version of its shipyard's format.
+    pub shipyard_version: String,
+    /// Its stages, in the shipyard's order.
+    pub stages: Vec<StageOfProject>,
+}
+
+/// A stage of a project.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct StageOfProject {
+    /// Its name.
+    pub stage_name: String,
+    /// The services that are declared in it or had a sequence in it.
+    pub services: Vec<ServiceOfStage>,
+}
+
+/// A service of a stage.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ServiceOfStage {
+    /// Its name.
+    pub service_name: String,
+    /// When its applied revision was planned, in nanoseconds since 1970.
+    pub creation_date: String,
+}
+
+macro_rules! page {
+    ($(#[$doc:meta])* $name:ident, $field:ident: $item:ty) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+        #[serde(rename_all = "camelCase")]
+        pub struct $name {
+            /// They.
+            pub $field: Vec<$item>,
+            /// Always `0`: this is all.
+            pub next_page_key: String,
+            /// How many there are.
+            pub page_size: usize,
+            /// The same.
+            pub total_count: usize,
+        }
+
+        impl $name {
+            /// All that there are.
+            pub fn of($field: Vec<$item>) -> Self {
+                let count = $field.len();
+                Self { $field, next_page_key: "0".to_owned(), page_size: count, total_count: count }
+            }
+        }
+    };
+}
+
+page!(
+    /// All projects.
+    ProjectPage, projects: ProjectView
+);
+page!(
+    /// All stages of a project.
+    StagePage, stages: StageOfProject
+);
+page!(
+    /// All services of a stage.
+    ServicePage, services: ServiceOfStage
+);
+
+impl ProjectView {
+    /// A stage of it.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn into_stage(self, name: &str) -> Answer<StageOfProject> {
+        let missing = || Problem::not_found(format!("project `{}` has no stage `{name}`", self.project_name));
+        self.stages.iter().find(|stage| stage.stage_name == name).cloned().ok_or_else(missing)
+    }
+}
+
+impl StageOfProject {
+    /// A service of it.
+    ///
+    /// # Errors
+    /// If there is none of that name.
+    pub fn into_service(self, name: &str) -> Answer<ServiceOfStage> {
+        let missing = || Problem::not_found(format!("stage `{}` has no service `{name}`", self.stage_name));
+        self.services.iter().find(|service| service.service_name == name).cloned().ok_or_else(missing)
     }
 }

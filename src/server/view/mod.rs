@@ -21,7 +21,10 @@ pub use deployment::{ConfigView, HistoryRow, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};
 pub use image_stream::ImageTagView;
-pub use keptn::{EventPage, SequencePage, SequenceView};
+pub use keptn::{
+    EventPage, ProjectPage, ProjectView, SequencePage, SequenceView, ServiceOfStage, ServicePage, StageOfProject,
+    StagePage,
+};
 pub use placement::{PodView, ServiceView};
 pub use plan::{ChangeView, DiffLine, DifferenceView, PlanView};
 pub use repository::{HoldView, RepositoryView};

@@ -1,5 +1,8 @@
 //! Events and sequences in Keptn's shapes, so that its clients and executors work as they are.
 
+pub mod executors;
+pub mod projects;
+
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
@@ -9,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::extract::{Body, Parameters, Segments};
+use crate::clock::{Clock, Ids, SystemClock, Ulids};
 use crate::control::commands::{Command, Done, SequenceCommand};
 use crate::model::cloud_event::{CloudEvent, SPEC_VERSION};
 use crate::model::ids::ServiceKey;
@@ -19,6 +23,9 @@ use crate::server::view::{EventPage, SequencePage};
 
 /// What `content-type` says of a whole event.
 const STRUCTURED: &str = "application/cloudevents+json";
+
+/// The type of an event that only tells what an executor logs.
+const LOG: &str = "sh.keptn.log.error";
 
 /// What became of an event.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
@@ -73,14 +80,27 @@ pub struct ControlRequest {
     pub stage: Option<String>,
 }
 
+/// Takes an event. Keptn gives every event an id of its own; where one has an id here, sending it again does no harm.
 pub(in crate::server) async fn tell(
     State(state): State<ServerState>,
     Extension(actor): Extension<Actor>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Answer<Json<EventAnswer>> {
-    let event = event(&headers, &body)?;
-    let done = state.act(Command::Sequence(SequenceCommand::Tell(Box::new(event))), &actor).await?;
+    let mut event = event(&headers, &body)?;
+    if event.kind == LOG {
+        let ignored = "what executors log is not kept".to_owned();
+        let keptn_context = event.shkeptncontext.unwrap_or_default();
+        return Ok(Json(EventAnswer { keptn_context, ignored, runs: Vec::new() }));
+    }
+    if event.id.is_empty() {
+        event.id = Ulids::default().next(SystemClock.now());
+    }
+    tell_event(&state, &actor, event).await
+}
+
+async fn tell_event(state: &ServerState, actor: &Actor, event: CloudEvent) -> Answer<Json<EventAnswer>> {
+    let done = state.act(Command::Sequence(SequenceCommand::Tell(Box::new(event))), actor).await?;
     let runs = done.runs.iter().map(ToString::to_string).collect();
     Ok(Json(EventAnswer { keptn_context: done.context, ignored: done.ignored, runs }))
 }
