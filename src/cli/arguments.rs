@@ -7,8 +7,8 @@ use clap::{Args, Parser, Subcommand};
 use super::output::Format;
 use super::{
     abort, approve, completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, plan,
-    prune, release, repository, rollback, rollout, scale, schema, send, serve, set, status, store, sync, trigger, up,
-    validate, why,
+    prune, release, repository, rerun, rollback, rollout, scale, schema, send, serve, set, status, store, sync,
+    trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -116,6 +116,7 @@ pub(super) enum Verb {
     Approve(approve::Approve),
     Reject(approve::Reject),
     Abort(abort::Arguments),
+    Rerun(rerun::Arguments),
     Send(send::Arguments),
     Sync(sync::Arguments),
     Repository(repository::Arguments),

@@ -27,6 +27,7 @@ mod plan;
 mod prune;
 mod release;
 mod repository;
+mod rerun;
 mod rollback;
 mod rollout;
 mod scale;
@@ -113,6 +114,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Approve(arguments) => wait(approve::approve(arguments, global, output)),
         Verb::Reject(arguments) => wait(approve::reject(arguments, global, output)),
         Verb::Abort(arguments) => wait(abort::run(arguments, global, output)),
+        Verb::Rerun(arguments) => wait(rerun::run(arguments, global, output)),
         Verb::Send(arguments) => wait(send::run(arguments, global, output)),
         Verb::Sync(arguments) => wait(sync::run(arguments, global, output)),
         Verb::Repository(arguments) => wait(repository::run(arguments, global, output)),

@@ -27,7 +27,7 @@ mod retry;
 mod steer;
 mod switch;
 
-pub use decide::{Verdict, abort, abort_run, decide};
+pub use decide::{Verdict, abort, abort_run, decide, rerun};
 pub use retry::retry;
 pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;

@@ -4,7 +4,7 @@
 
 use serde_json::Value;
 
-use crate::clock::rfc3339;
+use crate::clock::rfc3339_sorting;
 use crate::engine::sequence::dataflow::{merge, of_sequence, of_triggered, told};
 use crate::model::cloud_event::{CloudEvent, PREFIX};
 use crate::model::outcome::Outcome;
@@ -111,7 +111,7 @@ fn answering(event: CloudEvent, triggered: &str) -> CloudEvent {
 
 fn about(run: &SequenceRun, event: CloudEvent, at: Option<Timestamp>) -> CloudEvent {
     CloudEvent {
-        time: at.map(rfc3339),
+        time: at.map(rfc3339_sorting),
         shkeptncontext: run.context.clone(),
         gitcommitid: Some(run.commit.to_string()),
         ..event

@@ -182,3 +182,21 @@ fn what_is_under_way_is_aborted_and_frees_its_slot() {
     assert_eq!(output.status.code(), Some(1));
     assert!(complaint(&output).contains("nothing of shop/dev/cart waits for approval"), "{}", complaint(&output));
 }
+
+#[test]
+fn a_sequence_that_failed_runs_again_from_the_task_that_failed() {
+    let shop = Shop::new();
+    shop.send("e1", "dev.delivery.triggered", &json!({}));
+    shop.execute("deployment", "pass");
+    shop.execute("test", "fail");
+    shop.execute("rollback", "pass");
+    shop.world.status(&shop.commit, "launchway/dev/cart", "failure");
+    shop.world.tell(&["rerun", "cart", "-s", "dev", "--sequence", "delivery"]);
+    assert_eq!(shop.offered("test")["data"]["deployment"]["by"], "us", "what has passed has left what it left");
+    shop.execute("test", "pass");
+    shop.execute("release", "pass");
+    shop.world.status(&shop.commit, "launchway/dev/cart", "success");
+    shop.world.status(&shop.commit, "launchway/production/cart", "success");
+    let output = shop.world.run(&["rerun", "cart", "-s", "dev", "--sequence", "delivery"]);
+    assert!(complaint(&output).contains("has passed"), "{}", complaint(&output));
+}

@@ -174,6 +174,14 @@ pub enum SequenceCommand {
         /// Which, in which stage.
         service: ServiceKey,
     },
+    /// Run a sequence again that has failed.
+    Rerun {
+        /// Which run of it.
+        run: RunId,
+        /// From its beginning, in place of the task that failed.
+        #[serde(default)]
+        from_start: bool,
+    },
     /// End these runs, as far as they have not ended.
     AbortRuns {
         /// Which.

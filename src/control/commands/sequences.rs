@@ -19,6 +19,11 @@ pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) ->
             decide(operator, &service, Verdict { approve, reason: &reason, by }).await
         }
         SequenceCommand::Abort { service } => abort(operator, &service, by).await,
+        SequenceCommand::Rerun { run, from_start } => {
+            let again = operator.driver.decide(|transition| by_hand::rerun(transition, &run, from_start, by)).await;
+            let again = again.map_err(conflict)?;
+            Ok(Done { runs: vec![again.clone()], ..said(format!("runs again as {again}")) })
+        }
         SequenceCommand::AbortRuns { runs } => abort_runs(operator, &runs, by).await,
     }
 }

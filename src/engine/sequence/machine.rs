@@ -93,7 +93,8 @@ impl Step {
     fn go_on(&mut self, from: usize) {
         let failed = self.run.tasks.iter().find(|task| task.outcome.is_some_and(|outcome| !outcome.passes()));
         let (tasks, has_failed) = (&self.run.procedure.sequence.tasks, failed.is_some());
-        let next = (from..tasks.len()).find(|index| tasks[*index].condition.holds(has_failed));
+        let is_over = |index: &usize| self.run.tasks[*index].outcome.is_some(); // in the run that this one goes on with
+        let next = (from..tasks.len()).find(|index| !is_over(index) && tasks[*index].condition.holds(has_failed));
         match (next, failed) {
             (Some(index), _) if self.yielded => self.run.state = SequenceState::Returning { task: index },
             (Some(index), _) => self.begin(index),

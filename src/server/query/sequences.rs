@@ -2,9 +2,11 @@
 //!
 //! Source: the API of Keptn 1.4: `shipyard-controller` and `mongodb-datastore`.
 
+use axum::http::StatusCode;
 use serde::Deserialize;
 
 use super::{MOST, Query};
+use crate::clock::{from_rfc3339, rfc3339_sorting};
 use crate::model::cloud_event::CloudEvent;
 use crate::model::ids::RunId;
 use crate::model::run::SequenceRun;
@@ -82,13 +84,12 @@ impl EventSelection {
         }
     }
 
-    fn takes(&self, event: &CloudEvent) -> bool {
+    fn takes(&self, event: &CloudEvent, period: &Period) -> bool {
         let is = |wanted: Option<&String>, value: &str| wanted.is_none_or(|wanted| wanted == value);
         is(self.kind.as_ref(), &event.kind)
             && is(self.source.as_ref(), &event.source)
             && is(self.event_id.as_ref(), &event.id)
-            && self.from_time.as_ref().is_none_or(|from| event.time.as_ref() >= Some(from))
-            && self.before_time.as_ref().is_none_or(|before| event.time.as_ref() < Some(before))
+            && period.has(event.time.as_deref().unwrap_or_default())
     }
 
     fn page(&self) -> (usize, usize) {
@@ -100,9 +101,10 @@ impl Query {
     /// Events that were sent and received, newest first.
     pub async fn cloud_events(&self, selection: &EventSelection) -> Answer<EventPage> {
         let (from, size) = selection.page();
+        let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let runs = self.sequences_of(selection.runs(), |found: usize| found < SEARCHED).await?;
         let mut events: Vec<CloudEvent> = runs.iter().flat_map(cloud_event::of_run).collect();
-        events.retain(|event| selection.takes(event));
+        events.retain(|event| selection.takes(event, &period));
         events.reverse(); // of one moment, what came later comes first too
         events.sort_by(|one, other| other.time.cmp(&one.time));
         Ok(EventPage::of(events, from, size))
@@ -111,16 +113,18 @@ impl Query {
     /// The tasks of a type that executors may take, oldest first.
     pub async fn open_tasks(&self, kind: &str, selection: &EventSelection) -> Answer<EventPage> {
         let (from, size) = selection.page();
+        let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let filter = RunFilter { open: Some(true), ..selection.runs() };
         let runs = self.sequences_of(filter, |_| true).await?;
         let mut events: Vec<CloudEvent> = runs.iter().rev().filter_map(cloud_event::open_task).collect();
-        events.retain(|event| event.kind == kind && selection.takes(event));
+        events.retain(|event| event.kind == kind && selection.takes(event, &period));
         Ok(EventPage::of(events, from, size))
     }
 
     /// What runs and ran in a project, a context each, newest first.
     pub async fn sequences(&self, project: &str, selection: &SequenceSelection) -> Answer<SequencePage> {
         let (from, size) = page(selection.page_size, selection.next_page_key.as_deref());
+        let period = Period::of(selection.from_time.as_deref(), selection.before_time.as_deref())?;
         let filter = RunFilter { project: Some(project.into()), sequences: Some(true), ..RunFilter::default() };
         let mut runs = Vec::new();
         match &selection.keptn_context {
@@ -137,8 +141,7 @@ impl Query {
             let is = |wanted: Option<&String>, value: &str| wanted.is_none_or(|wanted| wanted == value);
             is(selection.name.as_ref(), &view.name)
                 && is(selection.state.as_ref(), &view.state)
-                && selection.from_time.as_ref().is_none_or(|from| *from <= view.time)
-                && selection.before_time.as_ref().is_none_or(|before| view.time < *before)
+                && period.has(&view.time)
         });
         Ok(SequencePage::of(views, from, size))
     }
@@ -175,6 +178,28 @@ impl Query {
                 return Ok(found);
             }
         }
+    }
+}
+
+/// Times that sort as texts.
+struct Period {
+    from: Option<String>,
+    before: Option<String>,
+}
+
+impl Period {
+    fn of(from: Option<&str>, before: Option<&str>) -> Answer<Self> {
+        let sorting = |text: &str| {
+            let none = || Problem::new(StatusCode::BAD_REQUEST, format!("`{text}` is no time as RFC 3339 has it"));
+            from_rfc3339(text).map(rfc3339_sorting).ok_or_else(none)
+        };
+        let given = |text: Option<&str>| text.filter(|text| !text.is_empty()).map(sorting).transpose();
+        Ok(Self { from: given(from)?, before: given(before)? })
+    }
+
+    fn has(&self, time: &str) -> bool {
+        self.from.as_deref().is_none_or(|from| from <= time)
+            && self.before.as_deref().is_none_or(|before| time < before)
     }
 }
 

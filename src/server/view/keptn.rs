@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::clock::rfc3339;
+use crate::clock::rfc3339_sorting;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::run::{SequenceRun, SequenceState};
@@ -140,7 +140,7 @@ impl SequenceView {
             name: first.sequence().to_owned(),
             service: first.service.service.to_string(),
             project: first.service.project.to_string(),
-            time: rfc3339(first.created_at),
+            time: rfc3339_sorting(first.created_at),
             shkeptncontext: context.to_owned(),
             state: state(runs).to_owned(),
             stages,

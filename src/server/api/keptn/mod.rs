@@ -15,7 +15,7 @@ use super::extract::{Body, Parameters, Segments};
 use crate::clock::{Clock, Ids, SystemClock, Ulids};
 use crate::control::commands::{Command, Done, SequenceCommand};
 use crate::model::cloud_event::{CloudEvent, SPEC_VERSION};
-use crate::model::ids::ServiceKey;
+use crate::model::ids::{RunId, ServiceKey};
 use crate::server::problem::{Answer, Problem};
 use crate::server::query::{EventSelection, SequenceSelection};
 use crate::server::state::{Actor, ServerState};
@@ -68,6 +68,17 @@ pub struct AbortRequest {
     pub stage: String,
     /// Of which service.
     pub service: String,
+}
+
+/// What is run again.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, rename_all = "camelCase")]
+pub struct RerunRequest {
+    /// The run.
+    pub run: String,
+    /// From its beginning, in place of the task that failed.
+    #[serde(default)]
+    pub from_start: bool,
 }
 
 /// What is to become of a context.
@@ -191,6 +202,15 @@ pub(in crate::server) async fn abort(
     let AbortRequest { project, stage, service } = request;
     let service = key(&project, &stage, &service);
     state.act(Command::Sequence(SequenceCommand::Abort { service }), &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn rerun(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<RerunRequest>,
+) -> Answer<Json<Done>> {
+    let told = SequenceCommand::Rerun { run: RunId::new(request.run), from_start: request.from_start };
+    state.act(Command::Sequence(told), &actor).await.map(Json)
 }
 
 fn key(project: &str, stage: &str, service: &str) -> ServiceKey {
