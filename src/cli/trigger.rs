@@ -11,9 +11,9 @@ use super::output::{Complaint, Outcome, Output};
 use super::send::{SOURCE, send};
 use crate::clock::{Clock, Ids, SystemClock, Ulids, rfc3339};
 use crate::control::commands::Done;
-use crate::engine::sequence::dataflow::merge;
 use crate::error::Failure;
 use crate::model::cloud_event::{CloudEvent, PREFIX};
+use crate::model::data::merge;
 use crate::model::shipyard::EVALUATION_TASK;
 use crate::server::api::act::DeliveryRequest;
 

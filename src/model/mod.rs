@@ -7,6 +7,7 @@ pub mod action;
 pub mod by_digest;
 pub mod cloud_event;
 pub mod commit_status;
+pub mod data;
 pub mod deployment_config;
 pub mod duration;
 pub mod event;

@@ -30,11 +30,11 @@ fn told(outcome: Outcome, mut facts: Map<String, Value>) -> Value {
 
 /// What the first tasks of a run have told, by name; of two of one name the later one has the last word.
 fn tasks(run: &SequenceRun, count: usize) -> Map<String, Value> {
-    let mut facts = Map::new();
+    let (mut facts, gathered) = (Map::new(), run.gathered(count));
     for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(count) {
         let Some(outcome) = record.outcome else { continue };
         let mut known = task.properties.as_object().cloned().unwrap_or_default();
-        known.extend(run.data.get(&task.name).and_then(Value::as_object).cloned().into_iter().flatten());
+        known.extend(gathered.get(&task.name).and_then(Value::as_object).cloned().into_iter().flatten());
         known.insert(RESULT.to_owned(), json!(outcome.result.as_str()));
         known.insert(STATUS.to_owned(), json!(outcome.status.as_str()));
         facts.insert(task.name.clone(), Value::Object(known));

@@ -5,8 +5,9 @@
 use serde_json::Value;
 
 use crate::clock::rfc3339_sorting;
-use crate::engine::sequence::dataflow::{merge, of_sequence, of_triggered, told};
+use crate::engine::sequence::dataflow::{of_sequence, of_triggered, told};
 use crate::model::cloud_event::{CloudEvent, PREFIX};
+use crate::model::data::merge;
 use crate::model::outcome::Outcome;
 use crate::model::run::{DoneBy, ExecutorRecord, SequenceRun, TaskRecord};
 use crate::model::time::Timestamp;
@@ -89,7 +90,7 @@ fn of_executor(
         at.map(|_| answering(event, triggered))
     };
     let started = told("started", &executor.started_by, executor.started_at, said(run, None, ""));
-    let data = said(run, executor.outcome, &executor.message);
+    let data = merge(executor.data.clone(), said(run, executor.outcome, &executor.message));
     [started, told("finished", &executor.finished_by, executor.finished_at, data)].into_iter().flatten()
 }
 

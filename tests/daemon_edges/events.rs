@@ -144,7 +144,7 @@ fn an_event_has_its_effect_once_and_one_that_comes_late_or_is_about_nothing_has_
         ("test.started", json!({}), 409, "names the `.triggered` event"),
         ("test.triggered", json!({}), 409, "is told by launchway alone"),
         ("dev.nothing.triggered", json!({}), 409, "stage `dev` has no sequence `nothing`"),
-        ("dev.delivery.triggered", json!({"data": {"project": "shop"}}), 409, "does not contain a service"),
+        ("dev.delivery.triggered", json!({"data": {"project": "shop"}}), 422, "does not contain a service"),
         ("dev.delivery.triggered", json!({"data": {"project": "bank", "service": "a"}}), 404, "no repository declares"),
         ("dev.delivery.triggered", json!({"specversion": "0.3"}), 400, "is no version of CloudEvents"),
     ] {

@@ -132,6 +132,7 @@ conformance! {
         }
         retention {
             retention_spares_what_is_still_needed
+            events_go_by_their_age_however_many_came_since
             what_a_head_shows_stays
             versions_that_a_rollback_may_want_stay
             versions_of_what_is_gone_grow_old

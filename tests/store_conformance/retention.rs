@@ -63,6 +63,17 @@ pub(crate) async fn retention_spares_what_is_still_needed(backend: &dyn Backend)
     assert!(store.run(&run_id("done")).await.unwrap().is_none());
 }
 
+pub(crate) async fn events_go_by_their_age_however_many_came_since(backend: &dyn Backend) {
+    let store = backend.open().await;
+    let told = |id: &str, time| Write::Delivery { repository: "shop".into(), id: id.into(), at: at(time) };
+    let writes = [told("event ci 1", 0), told("event ci 2", 60), told("1", 60), told("2", 61), told("event ci 3", 62)];
+    commit(&*store, writes).await;
+    assert_eq!(store.retain(Retention { before: at(30), most: 1 }).await.unwrap()["deliveries"], 2);
+    for (id, stays) in [("event ci 1", false), ("event ci 2", true), ("event ci 3", true), ("1", false), ("2", true)] {
+        assert_eq!(store.was_delivered(&"shop".into(), id).await.unwrap(), stays, "{id}");
+    }
+}
+
 fn complete(version: u32, seconds: i64) -> DeploymentRun {
     let run = deployment(&config_key("dev", "web"), version);
     DeploymentRun { phase: Phase::Complete, created_at: at(seconds), ended_at: Some(at(seconds)), ..run }

@@ -30,6 +30,7 @@ pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) ->
 
 /// Takes an event from outside: it has its effect once, and says why if it has none.
 async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done, Refusal> {
+    incoming::check(event).map_err(Refusal::Invalid)?;
     let project = ProjectName::new(event.text("project"));
     let declaring = asked::declaring(&operator.driver, &project).await?;
     let repository = declaring.ok_or_else(|| undeclared(&project))?;

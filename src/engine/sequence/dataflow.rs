@@ -2,32 +2,12 @@
 
 use serde_json::{Map, Value, json};
 
+use crate::model::data::merge;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::run::SequenceRun;
 
 /// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
 pub const MOST_DATA: usize = 64 * 1024;
-
-/// Both, where the newer wins: mappings are merged key by key, and what is newer in a list comes before what is older. Source:
-/// Keptn's shipyard-controller, but for numbers and booleans, of which it kept the older, and for a list that comes back as it
-/// was, which it doubled.
-pub fn merge(older: Value, newer: Value) -> Value {
-    match (older, newer) {
-        (Value::Object(mut older), Value::Object(newer)) => {
-            for (key, newer) in newer {
-                let merged = merge(older.remove(&key).unwrap_or_default(), newer);
-                older.insert(key, merged);
-            }
-            Value::Object(older)
-        }
-        (Value::Array(older), Value::Array(newer)) if older != newer => {
-            Value::Array(newer.into_iter().chain(older).collect())
-        }
-        (older @ (Value::Object(_) | Value::Array(_)), Value::Null) => older,
-        (Value::String(_), Value::Null) => Value::String(String::new()),
-        (_, newer) => newer,
-    }
-}
 
 /// What whoever does the task at `index` is told: what came so far, its own space with the properties that the shipyard gives
 /// it, and of which service this is.
@@ -50,12 +30,14 @@ pub fn of_triggered(run: &SequenceRun, index: usize) -> Value {
 
 /// What the sequences find that a run leads to.
 pub fn carried(run: &SequenceRun) -> Value {
-    if run.data.is_null() && !run.is_foreign { Value::Null } else { with_properties(run, run.tasks.len()) }
+    let gathered = run.gathered(run.tasks.len());
+    if gathered.is_null() && !run.is_foreign { gathered } else { with_properties(run, run.tasks.len()) }
 }
 
 /// What was gathered, with what the shipyard gave to those of the first tasks that have begun.
 fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
-    let mut data = run.data.as_object().cloned().unwrap_or_default();
+    let gathered = run.gathered(tasks);
+    let mut data = gathered.as_object().cloned().unwrap_or_default();
     for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(tasks) {
         if record.started_at.is_some() && !task.properties.is_null() {
             let left = data.remove(&task.name).unwrap_or_default();
@@ -67,7 +49,7 @@ fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
 
 /// What is said of a sequence as a whole: its service, and how it ended if it did.
 pub fn of_sequence(run: &SequenceRun) -> Value {
-    let labels = run.data.get("labels").cloned();
+    let labels = run.gathered(run.tasks.len()).get("labels").cloned();
     let data = scoped(run, labels.map_or(Value::Null, |labels| json!({ "labels": labels })));
     let Some(outcome) = run.outcome else { return data };
     merge(merge(data, told(outcome)), json!({ "message": run.message }))
@@ -93,29 +75,4 @@ fn scoped(run: &SequenceRun, data: Value) -> Value {
     let service = &run.service;
     let scope = json!({ "project": service.project, "stage": service.stage, "service": service.service });
     merge(data, scope)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn the_newer_wins() {
-        for (older, newer, merged) in [
-            (json!({"a": 1, "b": {"c": 1}}), json!({"b": {"d": 2}}), json!({"a": 1, "b": {"c": 1, "d": 2}})),
-            (json!("a"), json!("b"), json!("b")),
-            (json!(1), json!(2), json!(2)),
-            (json!(true), json!(false), json!(false)),
-            (json!(["a"]), json!(["b"]), json!(["b", "a"])),
-            (json!(["a"]), json!(["a"]), json!(["a"])),
-            (json!(null), json!(["a"]), json!(["a"])),
-            (json!({"a": 1}), json!(null), json!({"a": 1})),
-            (json!(["a"]), json!(null), json!(["a"])),
-            (json!("a"), json!(null), json!("")),
-            (json!({"a": 1}), json!("a"), json!("a")),
-            (json!("a"), json!({"a": 1}), json!({"a": 1})),
-        ] {
-            assert_eq!(merge(older.clone(), newer.clone()), merged, "{older} and {newer}");
-        }
-    }
 }

@@ -76,7 +76,6 @@ pub fn receive(
     repository: &RepositoryName,
     event: &CloudEvent,
 ) -> Result<Received, Undecided> {
-    check(event)?;
     match event.meaning() {
         Meaning::Task { task, phase } => of_task(transition, event, task, phase),
         Meaning::SequenceTriggered { stage, sequence } => {
@@ -101,8 +100,11 @@ pub fn receive(
     }
 }
 
-/// Whether it says of what it is, in bounds.
-fn check(event: &CloudEvent) -> Result<(), Failure> {
+/// Whether an event says of what it is, in bounds.
+///
+/// # Errors
+/// If it does not.
+pub fn check(event: &CloudEvent) -> Result<(), Failure> {
     for (what, value) in [("project", event.text("project")), ("service", event.text("service"))] {
         if value.is_empty() {
             return Err(
@@ -229,7 +231,7 @@ fn start(
     which: impl Fn(&Plan) -> Result<Vec<(StageName, Sequence)>, Failure>,
 ) -> Result<Received, Undecided> {
     let state = transition.records.repositories.get(repository)?.cloned();
-    let unknown = || Failure::stalled(format!("`{repository}` has no revision yet that says what to do"));
+    let unknown = || Failure::transient(format!("`{repository}` has no revision yet that says what to do"));
     let state = state.ok_or_else(unknown)?;
     if state.down {
         return Err(crate::engine::by_hand::is_down(repository).into());

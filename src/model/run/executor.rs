@@ -1,8 +1,10 @@
 //! Who does the tasks of a sequence run.
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::data::merge;
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, Task};
@@ -54,14 +56,17 @@ pub struct ExecutorRecord {
     /// What it says, for people.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// What it leaves to the tasks that follow.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub data: Value,
 }
 
 impl ExecutorRecord {
     /// One of which nothing is known but its name.
     pub fn of(name: &str) -> Self {
         let name = name.to_owned();
-        let (started_by, finished_by, message) = Default::default();
-        Self { name, started_at: None, started_by, finished_at: None, finished_by, outcome: None, message }
+        let (started_by, finished_by, message, data) = Default::default();
+        Self { name, started_at: None, started_by, finished_at: None, finished_by, outcome: None, message, data }
     }
 
     /// Whether it has begun and is done, in whichever order that was told.
@@ -86,6 +91,18 @@ impl SequenceRun {
     /// The task at `index` as the shipyard declares it.
     pub fn declared(&self, index: usize) -> Option<&Task> {
         self.procedure.sequence.tasks.get(index)
+    }
+
+    /// What was left by the event that started it and by the first tasks, of which the newer has the last word.
+    pub fn gathered(&self, tasks: usize) -> Value {
+        let mut gathered = self.data.clone();
+        for task in self.tasks.iter().take(tasks) {
+            let mut executors: Vec<&ExecutorRecord> = task.executors.iter().collect();
+            executors.sort_by_key(|executor| executor.finished_at);
+            let left = executors.into_iter().filter(|executor| !executor.data.is_null());
+            gathered = left.fold(gathered, |gathered, executor| merge(gathered, executor.data.clone()));
+        }
+        gathered
     }
 
     /// The task that executors may take or have taken, or about which a person is to decide.

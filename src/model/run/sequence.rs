@@ -74,7 +74,7 @@ pub struct SequenceRun {
     /// Whether its service is nothing that is declared here: executors do all of it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_foreign: bool,
-    /// What has been gathered for its tasks: what started it, and what was left by those that have begun.
+    /// What the event that started it leaves to its tasks, or the sequence before.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
     /// Where it is.

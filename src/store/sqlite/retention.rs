@@ -136,13 +136,15 @@ const DELETIONS: [(&str, &str); 12] = [
              WHERE revisions.repository = posted.repository AND revisions.commit_id = posted.commit_id)
            LIMIT :rows)",
     ),
+    // Events go by their age alone: whoever tells one again may have told a hundred others since.
     (
         "deliveries",
         "DELETE FROM deliveries WHERE (repository, id) IN (
            SELECT repository, id FROM (
-             SELECT repository, id, at, row_number() OVER (PARTITION BY repository ORDER BY at DESC, id) AS place
+             SELECT repository, id, at,
+               row_number() OVER (PARTITION BY repository, id LIKE 'event %' ORDER BY at DESC, id) AS place
              FROM deliveries)
-           WHERE at < :before OR place > :most
+           WHERE at < :before OR (place > :most AND id NOT LIKE 'event %')
            LIMIT :rows)",
     ),
     (

@@ -6,7 +6,8 @@ use serde_json::Value;
 
 use super::Step;
 use crate::engine::lifecycle::policy;
-use crate::engine::sequence::dataflow::{self, MOST_DATA};
+use crate::engine::sequence::dataflow::MOST_DATA;
+use crate::model::data::merge;
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
 use crate::model::run::{DoneBy, ExecutorRecord, SequenceState, TaskRecord};
@@ -68,7 +69,11 @@ impl Step {
     fn executor_started(&mut self, index: usize, (name, id): (&str, &str), data: &Value) {
         let now = self.now;
         let is_first = self.run.tasks[index].executors.iter().all(|it| it.started_at.is_none());
+        if !id.is_empty() && self.run.tasks[index].executors.iter().any(|it| it.started_by == id) {
+            return; // told again, which is known for as long as the task goes on
+        }
         let executor = self.executor(index, name, |it| it.started_at.is_none());
+        executor.data = merge(executor.data.take(), data.clone());
         executor.started_at = Some(now);
         id.clone_into(&mut executor.started_by);
         if is_first && self.run.done_by(index) == DoneBy::Executors && !self.is_ending() {
@@ -76,7 +81,7 @@ impl Step {
             let limit = self.run.declared(index).and_then(|task| task.timeout_ms).map(Duration::from_millis);
             self.set_timer(Timer::Finish, limit.unwrap_or(self.run.limits.run));
         }
-        self.take_data(index, data);
+        self.bound_data(index);
         self.judge(index);
     }
 
@@ -98,6 +103,7 @@ impl Step {
         let now = self.now;
         let decides = self.run.done_by(index) == DoneBy::Approval;
         let executor = self.executor(index, name, |it| it.finished_at.is_none());
+        executor.data = merge(executor.data.take(), data.clone());
         executor.finished_at = Some(now);
         id.clone_into(&mut executor.finished_by);
         executor.outcome = Some(outcome);
@@ -105,7 +111,7 @@ impl Step {
         if decides {
             executor.started_at.get_or_insert(now); // it does not begin before
         }
-        self.take_data(index, data);
+        self.bound_data(index);
         self.judge(index);
     }
 
@@ -120,18 +126,16 @@ impl Step {
         &mut executors[place]
     }
 
-    /// What an executor leaves to those after it. Too much of it ends the task: what is lost would be missed later.
-    fn take_data(&mut self, index: usize, data: &Value) {
-        if data.is_null() {
-            return;
-        }
-        let merged = dataflow::merge(self.run.data.clone(), data.clone());
-        let bytes = merged.to_string().len();
+    /// Too much of what executors leave ends the task: what is lost would be missed later.
+    fn bound_data(&mut self, index: usize) {
+        let bytes = self.run.gathered(index + 1).to_string().len();
         if bytes > MOST_DATA {
+            if let Some(last) = self.run.tasks[index].executors.iter_mut().max_by_key(|it| it.data.to_string().len()) {
+                last.data = Value::Null;
+            }
             let message = format!("the data of the sequence would have {bytes} bytes, more than {MOST_DATA}");
-            return self.finish(index, Outcome::ERRORED, message);
+            self.finish(index, Outcome::ERRORED, message);
         }
-        self.run.data = merged;
     }
 
     /// The task is over once all that have begun are done, or all that are declared.
