@@ -107,7 +107,7 @@ fn nobody_waits_for_ever() {
     assert!(late.message.contains("no executor has started `test` within"), "{}", late.message);
     let begun = after(run, &[started(0, "jmeter"), timer(Timer::Start)]);
     assert_eq!(begun.ended_at, None, "it has begun in time");
-    let lost = after(begun.clone(), &[timer(Timer::Finish)]);
+    let lost = after(begun, &[timer(Timer::Finish)]);
     assert_eq!(lost.outcome, Some(Outcome::TIMED_OUT));
     assert!(lost.message.contains("runs at jmeter"), "{}", lost.message);
     assert_eq!(after(lost.clone(), &[finished(0, "jmeter", Outcome::PASS)]), lost, "what is late has no effect");
