@@ -54,7 +54,7 @@ fn follow(page: &Page) -> Session {
 
 #[test]
 fn everything_that_is_typed_on_a_page_is_typed_by_a_test() {
-    let followed = ["getting-started.md", "README.md", "operating.md"];
+    let followed = ["getting-started.md", "README.md", "operating.md", "events.md"];
     let pages = pages();
     let typed = pages.iter().flat_map(|page| page.steps.iter().map(move |step| (page.name.as_str(), step)));
     let (elsewhere, here): (Vec<_>, Vec<_>) = typed.partition(|(_, step)| is_elsewhere(step));
@@ -81,4 +81,10 @@ fn getting_started_goes_as_it_is_told_and_so_does_the_operators_copy() {
 fn the_readme_goes_as_it_is_told() {
     let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
     follow(&page("README.md"));
+}
+
+#[test]
+fn tasks_and_events_go_as_they_are_told() {
+    let _alone = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
+    follow(&page("events.md"));
 }

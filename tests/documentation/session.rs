@@ -139,7 +139,8 @@ fn is_another_each_time(word: &str) -> bool {
     has_digit && !is_number || word.starts_with("/home/") || word == "ann"
 }
 
+/// With its port.
 fn address(word: &str) -> Option<&str> {
     let word = word.strip_prefix("http://").unwrap_or(word);
-    word.split(':').next().filter(|word| word.starts_with("127."))
+    word.split('/').next().filter(|word| word.starts_with("127."))
 }
