@@ -61,7 +61,7 @@ func TestAnExecutorOfTheSdkDoesItsTask(t *testing.T) {
 	}
 	var end keptnv2.EventData
 	must(t, ended[0].DataAs(&end))
-	equal(t, "end", []any{end.Status, end.Result, end.Message}, []any{keptnv2.StatusErrored, keptnv2.ResultFailed, "no room left"})
+	equal(t, "end", []any{end.Status, end.Result, end.Message}, []any{keptnv2.StatusErrored, keptnv2.ResultFailed, "deploy: no room left"})
 }
 
 type connected struct{ done sync.Map }
