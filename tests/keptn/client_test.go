@@ -67,7 +67,7 @@ func pass(t *testing.T, client *api.APISet, triggered models.KeptnContextExtende
 }
 
 // states are read as Keptn's own command and page read them; its library has their shapes and no call.
-func states(t *testing.T, d daemon, parameters string) models.SequenceStates {
+func states(t *testing.T, d *daemon, parameters string) models.SequenceStates {
 	t.Helper()
 	request, err := http.NewRequest(http.MethodGet, d.endpoint()+"/controlPlane/v1/sequence/"+project+parameters, nil)
 	must(t, err)
@@ -164,7 +164,11 @@ func TestASequenceIsAborted(t *testing.T) {
 		found := states(t, d, "?state="+models.SequenceAborted)
 		return len(found.States) == 1 && found.States[0].Shkeptncontext == keptnContext
 	})
-	abort.KeptnContext = "no such context"
+	abort.State = "pause"
+	if err := client.Sequences().ControlSequence(background, abort, api.SequencesControlSequenceOptions{}); err == nil || err.Error() == "" {
+		t.Errorf("that it cannot pause is told as %q", err)
+	}
+	abort.State, abort.KeptnContext = "abort", "no such context"
 	if err := client.Sequences().ControlSequence(background, abort, api.SequencesControlSequenceOptions{}); err == nil || err.Error() == "" {
 		t.Errorf("that there is no such sequence is told as %q", err)
 	}
@@ -244,6 +248,11 @@ func TestProjectsStagesAndServicesAreRead(t *testing.T) {
 		t.Errorf("the service: %v", err)
 	} else {
 		equal(t, "service", service.ServiceName, "cart")
+	}
+	name, text := "web", ""
+	_, problem = client.API().CreateProject(background, models.CreateProject{Name: &name, Shipyard: &text}, api.APICreateProjectOptions{})
+	if problem == nil || problem.GetMessage() == "" {
+		t.Errorf("that projects come from Git is told as %+v", problem)
 	}
 	_, problem = client.Projects().GetProject(background, models.Project{ProjectName: "nothing"}, api.ProjectsGetProjectOptions{})
 	if problem == nil || problem.GetMessage() == "" {

@@ -43,31 +43,40 @@ spec:
 
 // daemon is a launchway that watches a repository of one shipyard.
 type daemon struct {
-	address string
-	token   string
+	address, token string
+	folder         string
+	up             *exec.Cmd
 }
 
 var listening = regexp.MustCompile(`serving (http://[0-9.:]+)`)
 
 // start runs the program that LAUNCHWAY names, until the test has ended.
-func start(t *testing.T) daemon {
+func start(t *testing.T) *daemon {
 	t.Helper()
-	program := os.Getenv("LAUNCHWAY")
-	if program == "" {
+	if os.Getenv("LAUNCHWAY") == "" {
 		t.Fatal("LAUNCHWAY names no program: begin with ./run")
 	}
-	folder := t.TempDir()
-	repository, state := filepath.Join(folder, project), filepath.Join(folder, "state")
-	commit(t, repository)
-	up := exec.Command(program, "up", repository, "--state", state)
-	output, err := up.StdoutPipe()
+	d := &daemon{folder: t.TempDir()}
+	commit(t, filepath.Join(d.folder, project))
+	t.Cleanup(d.stop)
+	d.run(t, "127.0.0.1:0")
+	return d
+}
+
+func (d *daemon) stop() {
+	_ = d.up.Process.Signal(os.Interrupt)
+	_ = d.up.Wait()
+}
+
+// run waits until it can be used.
+func (d *daemon) run(t *testing.T, listen string) {
+	t.Helper()
+	state := filepath.Join(d.folder, "state")
+	d.up = exec.Command(os.Getenv("LAUNCHWAY"), "up", filepath.Join(d.folder, project), "--state", state, "--listen", listen)
+	output, err := d.up.StdoutPipe()
 	must(t, err)
-	up.Stderr = os.Stderr
-	must(t, up.Start())
-	t.Cleanup(func() {
-		_ = up.Process.Signal(os.Interrupt)
-		_ = up.Wait()
-	})
+	d.up.Stderr = os.Stderr
+	must(t, d.up.Start())
 	address := make(chan string, 1)
 	go func() {
 		for lines := bufio.NewScanner(output); lines.Scan(); {
@@ -77,15 +86,14 @@ func start(t *testing.T) daemon {
 		}
 	}()
 	select {
-	case found := <-address:
-		token, err := os.ReadFile(filepath.Join(state, "operator-token"))
-		must(t, err)
-		until(t, "revision", func() bool { return isReady(found) })
-		return daemon{address: found, token: strings.TrimSpace(string(token))}
+	case d.address = <-address:
 	case <-time.After(patience):
 		t.Fatal("the daemon does not say where it listens")
-		return daemon{}
 	}
+	token, err := os.ReadFile(filepath.Join(state, "operator-token"))
+	must(t, err)
+	d.token = strings.TrimSpace(string(token))
+	until(t, "revision", func() bool { return isReady(d.address) })
 }
 
 // isReady says whether the repository has been read.
@@ -115,9 +123,9 @@ func commit(t *testing.T, repository string) {
 	}
 }
 
-func (d daemon) endpoint() string { return d.address + "/api" }
+func (d *daemon) endpoint() string { return d.address + "/api" }
 
-func (d daemon) client(t *testing.T) *api.APISet {
+func (d *daemon) client(t *testing.T) *api.APISet {
 	t.Helper()
 	client, err := api.New(d.endpoint(), api.WithAuthToken(d.token))
 	must(t, err)

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 
@@ -19,10 +20,9 @@ import (
 	"github.com/keptn/go-utils/pkg/sdk/connector/types"
 )
 
-// The program in executor/ runs as it would beside a Keptn elsewhere.
-func TestAnExecutorOfTheSdkDoesItsTask(t *testing.T) {
-	d := start(t)
-	client := d.client(t)
+// sdk runs the program in executor/ as it would run beside a Keptn, until the test has ended.
+func sdk(t *testing.T, d *daemon) {
+	t.Helper()
 	program := filepath.Join(t.TempDir(), "executor")
 	if told, err := exec.Command("go", "build", "-o", program, "./executor").CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, told)
@@ -36,6 +36,12 @@ func TestAnExecutorOfTheSdkDoesItsTask(t *testing.T) {
 		_ = executor.Process.Signal(os.Interrupt)
 		_ = executor.Wait()
 	})
+}
+
+func TestAnExecutorOfTheSdkDoesItsTask(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	sdk(t, d)
 
 	trigger(t, client, "dev", "delivery", "cart")
 	tested := open(t, client, "test", "dev", "cart")
@@ -62,6 +68,19 @@ func TestAnExecutorOfTheSdkDoesItsTask(t *testing.T) {
 	var end keptnv2.EventData
 	must(t, ended[0].DataAs(&end))
 	equal(t, "end", []any{end.Status, end.Result, end.Message}, []any{keptnv2.StatusErrored, keptnv2.ResultFailed, "deploy: no room left"})
+}
+
+// It has registered once, and knows nothing of another daemon.
+func TestAnExecutorOfTheSdkOutlivesTheDaemon(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	sdk(t, d)
+	trigger(t, client, "dev", "delivery", "cart")
+	open(t, client, "test", "dev", "cart")
+	d.stop()
+	d.run(t, strings.TrimPrefix(d.address, "http://"))
+	trigger(t, client, "dev", "delivery", "web")
+	open(t, client, "test", "dev", "web")
 }
 
 type connected struct{ done sync.Map }
