@@ -136,6 +136,24 @@ func TestASequenceIsTriggeredDoneAndReadBack(t *testing.T) {
 	equal(t, "events of the future", len(later), 0)
 }
 
+func TestEventsAreReadFromATimeOn(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	keptnContext := trigger(t, client, "dev", "delivery", "cart")
+	begun := open(t, client, "deploy", "dev", "cart").Time
+	for _, from := range []string{
+		begun.UTC().Truncate(time.Second).Format(time.RFC3339),
+		begun.In(time.FixedZone("", 3600)).Add(-time.Second).Format(time.RFC3339Nano),
+	} {
+		filter := api.EventFilter{Project: project, KeptnContext: keptnContext, FromTime: from}
+		found, problem := client.Events().GetEvents(background, &filter, api.EventsGetEventsOptions{})
+		if problem != nil {
+			t.Fatal(problem.GetMessage())
+		}
+		equal(t, "events from "+from+" on, of "+begun.String(), len(found), 3)
+	}
+}
+
 func TestAnEventToldTwiceCountsOnce(t *testing.T) {
 	client := start(t).client(t)
 	event, err := keptnv2.KeptnEvent("sh.keptn.event.dev.delivery.triggered", "test", data("dev", "cart")).Build()
