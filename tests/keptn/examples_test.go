@@ -12,10 +12,10 @@ import (
 	api "github.com/keptn/go-utils/pkg/api/utils/v2"
 )
 
-// examples are the two programs in examples/executors, as what is typed to run them.
+// examples are the two programs in examples-repo/executors, as what is typed to run them.
 func examples(t *testing.T) map[string][]string {
 	t.Helper()
-	folder, err := filepath.Abs("../../examples/executors")
+	folder, err := filepath.Abs("../../examples-repo/executors")
 	must(t, err)
 	built := filepath.Join(t.TempDir(), "executor")
 	if told, err := exec.Command("go", "build", "-o", built, filepath.Join(folder, "executor.go")).CombinedOutput(); err != nil {
