@@ -154,6 +154,37 @@ func TestEventsAreReadFromATimeOn(t *testing.T) {
 	}
 }
 
+// Whoever waits for the end of a task from outside finds what it has told, and what it was told.
+func TestWhatWasToldIsReadBack(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	keptnContext := trigger(t, client, "dev", "delivery", "cart")
+	for _, task := range []string{"deploy", "test"} {
+		triggered := open(t, client, task, "dev", "cart")
+		started, err := keptnv2.CreateStartedEvent("test", triggered, nil)
+		must(t, err)
+		send(t, client, *started)
+		finished, err := keptnv2.CreateFinishedEvent("test", triggered, map[string]any{
+			"project": project, "stage": "dev", "service": "cart", task: map[string]any{"by": task},
+		})
+		must(t, err)
+		send(t, client, *finished)
+	}
+	read := func(kind string) map[string]any {
+		filter := api.EventFilter{Project: project, Stage: "dev", KeptnContext: keptnContext, EventType: kind}
+		found, err := client.Events().GetEventsWithRetry(background, &filter, 1, time.Second, api.EventsGetEventsWithRetryOptions{})
+		must(t, err)
+		equal(t, kind, len(found), 1)
+		return found[0].Data.(map[string]any)
+	}
+	equal(t, "told by deploy", read(keptnv2.GetFinishedEventType("deploy"))["deploy"], map[string]any{"by": "deploy"})
+	told := read(keptnv2.GetTriggeredEventType("deploy"))
+	equal(t, "told to deploy", told["deploy"], map[string]any{"strategy": "direct"})
+	if told["test"] != nil {
+		t.Errorf("deploy was told what test has left: %v", told["test"])
+	}
+}
+
 func TestAnEventToldTwiceCountsOnce(t *testing.T) {
 	client := start(t).client(t)
 	event, err := keptnv2.KeptnEvent("sh.keptn.event.dev.delivery.triggered", "test", data("dev", "cart")).Build()
