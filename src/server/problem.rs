@@ -4,6 +4,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
 
 use crate::control::commands::Refusal;
 use crate::error::{Class, Failure};
@@ -23,12 +24,6 @@ pub struct Problem {
     /// What the reader can do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hint: Option<String>,
-    /// The status code once more, under the name by which Keptn's clients read it.
-    #[serde(default)]
-    pub code: u16,
-    /// All of that in one text, for Keptn's clients.
-    #[serde(default)]
-    pub message: String,
 }
 
 /// The result of a request.
@@ -38,8 +33,7 @@ impl Problem {
     /// A problem with this status code.
     pub fn new(status: StatusCode, detail: impl Into<String>) -> Self {
         let title = status.canonical_reason().unwrap_or("Error").to_owned();
-        let (kind, detail, code) = ("about:blank".to_owned(), detail.into(), status.as_u16());
-        Self { kind, status: code, title, message: detail.clone(), detail, hint: None, code }
+        Self { kind: "about:blank".to_owned(), status: status.as_u16(), title, detail: detail.into(), hint: None }
     }
 
     /// What is asked for is not there.
@@ -50,9 +44,7 @@ impl Problem {
     /// Adds what the reader can do.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
-        let hint = hint.into();
-        self.message = format!("{} ({hint})", self.detail);
-        self.hint = Some(hint);
+        self.hint = Some(hint.into());
         self
     }
 
@@ -67,9 +59,21 @@ impl Problem {
         Self::from_failure(status, failure)
     }
 
+    /// With the two members more by which Keptn's clients read errors.
+    fn as_keptn_reads_it(&self) -> Value {
+        let message = match &self.hint {
+            Some(hint) => format!("{} ({hint})", self.detail),
+            None => self.detail.clone(),
+        };
+        let mut body = json!(self);
+        body["code"] = json!(self.status);
+        body["message"] = json!(message);
+        body
+    }
+
     fn from_failure(status: StatusCode, failure: &Failure) -> Self {
-        let problem = Self::new(status, format!("{failure:#}"));
-        failure.hint_text().map_or(problem.clone(), |hint| problem.hint(hint))
+        let hint = failure.hint_text().map(str::to_owned);
+        Self { hint, ..Self::new(status, format!("{failure:#}")) }
     }
 }
 
@@ -97,7 +101,7 @@ impl From<Refusal> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         let status = StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
-        let mut response = (status, axum::Json(self)).into_response();
+        let mut response = (status, axum::Json(self.as_keptn_reads_it())).into_response();
         let kind = HeaderValue::from_static("application/problem+json");
         response.headers_mut().insert(header::CONTENT_TYPE, kind);
         response

@@ -28,6 +28,7 @@ pub struct Integration {
     /// Whatever it says of itself.
     pub metadata: Map<String, Value>,
     /// What it wants to hear of.
+    #[serde(deserialize_with = "or_none")]
     pub subscriptions: Vec<Subscription>,
 }
 
@@ -66,7 +67,7 @@ pub struct Registered {
 }
 
 /// Go writes an empty list as `null`.
-fn or_none<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+fn or_none<'de, D: serde::Deserializer<'de>, T: Deserialize<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
     Option::deserialize(deserializer).map(Option::unwrap_or_default)
 }
 
@@ -82,8 +83,8 @@ pub(in crate::server) async fn register(Json(asked): Json<Integration>) -> Answe
 
 pub(in crate::server) async fn ping(Segments(id): Segments<String>) -> Answer<Json<Integration>> {
     let unknown = || Problem::not_found("there is no such registration").hint("register again");
-    let text = BASE64.decode(&id).map_err(|_| unknown())?;
-    let mut known: Integration = serde_json::from_slice(&text).map_err(|_| unknown())?;
+    let text = BASE64.decode(&id).ok().ok_or_else(unknown)?;
+    let mut known: Integration = serde_json::from_slice(&text).ok().ok_or_else(unknown)?;
     for (place, subscription) in known.subscriptions.iter_mut().enumerate() {
         subscription.id = format!("{place}-{}", subscription.event);
     }
