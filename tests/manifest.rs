@@ -182,6 +182,10 @@ fn the_documentations_examples_are_right() {
         ("deploy/dev/x", ""),
         ("deploy/production/x", ""),
     ];
+    for (path, text) in examples.iter().filter(|(path, _)| path == "shipyard.yaml") {
+        let shipyard = Tree::of([(path.as_str(), text.as_str())]).snapshot();
+        assert_eq!(problems(&shipyard), [] as [&str; 0]);
+    }
     let (settings, rest): (Vec<_>, Vec<_>) =
         examples.iter().partition(|(path, _)| path == "launchway.yaml" || path.starts_with("ci/"));
     for files in [settings, rest] {

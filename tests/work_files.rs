@@ -193,6 +193,23 @@ fn a_deployment_config_is_migrated_in_its_file() {
     refused(at, &["migrate", "dc", "deploy/web.yaml"], 1, "there is no DeploymentConfig in `deploy/web.yaml`");
 }
 
+#[test]
+fn a_shipyard_is_migrated_in_its_file() {
+    let old = include_str!("manifest/shipyard-0.1.yaml");
+    let tree = work_tree(&[("shipyard.yaml", old)]);
+    let at = tree.path();
+    let problems = String::from_utf8_lossy(&launchway(at, &["validate"]).stdout).into_owned();
+    assert!(problems.contains("`launchway migrate shipyard FILE --write` makes it one of 0.2"), "{problems}");
+    let (printed, remarks) = told(at, &["migrate", "shipyard", "shipyard.yaml"]);
+    assert_eq!(printed, include_str!("manifest/shipyard-0.1-migrated.yaml"));
+    assert!(remarks.contains("staging: `rollback` waits for `staging.artifact-delivery.finished`"), "{remarks}");
+    assert_eq!(fs::read_to_string(at.join("shipyard.yaml")).unwrap(), old);
+    told(at, &["migrate", "shipyard", "shipyard.yaml", "--write"]);
+    assert_eq!(fs::read_to_string(at.join("shipyard.yaml")).unwrap(), printed);
+    sound(at);
+    refused(at, &["migrate", "shipyard", "shipyard.yaml"], 1, "there is no Shipyard of 0.1 in `shipyard.yaml`");
+}
+
 /// A project that moves to a `Deployment` deploys nothing.
 #[test]
 fn what_is_migrated_plans_to_nothing() {

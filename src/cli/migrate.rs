@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use super::output::{Complaint, Exit, Outcome, Output, remark};
 use super::work_file::{WorkFile, refused};
 use crate::error::Failure;
-use crate::manifest::migrate::deployment_configs;
+use crate::manifest::migrate::{deployment_configs, shipyard};
 
 /// Write files of older kinds as those that took their place
 #[derive(Debug, Args)]
@@ -36,18 +36,39 @@ enum Verb {
         #[arg(long)]
         write: bool,
     },
+    /// A `Shipyard` of 0.1 as the one of 0.2 that does the same
+    ///
+    /// Strategies become tasks, the order of the stages becomes `triggeredOn`. What was said in another way, or has no
+    /// counterpart, is told on standard error.
+    #[command(
+        after_help = "Examples:\n  launchway migrate shipyard shipyard.yaml\n  launchway migrate shipyard shipyard.yaml --write"
+    )]
+    Shipyard {
+        /// The file
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+        /// Change the file instead of printing what it becomes
+        #[arg(long)]
+        write: bool,
+    },
 }
 
 pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
-    let Verb::DeploymentConfig { file, write } = &arguments.verb;
+    let (file, write, what) = match &arguments.verb {
+        Verb::DeploymentConfig { file, write } => (file, *write, "DeploymentConfig"),
+        Verb::Shipyard { file, write } => (file, *write, "Shipyard of 0.1"),
+    };
     let read = WorkFile::read(file, &file.display().to_string())?;
-    let migrated = deployment_configs(&read.name, &read.text).map_err(|problem| refused(&problem))?;
+    let migrated = match &arguments.verb {
+        Verb::DeploymentConfig { .. } => deployment_configs(&read.name, &read.text),
+        Verb::Shipyard { .. } => shipyard(&read.name, &read.text),
+    };
+    let migrated = migrated.map_err(|problem| refused(&problem))?;
     if migrated.names.is_empty() {
-        let failure = Failure::stalled(format!("there is no DeploymentConfig in `{}`", read.name));
-        return Err(Complaint::failed(failure));
+        return Err(Complaint::failed(Failure::stalled(format!("there is no {what} in `{}`", read.name))));
     }
     migrated.notes.iter().for_each(remark);
-    if *write {
+    if write {
         read.write(&migrated.text)?;
         remark(format!("`{}` is changed: commit and push it", read.name));
     } else {

@@ -42,7 +42,7 @@ mod stage_context;
 mod template;
 
 #[cfg(test)]
-pub(crate) use shipyard::shipyard_of;
+pub(crate) use shipyard::{shipyard_of, shipyard_problems};
 
 pub use files::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 pub use problem::{NOT_APPLIED, Problem, Severity};

@@ -89,7 +89,8 @@ pub(super) fn in_lines(value: &Value) -> String {
     render::block(value, 0, indentation).join("\n") + "\n"
 }
 
-fn read(file: &str, text: &str) -> Result<Vec<Document>, Box<Problem>> {
+/// The documents of a file.
+pub(super) fn read(file: &str, text: &str) -> Result<Vec<Document>, Box<Problem>> {
     let reading = yaml::read(text.as_bytes());
     match reading.errors.first() {
         Some(error) => Err(Box::new(problem(file, error))),

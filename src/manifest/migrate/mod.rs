@@ -1,9 +1,11 @@
-//! A `DeploymentConfig` as the `Deployment` that means the same, in the words of its file.
+//! Older kinds as those that took their place; here a `DeploymentConfig` as the `Deployment` that means the same, in the
+//! words of its file.
 //!
 //! Everything moves to where a `Deployment` says it: hooks, triggers and what only launchway's strategies have to its
 //! annotations. Comments go along with what they stand at.
 
 mod check;
+mod shipyard;
 mod strategy;
 mod triggers;
 
@@ -15,7 +17,9 @@ use super::pod_template::text_at;
 use super::problem::Problem;
 use crate::model::object::Kind;
 
-/// A file whose deployment configs are `Deployment`s.
+pub use shipyard::shipyard;
+
+/// A file with what took the place of older kinds.
 #[derive(Clone, Debug)]
 pub struct Migrated {
     /// All of it.

@@ -26,7 +26,7 @@ const EVENT_PREFIX: &str = "sh.keptn.event.";
 pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyard> {
     if is_of_0_1(value) {
         findings.error("", "shipyard-version", "this shipyard is of version 0.1, which is not supported").hint =
-            Some("rewrite it as 0.2: docs/file-formats.md shows how under \"From 0.1 to 0.2\"".to_owned());
+            Some("`launchway migrate shipyard FILE --write` makes it one of 0.2".to_owned());
         return None;
     }
     version(value, findings);
@@ -41,7 +41,8 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyar
     (!findings.has_errors()).then_some(shipyard)
 }
 
-fn is_of_0_1(value: &Value) -> bool {
+/// Whether a document is a shipyard of the format before this one.
+pub(crate) fn is_of_0_1(value: &Value) -> bool {
     let version = version_of(value).unwrap_or_default();
     let has_old_keys = |stage: &Value| STAGE_KEYS_0_1.iter().any(|key| stage.get(*key).is_some());
     version.starts_with("0.1")
@@ -180,7 +181,7 @@ fn texts(value: &Value, pointer: &str) -> Vec<String> {
 }
 
 #[cfg(test)]
-pub(crate) use tests::shipyard_of;
+pub(crate) use tests::{shipyard_of, shipyard_problems};
 
 #[cfg(test)]
 mod tests;

@@ -26,6 +26,13 @@ pub(crate) fn shipyard_of(text: &str) -> Shipyard {
     shipyard.unwrap_or_else(|| unreachable!("{problems:?}"))
 }
 
+/// The problems of a file that is read all the same.
+pub(crate) fn shipyard_problems(text: &str) -> Vec<String> {
+    let (shipyard, problems) = read_text(text);
+    assert!(shipyard.is_some(), "{problems:?}");
+    problems
+}
+
 #[test]
 fn the_seeds_example_is_read() {
     let (shipyard, problems) = read_text(include_str!("../../../tests/manifest/seed-shipyard.yaml"));
@@ -70,6 +77,8 @@ fn other_versions_are_refused_with_a_hint() {
         let (shipyard, problems) = read_text(text);
         assert!(shipyard.is_none());
         assert!(problems[0].contains(expected) && problems[0].contains("error"), "{problems:?}");
+        let names_the_command = problems[0].contains("launchway migrate shipyard FILE");
+        assert_eq!(names_the_command, expected == "is of version 0.1", "{problems:?}");
     }
 }
 
