@@ -4,6 +4,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 
+use super::orders::web;
 use crate::support::daemon::{World, complaint, eventually, http};
 
 /// Everything is done by executors but what a person decides; production follows with the same revision.
@@ -199,4 +200,27 @@ fn a_sequence_that_failed_runs_again_from_the_task_that_failed() {
     shop.world.status(&shop.commit, "launchway/production/cart", "success");
     let output = shop.world.run(&["rerun", "cart", "-s", "dev", "--sequence", "delivery"]);
     assert!(complaint(&output).contains("has passed"), "{}", complaint(&output));
+}
+
+#[test]
+fn what_is_declared_is_delivered_again_by_an_event_once() {
+    let world = World::new(&[]);
+    world.start();
+    let shipyard = "\
+apiVersion: spec.keptn.sh/0.2.3
+kind: Shipyard
+metadata: {name: shop}
+spec:
+  stages: [{name: dev, sequences: [{name: delivery, tasks: [{name: deployment}]}]}]
+";
+    let commit = world.git.push_files(&[("shipyard.yaml", shipyard), ("web.yaml", &web("1"))]);
+    world.status(&commit, "launchway/dev/web", "success");
+    let shop = Shop { world, commit };
+    let again = json!({"data": {"project": "shop", "stage": "dev", "service": "web"}, "shkeptncontext": "again"});
+    let (code, first) = shop.send("e1", "dev.delivery.triggered", &again);
+    assert_eq!((code, first["runs"].as_array().map(Vec::len)), (200, Some(1)), "{first}");
+    let (_, second) = shop.send("e1", "dev.delivery.triggered", &again);
+    assert_eq!(second["ignored"], "event `e1` of ci was told before");
+    let run = format!("/api/v1/runs/{}", first["runs"][0].as_str().unwrap());
+    eventually("it has ended", || shop.call("GET", &run, &Value::Null).1["status"] == "success");
 }

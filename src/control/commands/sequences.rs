@@ -36,8 +36,8 @@ async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done,
     let repository = declaring.ok_or_else(|| undeclared(&project))?;
     let received = operator.driver.decide(|transition| incoming::receive(transition, &repository, event)).await;
     let Received { context, ignored, mut runs, delivers } = received.map_err(conflict)?;
-    if let Some(stage) = delivers {
-        let (service, told) = (ServiceName::new(event.text("service")), Told::of(event));
+    for stage in delivers {
+        let (service, told) = (ServiceName::new(event.text("service")), Told::of(event).to(&stage));
         let trigger = Trigger { stage: &stage, service: Some(&service), force: None, by, told: Some(&told) };
         runs.extend(operator.trigger(operator.watcher(&repository)?, trigger).await?.runs);
     }

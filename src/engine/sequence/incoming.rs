@@ -36,8 +36,8 @@ pub struct Received {
     pub ignored: String,
     /// The runs that hear of it or that it starts.
     pub runs: Vec<RunId>,
-    /// A service's delivery to a stage, which is started as by hand: what is delivered must be read first.
-    pub delivers: Option<StageName>,
+    /// The stages to which the service is delivered, as if by hand: what is delivered must be read first.
+    pub delivers: Vec<StageName>,
 }
 
 /// What a run has from the event that starts it.
@@ -58,6 +58,12 @@ impl Told {
     pub fn of(event: &CloudEvent) -> Self {
         let data = left(&event.data);
         Self { context: context(event), id: event.id.clone(), data, once: once(event) }
+    }
+
+    /// The same for a delivery to a stage, which is started apart from what else the event starts.
+    #[must_use]
+    pub fn to(self, stage: &StageName) -> Self {
+        Self { once: once_to(&self.once, stage), ..self }
     }
 
     /// Remembers that it was told, so that nobody can start the same twice.
@@ -150,7 +156,7 @@ fn of_task(
         return Ok(Received { context, ignored: reason, ..Received::default() });
     }
     let received = Received { context, runs: vec![run.id.clone()], ..Received::default() };
-    if was_told(transition.records, &run.repository, event)? {
+    if was_told(transition.records, &run.repository, &once(event))? {
         return Ok(Received { ignored: told_before(event), ..received });
     }
     Told::of(event).remember(transition, &run.repository);
@@ -246,19 +252,20 @@ fn start(
     }
     let told = Told::of(event);
     let mut received = Received { context: told.context.clone(), ..Received::default() };
-    if was_told(transition.records, repository, event)? {
-        return Ok(Received { ignored: told_before(event), ..received });
-    }
     let mut drafts = Vec::new();
     for (stage, sequence) in found {
         match draft(transition.records, &plan, event, (&stage, &sequence))? {
             Some(draft) => drafts.push(draft),
-            None => received.delivers = Some(stage),
+            None if was_told(transition.records, repository, &once_to(&told.once, &stage))? => {}
+            None => received.delivers.push(stage),
         }
     }
-    if received.delivers.is_none() {
-        told.remember(transition, repository);
+    if drafts.is_empty() || was_told(transition.records, repository, &told.once)? {
+        let is_new = !received.delivers.is_empty();
+        received.ignored = if is_new { String::new() } else { told_before(event) };
+        return Ok(received);
     }
+    told.remember(transition, repository);
     for draft in drafts {
         let run = queue::queued(transition.records, transition.now, draft)?;
         received.runs.push(run.id.clone());
@@ -315,8 +322,8 @@ fn draft(
     }))
 }
 
-fn was_told(records: &Records, repository: &RepositoryName, event: &CloudEvent) -> Result<bool, Undecided> {
-    Ok(records.number(Lookup::WasDelivered(repository.clone(), once(event)))? > 0)
+fn was_told(records: &Records, repository: &RepositoryName, once: &str) -> Result<bool, Undecided> {
+    Ok(records.number(Lookup::WasDelivered(repository.clone(), once.to_owned()))? > 0)
 }
 
 fn told_before(event: &CloudEvent) -> String {
@@ -326,6 +333,10 @@ fn told_before(event: &CloudEvent) -> String {
 /// Under what it is remembered that an event was told. Source: CloudEvents, by which source and id tell events apart.
 fn once(event: &CloudEvent) -> String {
     format!("event {} {}", event.source, event.id)
+}
+
+fn once_to(once: &str, stage: &StageName) -> String {
+    format!("{once} to {stage}")
 }
 
 fn ignored(event: &CloudEvent, reason: &str) -> Received {
