@@ -13,7 +13,7 @@
 //!
 //! The modules stand in the order in which data passes. Arrows of use point one way only:
 //! `model`, `clock`, `error` ← pure rooms (`manifest`, `plan`, `engine`, `report::status`) ← ports (`store`, `runtime`,
-//! `forge`, `registry`) ← their adapters ← `executor`, `control` ← `server`, `cli`. `tests/architecture.rs` checks that.
+//! `forge`, `registry`, `indicators`) ← their adapters ← `executor`, `control` ← `server`, `cli`. `tests/architecture.rs` checks that.
 
 pub mod clock;
 pub mod error;
@@ -39,6 +39,8 @@ pub mod runtime;
 pub mod forge;
 
 pub mod registry;
+
+pub mod indicators;
 
 pub mod report;
 

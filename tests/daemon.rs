@@ -21,6 +21,7 @@ mod daemon_edges {
     mod damage;
     mod dead_disk;
     mod deployments;
+    mod evaluation;
     mod events;
     mod exec;
     mod full_disk;

@@ -31,6 +31,7 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
+use crate::indicators::prometheus::PrometheusIndicators;
 use crate::model::ids::{Incarnation, RepositoryName};
 use crate::model::run::TaskLimits;
 use crate::registry::http::HttpRegistry;
@@ -102,6 +103,7 @@ pub(super) struct Parts {
     pub(super) housekeeping: Housekeeping,
     pub(super) trees: Arc<MirrorTrees>,
     pub(super) state: StateFolder,
+    pub(super) indicators: Arc<PrometheusIndicators>,
 }
 
 impl App {
@@ -235,7 +237,8 @@ fn assemble(
     let driver = Driver::new(store, clock, ids).with_limits(limits);
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
     let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
-    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state })
+    let indicators = Arc::new(PrometheusIndicators::new()?);
+    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators })
 }
 
 fn local_runtime(
@@ -385,7 +388,8 @@ fn work(
     tasks: &TaskTracker,
 ) {
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
-    let performer = Performer { driver: parts.driver.clone(), runtime: parts.runtime.clone(), proposals };
+    let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());
+    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, indicators };
     let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());

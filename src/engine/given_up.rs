@@ -12,6 +12,7 @@ pub fn told(key: &str, problem: &str) -> Option<Event> {
         "prepare" => Some(Event::PrepareFailed { message }),
         // Whether it runs is not known: the policy decides.
         "run-pod" | "stop-pod" => Some(Event::PodEnded { pod: subject.into(), outcome: PodOutcome::unknown(message) }),
+        "measure" => subject.parse().ok().map(|task| Event::NotMeasured { task, message }),
         // It has come due, and that is all there is to it.
         "timer" => Timer::ALL.into_iter().find(|timer| timer.as_str() == subject).map(|timer| Event::Timer { timer }),
         _ => None,
@@ -33,6 +34,8 @@ mod tests {
         assert_eq!(told(&Action::StopPod { pod: pod.clone() }.key(), "damaged"), Some(ended.clone()));
         assert_eq!(told(&format!("run-pod/{}", pod.name), "damaged"), Some(ended));
         assert_eq!(told("prepare", "damaged"), Some(Event::PrepareFailed { message: "damaged".into() }));
+        let not_measured = Event::NotMeasured { task: 2, message: "damaged".into() };
+        assert_eq!(told("measure/2", "damaged"), Some(not_measured));
         for timer in Timer::ALL {
             let key = Action::SetTimer { timer, due: Timestamp(0) }.key();
             assert_eq!(told(&key, "damaged"), Some(Event::Timer { timer }));

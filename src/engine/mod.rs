@@ -6,6 +6,7 @@
 
 pub mod by_hand;
 pub mod deployment;
+pub mod evaluation;
 #[cfg(test)]
 mod fixtures;
 pub mod given_up;

@@ -10,6 +10,7 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::error::Failure;
+use crate::model::evaluation::{Earlier, Included};
 use crate::model::hold::ProjectHolds;
 use crate::model::ids::{
     CommitId, ConfigKey, Namespace, PlanId, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
@@ -100,6 +101,9 @@ pub enum Lookup {
     /// The last attempt at a revision for a service, at delivering it or at a sequence that only runs tasks; moves with
     /// the service's slot.
     Attempts(RepositoryName, CommitId, ServiceKey, Option<String>),
+    /// What the ended runs of a sequence for a service were evaluated to, newest first, at most so many; moves with the
+    /// service's slot.
+    Evaluations(ServiceKey, String, Included, u32),
 }
 
 /// What a lookup found.
@@ -113,6 +117,8 @@ pub enum Found {
     Versions(Vec<Past>),
     /// A time, if there is one.
     Moment(Option<Timestamp>),
+    /// Evaluations.
+    Evaluations(Vec<Earlier>),
 }
 
 /// Records of one kind.
@@ -273,7 +279,7 @@ impl Records {
     pub fn plan(&self, lookup: Lookup) -> Result<Option<&Plan>, Undecided> {
         match self.lookup(lookup)? {
             Found::Plan(plan) => Ok(plan.as_deref()),
-            Found::Number(_) | Found::Versions(_) | Found::Moment(_) => Ok(None),
+            _ => Ok(None),
         }
     }
 
@@ -284,7 +290,7 @@ impl Records {
     pub fn number(&self, lookup: Lookup) -> Result<u32, Undecided> {
         match self.lookup(lookup)? {
             Found::Number(number) => Ok(*number),
-            Found::Plan(_) | Found::Versions(_) | Found::Moment(_) => Ok(0),
+            _ => Ok(0),
         }
     }
 
@@ -295,7 +301,7 @@ impl Records {
     pub fn history(&self, config: &ConfigKey) -> Result<&[Past], Undecided> {
         match self.lookup(Lookup::History(config.clone()))? {
             Found::Versions(versions) => Ok(versions),
-            Found::Plan(_) | Found::Number(_) | Found::Moment(_) => Ok(&[]),
+            _ => Ok(&[]),
         }
     }
 
@@ -306,7 +312,18 @@ impl Records {
     pub fn planned_at(&self, repository: &RepositoryName, commit: &CommitId) -> Result<Option<Timestamp>, Undecided> {
         match self.lookup(Lookup::PlannedAt(repository.clone(), commit.clone()))? {
             Found::Moment(moment) => Ok(*moment),
-            Found::Plan(_) | Found::Number(_) | Found::Versions(_) => Ok(None),
+            _ => Ok(None),
+        }
+    }
+
+    /// Earlier evaluations, newest first.
+    ///
+    /// # Errors
+    /// If they were not looked up yet.
+    pub fn evaluations(&self, lookup: Lookup) -> Result<&[Earlier], Undecided> {
+        match self.lookup(lookup)? {
+            Found::Evaluations(earlier) => Ok(earlier),
+            _ => Ok(&[]),
         }
     }
 

@@ -5,6 +5,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use crate::engine;
 use crate::engine::deployment::{apply, gone, tag, turn};
+use crate::engine::evaluation;
 use crate::engine::records::{Lookup, Needs, Records, Undecided};
 use crate::engine::rollback::propose;
 use crate::engine::sequence::{promotion, slot};
@@ -397,6 +398,7 @@ impl<'a> Transition<'a> {
                 apply::want(self, &config, by, fallback, wanted)?;
             }
             Effect::TagImages { by, pod, tags } => tag::tag_images(self, &by, pod, &tags)?,
+            Effect::Judge { by, task, at, readings } => evaluation::of_run(self, &by, (task, at), readings)?,
             Effect::DeploymentEnded { config, by, version, outcome } => {
                 apply::attempt_ended(self, &config, &by, version, outcome)?;
             }

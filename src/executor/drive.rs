@@ -11,6 +11,7 @@ use crate::clock::{Clock, Ids};
 use crate::engine::records::{Found, Lookup, Need, Records, Undecided};
 use crate::engine::transition::{Input, SLOTS_AT_ONCE, Touched, Transition};
 use crate::error::{Failure, Result};
+use crate::executor::evaluations;
 use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
 use crate::executor::selector_index::SelectorIndex;
@@ -317,6 +318,9 @@ async fn look_up(store: &dyn ReadStore, lookup: &Lookup) -> Result<Found> {
         }
         Lookup::Attempts(repository, commit, service, sequence) => {
             Found::Number(store.attempts(repository, commit, service, sequence.as_deref()).await?)
+        }
+        Lookup::Evaluations(service, sequence, included, most) => {
+            Found::Evaluations(evaluations::earlier(store, (service, sequence), *included, *most).await?)
         }
     })
 }

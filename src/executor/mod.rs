@@ -9,6 +9,7 @@ pub mod admission;
 pub mod applied;
 pub mod declarations;
 pub mod drive;
+mod evaluations;
 pub mod hindrances;
 pub mod imports;
 mod inherited;

@@ -2,8 +2,8 @@
 //! by side for different runs, and what ends something before what begins something. A row stays until it was performed,
 //! so a crash loses nothing.
 //!
-//! Three lanes work independently: what prepares images, or waits for hosts of proposed rollbacks, can neither hide nor
-//! delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
+//! Four lanes work independently: what prepares images, asks monitoring, or waits for hosts of proposed rollbacks, can
+//! neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,6 +29,8 @@ use crate::store::{OutboxId, OutboxRow, Write};
 const RUN_WORKERS: usize = 32;
 /// How many images are asked for at once; what takes long in that goes on elsewhere.
 const IMAGE_WORKERS: usize = 8;
+/// How many evaluations are measured for at once.
+const MEASUREMENT_WORKERS: usize = 16;
 /// How many repositories' proposals are brought to their hosts at once.
 const PROPOSAL_WORKERS: usize = 16;
 /// How long to wait when nothing is known to come: a safety net, not a schedule.
@@ -45,7 +47,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Performs what the outbox holds.
 #[derive(Clone, Debug)]
 pub struct Outbox {
-    pub(crate) lanes: [Worker; 3],
+    pub(crate) lanes: [Worker; 4],
 }
 
 impl Outbox {
@@ -53,13 +55,15 @@ impl Outbox {
     pub fn new(performer: Performer) -> Self {
         let runs = Worker::new(performer.clone(), Lane::Runs, RUN_WORKERS);
         let images = Worker::new(performer.clone(), Lane::Images, IMAGE_WORKERS);
-        Self { lanes: [runs, images, Worker::new(performer, Lane::Proposals, PROPOSAL_WORKERS)] }
+        let measurements = Worker::new(performer.clone(), Lane::Measurements, MEASUREMENT_WORKERS);
+        Self { lanes: [runs, images, measurements, Worker::new(performer, Lane::Proposals, PROPOSAL_WORKERS)] }
     }
 
     /// Works until told to stop; what is under way is finished first.
     pub async fn run(self, stop: CancellationToken) {
-        let [runs, images, proposals] = self.lanes;
-        tokio::join!(runs.run(stop.clone()), images.run(stop.clone()), proposals.run(stop));
+        let [runs, images, measurements, proposals] = self.lanes;
+        let (images, measurements) = (images.run(stop.clone()), measurements.run(stop.clone()));
+        tokio::join!(runs.run(stop.clone()), images, measurements, proposals.run(stop));
     }
 
     /// Performs everything that is due now, and what follows from it at once, until nothing is.

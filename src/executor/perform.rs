@@ -6,7 +6,9 @@ use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::proposals::{self, Proposals};
+use crate::indicators::Indicators;
 use crate::model::action::Action;
+use crate::model::evaluation::Measurement;
 use crate::model::event::Event;
 use crate::model::ids::{ProjectName, RepositoryName, RunId, StageName};
 use crate::model::outcome::{FailureReason, PodOutcome};
@@ -27,6 +29,8 @@ pub struct Performer {
     pub runtime: Arc<dyn Runtime>,
     /// Where rollbacks are proposed.
     pub proposals: Arc<dyn Proposals>,
+    /// What measures indicators.
+    pub indicators: Arc<dyn Indicators>,
 }
 
 impl std::fmt::Debug for Performer {
@@ -48,6 +52,7 @@ impl Performer {
             Action::StopPod { pod } => self.stop_pod(run, pod).await,
             Action::SetTimer { timer, .. } => Ok(vec![Input::Tell(run.clone(), Event::Timer { timer: *timer })]),
             Action::ClearTimer { .. } => Ok(Vec::new()),
+            Action::Measure { task, measurement } => self.measure(run, *task, measurement).await,
             Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
             Action::Propose { repository, branch } => self.propose(repository, branch).await,
         }
@@ -105,6 +110,22 @@ impl Performer {
 }
 
 impl Performer {
+    /// Measures for a task, if its run still waits for that.
+    async fn measure(&self, run: &RunId, task: usize, measurement: &Measurement) -> Result<Vec<Input>> {
+        let known = self.driver.store.run(run).await?.map(|known| known.value);
+        if !known.as_ref().and_then(Run::sequence).is_some_and(|sequence| sequence.is_at(task)) {
+            return Ok(Vec::new());
+        }
+        let event = match self.indicators.measure(measurement).await {
+            Ok(readings) => Event::Measured { task, at: measurement.at, readings },
+            Err(failure) if failure.class() == Class::Stalled => {
+                Event::NotMeasured { task, message: failure.one_line() }
+            }
+            Err(failure) => return Err(failure),
+        };
+        Ok(vec![Input::Tell(run.clone(), event)])
+    }
+
     /// Brings a proposal to where people decide about it. What keeps it for now is shown with it.
     async fn propose(&self, repository: &RepositoryName, branch: &str) -> Result<Vec<Input>> {
         let state = self.driver.store.repository(repository).await?.map(|state| state.value);

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::evaluation::{Measurement, Reading};
 use super::event::{Event, Timer};
 use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, WriterName};
 use super::outcome::Outcome;
@@ -80,6 +81,17 @@ pub enum Effect {
         /// The tags, as `<stream>:<tag>`, each with its image.
         tags: Vec<(String, String)>,
     },
+    /// A task's objectives are judged by what was measured; the run hears what came of it.
+    Judge {
+        /// The sequence run.
+        by: RunId,
+        /// Which of its tasks, counted from 0.
+        task: usize,
+        /// For which time.
+        at: Timestamp,
+        /// By indicator; what was given stands in the run.
+        readings: BTreeMap<String, Reading>,
+    },
     /// A deployment ended.
     DeploymentEnded {
         /// Of which deployment config.
@@ -152,6 +164,13 @@ pub enum Action {
         /// Which.
         timer: Timer,
     },
+    /// Measure what a task's objectives are about, then tell the run.
+    Measure {
+        /// Which of the run's tasks, counted from 0.
+        task: usize,
+        /// What is asked.
+        measurement: Box<Measurement>,
+    },
     /// Write the statuses of a revision.
     Report {
         /// The repository.
@@ -193,6 +212,7 @@ impl Action {
             Action::RunPod { pod: asked } => Action::run_pod_key(&asked.id.name),
             Action::StopPod { pod: asked } => format!("stop-pod/{}", pod(&asked.name)),
             Action::SetTimer { timer, .. } | Action::ClearTimer { timer } => format!("timer/{}", timer.as_str()),
+            Action::Measure { task, .. } => format!("measure/{task}"),
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
             Action::Propose { branch, .. } => format!("propose/{branch}"),
         }
@@ -207,6 +227,7 @@ impl Action {
     pub fn lane(&self) -> Lane {
         match self {
             Action::Prepare { .. } => Lane::Images,
+            Action::Measure { .. } => Lane::Measurements,
             Action::Propose { .. } => Lane::Proposals,
             Action::Report { repository, writer, .. } => {
                 Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
@@ -225,9 +246,11 @@ impl Action {
                 Timer::Deadline | Timer::Progress | Timer::Start | Timer::Finish => Priority::Ending,
                 Timer::Retry | Timer::Delay => Priority::Beginning,
             },
-            Action::Prepare { .. } | Action::RunPod { .. } | Action::Report { .. } | Action::Propose { .. } => {
-                Priority::Beginning
-            }
+            Action::Prepare { .. }
+            | Action::RunPod { .. }
+            | Action::Measure { .. }
+            | Action::Report { .. }
+            | Action::Propose { .. } => Priority::Beginning,
         }
     }
 }
@@ -266,6 +289,8 @@ pub enum Lane {
     Runs,
     /// What takes long and uses the whole machine: images.
     Images,
+    /// What is asked of monitoring, which may be slow.
+    Measurements,
     /// Proposed rollbacks, which wait for hosts: those of each repository one after the other.
     Proposals,
     /// What is written to one place about one repository.
@@ -282,6 +307,7 @@ impl fmt::Display for Lane {
         match self {
             Lane::Runs => f.write_str("runs"),
             Lane::Images => f.write_str("images"),
+            Lane::Measurements => f.write_str("measurements"),
             Lane::Proposals => f.write_str("proposals"),
             Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
         }

@@ -1,10 +1,14 @@
 //! Facts that a run receives.
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::evaluation::Reading;
 use super::ids::{PodName, RunId};
 use super::outcome::{Outcome, PodOutcome};
+use super::time::Timestamp;
 use super::wanted::Progress;
 
 /// A fact. Every run ignores facts that it does not wait for, so telling one twice does no harm.
@@ -128,6 +132,33 @@ pub enum Event {
         /// What it leaves to those after it; `null` if nothing.
         #[serde(default, skip_serializing_if = "Value::is_null")]
         data: Value,
+    },
+    /// What objectives are about was measured.
+    Measured {
+        /// For which of the sequence's tasks, counted from 0.
+        task: usize,
+        /// For which time.
+        at: Timestamp,
+        /// By indicator.
+        readings: BTreeMap<String, Reading>,
+    },
+    /// It cannot be measured before a person puts something right.
+    NotMeasured {
+        /// For which task.
+        task: usize,
+        /// Why and what to do.
+        message: String,
+    },
+    /// A task's objectives were judged.
+    Evaluated {
+        /// Which task.
+        task: usize,
+        /// What came of it.
+        outcome: Outcome,
+        /// Why, for people.
+        message: String,
+        /// What it leaves to those after it, in Keptn's shape.
+        evaluation: Value,
     },
     /// How the `Service` objects are that were applied without a deployment.
     #[serde(alias = "answering")]

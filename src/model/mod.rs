@@ -10,6 +10,7 @@ pub mod commit_status;
 pub mod data;
 pub mod deployment_config;
 pub mod duration;
+pub mod evaluation;
 pub mod event;
 pub mod hold;
 pub mod ids;

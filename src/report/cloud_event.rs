@@ -71,7 +71,10 @@ fn own(
     outcome: Option<Outcome>,
 ) -> CloudEvent {
     let message = if outcome.is_some() { task.message.as_str() } else { "" };
-    let data = said(run, outcome, message);
+    let mut data = said(run, outcome, message);
+    if outcome.is_some() && !task.evaluation.is_null() {
+        data = merge(data, serde_json::json!({ &task.name: task.evaluation }));
+    }
     let event = CloudEvent::of(format!("{PREFIX}{}.{word}", task.name), format!("{triggered}.{word}"), data);
     answering(about(run, event, at), triggered)
 }

@@ -26,6 +26,7 @@ use crate::executor::reconciler::Reconciler;
 use crate::executor::sync::{self, Read, Revisions, Synced};
 use crate::executor::work_queue::WorkQueue;
 use crate::forge::{self, StatusWriter};
+use crate::indicators::NoIndicators;
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
@@ -158,8 +159,12 @@ impl World {
         let driver = Driver::new(store.clone(), clock.clone(), ids);
         let reporter = Arc::new(StatusReporter::new(driver.clone()));
         reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
-        let performer =
-            Performer { driver: driver.clone(), runtime: runtime.clone(), proposals: Arc::new(NoProposals) };
+        let performer = Performer {
+            driver: driver.clone(),
+            runtime: runtime.clone(),
+            proposals: Arc::new(NoProposals),
+            indicators: Arc::new(NoIndicators),
+        };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();
         let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
         Self { surroundings, clock, runtime, driver, admission, outbox, reporter, reconciler }

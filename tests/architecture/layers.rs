@@ -32,7 +32,7 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 37] = [
+const ROOMS: [(&str, Layer); 39] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("folder_id", Ports),
@@ -48,6 +48,8 @@ const ROOMS: [(&str, Layer); 37] = [
     ("forge", Ports),
     ("registry", Ports),
     ("registry::http", Adapters),
+    ("indicators", Ports),
+    ("indicators::prometheus", Adapters),
     ("store::sqlite", Adapters),
     ("runtime::local", Adapters),
     ("forge::azure", Adapters),
@@ -93,7 +95,7 @@ const OWNERS: [(&str, &[&str]); 11] = [
     ("granit_parser", &["manifest::yaml"]),
     // The visitors of the demo must not be helped by a client that tries again.
     ("hyper", &["runtime::local::service", "server", "cli::demo::visitors"]),
-    ("reqwest", &["source", "forge", "registry", "runtime::local::launchable", "cli"]),
+    ("reqwest", &["source", "forge", "registry", "indicators::prometheus", "runtime::local::launchable", "cli"]),
     ("axum", &["server", "cli::client"]),
     ("clap", &["cli"]),
 ];

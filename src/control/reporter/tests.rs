@@ -16,6 +16,7 @@ use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::proposals::NoProposals;
 use crate::forge::Refusal;
+use crate::indicators::NoIndicators;
 use crate::model::action::Action;
 use crate::model::event::Timer;
 use crate::model::ids::WriterName;
@@ -141,7 +142,12 @@ impl Desk {
     /// Everything works by itself until the token is cancelled.
     fn work(&self, stop: &CancellationToken) -> [JoinHandle<()>; 2] {
         let runtime = Arc::new(PretendedRuntime::new(self.clock.clone()));
-        let outbox = Outbox::new(Performer { driver: self.driver.clone(), runtime, proposals: Arc::new(NoProposals) });
+        let outbox = Outbox::new(Performer {
+            driver: self.driver.clone(),
+            runtime,
+            proposals: Arc::new(NoProposals),
+            indicators: Arc::new(NoIndicators),
+        });
         [tokio::spawn(outbox.run(stop.clone())), tokio::spawn(self.reporter.clone().run(stop.clone()))]
     }
 

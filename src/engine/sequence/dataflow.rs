@@ -4,7 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::model::data::merge;
 use crate::model::outcome::{Outcome, Status};
-use crate::model::run::SequenceRun;
+use crate::model::run::{DoneBy, SequenceRun};
 
 /// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
 pub const MOST_DATA: usize = 64 * 1024;
@@ -34,12 +34,14 @@ pub fn carried(run: &SequenceRun) -> Value {
     if gathered.is_null() && !run.is_foreign { gathered } else { with_properties(run, run.tasks.len()) }
 }
 
-/// What was gathered, with what the shipyard gave to those of the first tasks that have begun.
+/// What was gathered, with what the shipyard gave to those of the first tasks that have begun; but objectives that launchway
+/// judges itself are for nobody else.
 fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
     let gathered = run.gathered(tasks);
     let mut data = gathered.as_object().cloned().unwrap_or_default();
-    for (task, record) in run.procedure.sequence.tasks.iter().zip(&run.tasks).take(tasks) {
-        if record.started_at.is_some() && !task.properties.is_null() {
+    for (index, (task, record)) in run.procedure.sequence.tasks.iter().zip(&run.tasks).enumerate().take(tasks) {
+        let is_for_others = !task.properties.is_null() && run.done_by(index) != DoneBy::Evaluation;
+        if record.started_at.is_some() && is_for_others {
             let left = data.remove(&task.name).unwrap_or_default();
             data.insert(task.name.clone(), merge(task.properties.clone(), left));
         }

@@ -13,6 +13,7 @@ use crate::model::time::Timestamp;
 use crate::plan::passed_procedure;
 
 mod deployments;
+mod evaluation;
 mod executors;
 mod pods;
 
@@ -127,6 +128,7 @@ impl Step {
             DoneBy::Deployment => self.deploy(index),
             DoneBy::Pod => self.try_task(index),
             DoneBy::Approval => self.ask_for_approval(index),
+            DoneBy::Evaluation => self.evaluate(index),
             DoneBy::Executors => self.offer(index),
         }
     }
@@ -162,6 +164,9 @@ impl Step {
             Event::PodStarted { pod } => self.pod_started(index, pod),
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
             Event::Delayed { message } => self.delayed(index, message),
+            Event::Measured { .. } | Event::NotMeasured { .. } | Event::Evaluated { .. } => {
+                self.evaluation(index, event)
+            }
             Event::ExecutorStarted { .. } | Event::ExecutorReported { .. } | Event::ExecutorFinished { .. } => {
                 self.executors(index, event);
             }
@@ -175,7 +180,7 @@ impl Step {
             DoneBy::Deployment => self.not_listening(index),
             DoneBy::Pod => self.pod_is_late(index),
             DoneBy::Executors => self.nobody_started(index),
-            DoneBy::Approval => {}
+            DoneBy::Approval | DoneBy::Evaluation => {}
         }
     }
 
@@ -185,7 +190,7 @@ impl Step {
         task.ended_at = Some(self.now);
         task.outcome = Some(outcome);
         task.message = message;
-        if matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Executors) {
+        if matches!(self.run.done_by(index), DoneBy::Approval | DoneBy::Evaluation | DoneBy::Executors) {
             self.clear_timer(Timer::Start);
             self.clear_timer(Timer::Finish);
         }

@@ -4,6 +4,7 @@
 pub(crate) mod core;
 pub(crate) mod deployment;
 pub(crate) mod deployment_config;
+pub(crate) mod evaluation;
 pub(crate) mod image_stream;
 pub(crate) mod own;
 pub(crate) mod pod;

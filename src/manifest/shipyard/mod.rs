@@ -1,5 +1,6 @@
 //! Keptn's shipyard: versions, keys, rules.
 
+mod evaluation;
 mod lint;
 mod selector;
 
@@ -10,8 +11,9 @@ use super::pod_template::{items, text_at};
 use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
 use super::shape::{Strictness, check};
 use crate::model::duration;
+use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
-use crate::model::shipyard::{Condition, Sequence, SequenceTrigger, Shipyard, Stage, Task};
+use crate::model::shipyard::{Condition, EVALUATION_TASK, Sequence, SequenceTrigger, Shipyard, Stage, Task};
 
 /// What is read, with the group before the version or without it.
 pub(crate) const API_VERSIONS: [&str; 5] =
@@ -128,7 +130,7 @@ fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrig
 }
 
 fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
-    let properties = value.get("properties").cloned().unwrap_or(Value::Null);
+    let mut properties = value.get("properties").cloned().unwrap_or(Value::Null);
     if !properties.is_null() && !properties.is_object() {
         findings.error(&format!("{at}/properties"), "type", "must be a mapping");
     }
@@ -136,6 +138,9 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
     if as_meant(name) != name {
         let message = format!("the task is called `{}`; `{name}` is read as that", as_meant(name));
         findings.warning(&format!("{at}/name"), "shipyard", message);
+    }
+    if as_meant(name) == EVALUATION_TASK && are_declared(&properties) {
+        evaluation::read(&mut properties, &format!("{at}/properties"), findings);
     }
     let retries = value.get("retries").and_then(Value::as_u64).unwrap_or_default();
     Task {
@@ -153,7 +158,7 @@ fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {
 
 /// The task that is meant by a name: the proposal of the format once said `evaluate`.
 fn as_meant(task: &str) -> &str {
-    if task == "evaluate" { "evaluation" } else { task }
+    if task == "evaluate" { EVALUATION_TASK } else { task }
 }
 
 /// A duration within which something has to be done.

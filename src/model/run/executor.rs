@@ -5,9 +5,10 @@ use serde_json::Value;
 
 use super::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::data::merge;
+use crate::model::evaluation::{self, Objectives};
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
-use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, Task};
+use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, Task};
 use crate::model::time::Timestamp;
 
 /// A `deployment` with this strategy is not launchway's to carry out. Source: Keptn's `deploymentstrategy`.
@@ -22,6 +23,8 @@ pub enum DoneBy {
     Pod,
     /// A person decides, or what came before does.
     Approval,
+    /// launchway judges what is measured by the task's objectives.
+    Evaluation,
     /// Programs elsewhere that hear of it over the event API.
     Executors,
 }
@@ -84,6 +87,7 @@ impl SequenceRun {
             DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
             name if self.procedure.tasks.contains_key(name) => DoneBy::Pod,
             APPROVAL_TASK => DoneBy::Approval,
+            EVALUATION_TASK if evaluation::are_declared(&task.properties) => DoneBy::Evaluation,
             _ => DoneBy::Executors,
         }
     }
@@ -101,8 +105,27 @@ impl SequenceRun {
             executors.sort_by_key(|executor| executor.finished_at);
             let left = executors.into_iter().filter(|executor| !executor.data.is_null());
             gathered = left.fold(gathered, |gathered, executor| merge(gathered, executor.data.clone()));
+            if !task.evaluation.is_null() {
+                // What was given for it was for it alone.
+                let mut fields = gathered.as_object().cloned().unwrap_or_default();
+                fields.insert(task.name.clone(), task.evaluation.clone());
+                gathered = Value::Object(fields);
+            }
         }
         gathered
+    }
+
+    /// The objectives of the task at `index`, if it has any; why they cannot be read, if they cannot.
+    pub fn objectives(&self, index: usize) -> Option<Result<Objectives, String>> {
+        self.declared(index).and_then(|task| Objectives::of(&task.properties))
+    }
+
+    /// Whether the task at `index` is under way: it neither pauses, nor has it ended, nor is it to be tried again.
+    pub fn is_at(&self, index: usize) -> bool {
+        let is_now = matches!(self.state, SequenceState::Running { task } if task == index);
+        let is_open =
+            |task: &TaskRecord| task.started_at.is_some() && task.ended_at.is_none() && task.again_at.is_none();
+        is_now && self.tasks.get(index).is_some_and(is_open)
     }
 
     /// The task that executors may take or have taken, or about which a person is to decide.
@@ -110,8 +133,7 @@ impl SequenceRun {
         let SequenceState::Running { task: index } = self.state else { return None };
         let task = self.tasks.get(index)?;
         let is_offered = matches!(self.done_by(index), DoneBy::Approval | DoneBy::Executors);
-        let is_open = task.started_at.is_some() && task.ended_at.is_none() && task.again_at.is_none();
-        (is_offered && is_open).then_some((index, task))
+        (is_offered && self.is_at(index)).then_some((index, task))
     }
 
     /// The id of the event by which the task at `index` is told to be done: each time that it is left to executors it has

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::ExecutorRecord;
 use crate::model::ids::{PodName, RunId};
@@ -43,15 +44,21 @@ pub struct TaskRecord {
     pub deployments: Vec<DeploymentRef>,
     /// For a task that pods do: those of its tries.
     pub tries: Vec<TaskTry>,
-    /// How often it was left to executors.
+    /// How often it was left to executors, or evaluated.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub offers: u32,
-    /// When it is left to them once more, because they have failed.
+    /// When that is done once more, because it has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again_at: Option<Timestamp>,
     /// Who has taken it or decided about it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub executors: Vec<ExecutorRecord>,
+    /// When what its objectives are about was known: it is judged by that.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub measured_at: Option<Timestamp>,
+    /// What came of evaluating it, in Keptn's shape; `null` if nothing was evaluated.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub evaluation: Value,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -74,6 +81,8 @@ impl TaskRecord {
             offers: 0,
             again_at: None,
             executors: Vec::new(),
+            measured_at: None,
+            evaluation: Value::Null,
         }
     }
 }

@@ -64,6 +64,11 @@ fn message(event: &Event) -> String {
         Event::ExecutorFinished { executor, outcome, message, .. } => {
             format!("finished by {executor}, {}: {message}", outcome.word()).trim_end_matches([':', ' ']).to_owned()
         }
+        Event::Measured { readings, .. } => {
+            format!("measured: {}", readings.keys().map(String::as_str).collect::<Vec<_>>().join(", "))
+        }
+        Event::NotMeasured { message, .. } => format!("cannot be measured: {message}"),
+        Event::Evaluated { message, .. } => format!("evaluated: {message}"),
         Event::Served { progress, converged, not_listening, .. } => {
             let so_far =
                 format!("{} updated, {} available, {} old pods", progress.updated, progress.available, progress.old);

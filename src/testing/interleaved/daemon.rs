@@ -19,6 +19,7 @@ use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
+use crate::indicators::NoIndicators;
 use crate::model::ids::RepositoryName;
 use crate::runtime::Runtime;
 use crate::store::Store;
@@ -79,6 +80,7 @@ impl Daemon {
             driver: daemon.driver.clone(),
             runtime: daemon.runtime.clone(),
             proposals: Arc::new(NoProposals),
+            indicators: Arc::new(NoIndicators),
         };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         for repository in daemon.hosting.repositories() {

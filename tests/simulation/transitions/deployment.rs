@@ -15,8 +15,8 @@ use serde_json::json;
 use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
 use super::{
-    cancel, executor_finished, executor_reported, executor_started, failed, not_listening, pod_ended, served,
-    services_checked, timer,
+    cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_listening,
+    not_measured, pod_ended, served, services_checked, timer,
 };
 
 /// Answers to what a run waits for, so that it goes on.
@@ -149,6 +149,9 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (executor_started(0, "one"), ""),
         (executor_reported(0, "one"), ""),
         (executor_finished(0, "one", Outcome::PASS), ""),
+        (measured(0), ""),
+        (not_measured(0), ""),
+        (evaluated(0, Outcome::PASS), ""),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
         (paused(), ""),
         (resumed(), ""),

@@ -9,10 +9,11 @@ mod sequence;
 mod slot;
 mod table;
 
+use launchway::model::evaluation::Reading;
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{FailureReason, Outcome, PodOutcome};
 use launchway::model::wanted::Progress;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn failed() -> PodOutcome {
     PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "boom".into() }
@@ -66,6 +67,20 @@ fn executor_finished(task: usize, executor: &str, outcome: Outcome) -> Event {
     }
 }
 
+fn measured(task: usize) -> Event {
+    let readings = [("time".to_owned(), Reading::of("5"))].into();
+    Event::Measured { task, at: samples::NOW, readings }
+}
+
+fn not_measured(task: usize) -> Event {
+    Event::NotMeasured { task, message: "nobody is there".into() }
+}
+
+fn evaluated(task: usize, outcome: Outcome) -> Event {
+    let evaluation = json!({"result": outcome.result.as_str()});
+    Event::Evaluated { task, outcome, message: "judged".into(), evaluation }
+}
+
 /// A fact's word in the tables. Every fact has one: a new kind does not compile until it is walked too.
 fn kind(event: &Event) -> &'static str {
     match event {
@@ -92,6 +107,9 @@ fn kind(event: &Event) -> &'static str {
         Event::ExecutorStarted { .. } => "executor started",
         Event::ExecutorReported { .. } => "executor reported",
         Event::ExecutorFinished { .. } => "executor finished",
+        Event::Measured { .. } => "measured",
+        Event::NotMeasured { .. } => "not measured",
+        Event::Evaluated { .. } => "evaluated",
         Event::Scaled { .. } => "scaled",
         Event::Paused { .. } => "paused",
         Event::Resumed { .. } => "resumed",
@@ -101,7 +119,7 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 28] = [
+const KINDS: [&str; 31] = [
     "queued",
     "admitted",
     "waiting",
@@ -125,6 +143,9 @@ const KINDS: [&str; 28] = [
     "executor started",
     "executor reported",
     "executor finished",
+    "measured",
+    "not measured",
+    "evaluated",
     "scaled",
     "paused",
     "resumed",

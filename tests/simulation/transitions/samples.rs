@@ -106,6 +106,19 @@ pub(crate) fn governed(id: &str) -> SequenceRun {
     delivering(id, sequence, BTreeMap::new(), Vec::new())
 }
 
+/// A queued sequence of a deployment of nothing, then of objectives that launchway judges, once more if they are missed, and
+/// then once more by values that were given.
+pub(crate) fn judged(id: &str) -> SequenceRun {
+    let objectives = json!([{"sli": "time", "pass": [{"criteria": ["<600"]}]}]);
+    let prometheus = json!({"url": "http://127.0.0.1:9090", "queries": {"time": "x{service=\"$SERVICE\"}"}});
+    let measured = json!({"objectives": objectives, "prometheus": prometheus});
+    let evaluation = |properties, retries| Task { properties, retries, ..Task::named("evaluation") };
+    let given = evaluation(json!({"objectives": objectives}), 0);
+    let tasks = vec![Task::named("deployment"), evaluation(measured, 1), given];
+    let sequence = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
+    delivering(id, sequence, BTreeMap::new(), Vec::new())
+}
+
 fn delivering(
     id: &str,
     sequence: Sequence,

@@ -10,10 +10,11 @@ use launchway::model::outcome::{Outcome, PodOutcome};
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
 
-use super::samples::{NOW, applying, deploying_and_applying, governed, sequence};
+use super::samples::{NOW, applying, deploying_and_applying, governed, judged, sequence};
 use super::table::{Block, check, decisions};
 use super::{
-    cancel, executor_finished, executor_reported, executor_started, failed, pod_ended, served, services_checked, timer,
+    cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_measured,
+    pod_ended, served, services_checked, timer,
 };
 
 fn deployment(config: &str) -> RunId {
@@ -73,6 +74,22 @@ fn governed_states() -> Vec<(&'static str, SequenceRun)> {
         ("release, last time", last),
         ("cleanup after a failure", handled),
         ("release, being ended", after(&begun, &[cancel()])),
+    ]
+}
+
+/// What a run goes through whose objectives launchway judges.
+fn judged_states() -> Vec<(&'static str, SequenceRun)> {
+    let asked = after(&judged("00000007"), &[Event::Admitted]);
+    let known = after(&asked, &[measured(1)]);
+    let again = after(&known, &[evaluated(1, Outcome::FAIL)]);
+    let last = after(&again, &[timer(Timer::Retry)]);
+    let given = after(&last, &[measured(1), evaluated(1, Outcome::PASS)]);
+    vec![
+        ("evaluation, is measured", asked),
+        ("evaluation, is judged", known),
+        ("evaluation, is to be tried again", again),
+        ("evaluation, last time", last),
+        ("evaluation by what was given", given),
     ]
 }
 
@@ -142,6 +159,12 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (executor_finished(at(run), "one", Outcome::PASS), "one well"),
         (executor_finished(at(run), "one", Outcome::FAIL), "one badly"),
         (executor_finished(9, "one", Outcome::PASS), "elsewhere"),
+        (measured(at(run)), ""),
+        (measured(9), "elsewhere"),
+        (not_measured(at(run)), ""),
+        (evaluated(at(run), Outcome::PASS), "well"),
+        (evaluated(at(run), Outcome::FAIL), "badly"),
+        (evaluated(9, Outcome::PASS), "elsewhere"),
         (Event::Scaled { version: Some(1), from: 1, to: 2, by: "ann".into() }, ""),
         (Event::Paused { by: "ann".into() }, ""),
         (Event::Resumed { by: "ann".into() }, ""),
@@ -176,7 +199,10 @@ fn every_state_meets_every_fact() {
         };
         Block { state: state.to_owned(), rows: events(&run).into_iter().map(row).collect() }
     };
-    check("sequence.txt", &states().into_iter().chain(governed_states()).map(walk).collect::<Vec<_>>());
+    check(
+        "sequence.txt",
+        &states().into_iter().chain(governed_states()).chain(judged_states()).map(walk).collect::<Vec<_>>(),
+    );
 }
 
 proptest! {

@@ -62,6 +62,7 @@ fn effect(effect: &Effect) -> String {
             format!("wants {}{fallback} {pace:?}{stays}", parts.join(" and "))
         }
         Effect::TagImages { pod, tags, .. } => format!("tags {} images as {pod}", tags.len()),
+        Effect::Judge { readings, .. } => format!("judges by {} values", readings.len()),
         Effect::DeploymentEnded { version, outcome, .. } => format!("settles #{version} {}", outcome.word()),
         Effect::Passed { .. } => "passes".into(),
         Effect::NotPassed { .. } => "does not pass".into(),
@@ -74,6 +75,7 @@ fn action(action: &Action) -> String {
         Action::Prepare { .. } => "prepares".into(),
         Action::RunPod { pod } => format!("runs {}", pod.id.name),
         Action::StopPod { pod } => format!("stops {}", pod.name),
+        Action::Measure { measurement, .. } => format!("measures {} values", measurement.queries.len()),
         Action::SetTimer { timer, .. } => format!("sets {}", timer.as_str()),
         Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
         Action::Report { .. } => "reports".into(),

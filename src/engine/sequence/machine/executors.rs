@@ -126,13 +126,14 @@ impl Step {
         &mut executors[place]
     }
 
-    /// Too much of what executors leave ends the task: what is lost would be missed later.
-    fn bound_data(&mut self, index: usize) {
+    /// Too much of what tasks leave ends the task: what is lost would be missed later.
+    pub(super) fn bound_data(&mut self, index: usize) {
         let bytes = self.run.gathered(index + 1).to_string().len();
         if bytes > MOST_DATA {
             if let Some(last) = self.run.tasks[index].executors.iter_mut().max_by_key(|it| it.data.to_string().len()) {
                 last.data = Value::Null;
             }
+            self.run.tasks[index].evaluation = Value::Null;
             let message = format!("the data of the sequence would have {bytes} bytes, more than {MOST_DATA}");
             self.finish(index, Outcome::ERRORED, message);
         }
@@ -156,11 +157,11 @@ impl Step {
         if outcome.passes() || task.offers > retries || self.is_ending() || task.offers == 0 {
             return self.finish(index, outcome, message);
         }
-        self.offer_again(index, &message);
+        self.again(index, &message);
     }
 
-    /// A task that has failed is left to executors once more, after a pause.
-    fn offer_again(&mut self, index: usize, message: &str) {
+    /// A task that has failed is left to executors, or evaluated, once more, after a pause.
+    pub(super) fn again(&mut self, index: usize, message: &str) {
         let task = &mut self.run.tasks[index];
         task.message = format!("is tried again: {message}");
         let pause = policy::pause(task.offers);
@@ -197,6 +198,10 @@ impl Step {
             return self.finish(index, outcome, self.run.message.clone());
         }
         let limit = policy::format_duration(self.now.since(task.started_at.unwrap_or(self.now)));
+        if self.run.done_by(index) == DoneBy::Evaluation {
+            let message = format!("not evaluated after {limit}: {}", task.message);
+            return self.finish(index, Outcome::ERRORED, message);
+        }
         let message = match self.run.done_by(index) {
             DoneBy::Executors if task.executors.is_empty() => return,
             DoneBy::Approval => format!("nobody has decided within {limit}"),

@@ -8,7 +8,7 @@ use crate::model::event::Timer;
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::pod::PodId;
-use crate::model::run::{SequenceState, TaskTry};
+use crate::model::run::{DoneBy, SequenceState, TaskTry};
 
 impl Step {
     pub(super) fn retry(&mut self, index: usize) {
@@ -16,6 +16,8 @@ impl Step {
         let failed = task.tries.last().is_some_and(|last| last.outcome.is_some());
         if failed {
             self.try_task(index);
+        } else if task.again_at.is_some() && self.run.done_by(index) == DoneBy::Evaluation {
+            self.evaluate(index);
         } else if task.again_at.is_some() {
             self.offer(index);
         }
@@ -41,9 +43,10 @@ impl Step {
         self.set_timer(Timer::Start, self.run.limits.start);
     }
 
-    /// What the pod of a task waits for, if one is under way.
+    /// What the pod of a task waits for, or what is measured for it, if that is under way.
     pub(super) fn delayed(&mut self, index: usize, message: &str) {
-        if self.last_try(index).is_some() {
+        let is_measured = self.run.done_by(index) == DoneBy::Evaluation && self.run.is_at(index);
+        if is_measured || self.last_try(index).is_some() {
             message.clone_into(&mut self.run.tasks[index].message);
         }
     }
