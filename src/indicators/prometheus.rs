@@ -119,9 +119,8 @@ async fn body(base: &str, mut answer: Response) -> Result<Vec<u8>> {
 
 /// The value of the first sample.
 fn reading(answer: Answer) -> Reading {
-    let data = match (answer.status.as_str(), answer.data) {
-        ("success", Some(data)) => data,
-        _ => return Reading::Missing(answer.error.chars().take(TOLD).collect()),
+    let ("success", Some(data)) = (answer.status.as_str(), answer.data) else {
+        return Reading::Missing(answer.error.chars().take(TOLD).collect());
     };
     let sample = match data.result_type.as_str() {
         "vector" => data.result.get(0).and_then(|first| first.get("value")),

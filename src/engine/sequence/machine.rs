@@ -165,7 +165,7 @@ impl Step {
             Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
             Event::Delayed { message } => self.delayed(index, message),
             Event::Measured { .. } | Event::NotMeasured { .. } | Event::Evaluated { .. } => {
-                self.evaluation(index, event)
+                self.evaluation(index, event);
             }
             Event::ExecutorStarted { .. } | Event::ExecutorReported { .. } | Event::ExecutorFinished { .. } => {
                 self.executors(index, event);
