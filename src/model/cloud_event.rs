@@ -5,6 +5,11 @@ use serde_json::Value;
 
 /// What all of Keptn's types begin with.
 pub const PREFIX: &str = "sh.keptn.event.";
+/// An event's type without it, as shipyards say it.
+pub fn short(kind: &str) -> &str {
+    kind.strip_prefix(PREFIX).unwrap_or(kind)
+}
+
 /// What launchway calls itself as the source of events.
 pub const SOURCE: &str = "launchway";
 /// The version of the events' specification.
@@ -78,7 +83,7 @@ impl CloudEvent {
 
     /// Its type without what all have.
     pub fn short_kind(&self) -> &str {
-        self.kind.strip_prefix(PREFIX).unwrap_or(&self.kind)
+        short(&self.kind)
     }
 
     /// What its type says.

@@ -2,13 +2,14 @@
 
 use std::collections::BTreeMap;
 
+use crate::model::cloud_event::short;
 use crate::model::ids::{Digest, ServiceName, StageName};
 use crate::model::outcome::{Outcome, TaskResult};
 use crate::model::plan::{Plan, ServicePlan, StagePlan, StageStart};
 use crate::model::run::SequenceRun;
 use crate::model::shipyard::{Ended, Operator, Requirement, Selector, Sequence, SequenceTrigger, Shipyard};
 use crate::plan::selector::RESULT;
-use crate::plan::triggered::{Finished, short};
+use crate::plan::triggered::Finished;
 
 /// The domain event of a push, for stages that want to start with it beside the first one.
 const PUSH: &str = "push";

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::model::cloud_event::PREFIX;
+use crate::model::cloud_event::short;
 use crate::model::ids::StageName;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::plan::{Plan, StagePlan, StageStart};
@@ -14,11 +14,6 @@ use crate::plan::selector;
 const REMEDIATION: &str = "remediation";
 /// The events that start it.
 const STARTS_REMEDIATION: [&str; 2] = ["problem.open", "remediation.in-progress"];
-
-/// An event's type as shipyards say it.
-pub fn short(event: &str) -> &str {
-    event.strip_prefix(PREFIX).unwrap_or(event)
-}
 
 /// Something that ended, and what is known of it.
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::clock::rfc3339_sorting;
-use crate::engine::sequence::dataflow::{of_sequence, of_triggered, told};
+use crate::engine::sequence::dataflow::{self, of_sequence, of_triggered, told};
 use crate::model::cloud_event::{CloudEvent, PREFIX};
 use crate::model::data::merge;
 use crate::model::outcome::Outcome;
@@ -15,10 +15,9 @@ use crate::model::time::Timestamp;
 /// Everything that has happened to a run, oldest first.
 pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
     let id = run.triggered_by.clone().unwrap_or_else(|| format!("{}.triggered", run.id));
-    let begun = SequenceRun { outcome: None, ..run.clone() };
-    let mut events = vec![sequence(run, ("triggered", id.clone()), run.created_at, of_sequence(&begun))];
+    let mut events = vec![sequence(run, ("triggered", id.clone()), run.created_at, dataflow::about(run))];
     if let Some(at) = run.started_at {
-        let started = sequence(run, ("started", format!("{}.started", run.id)), at, of_sequence(&begun));
+        let started = sequence(run, ("started", format!("{}.started", run.id)), at, dataflow::about(run));
         events.push(answering(started, &id));
     }
     for (index, task) in run.tasks.iter().enumerate().filter(|(_, task)| task.started_at.is_some()) {
@@ -98,9 +97,7 @@ fn of_executor(
 }
 
 fn said(run: &SequenceRun, outcome: Option<Outcome>, message: &str) -> Value {
-    let scope = of_sequence(&SequenceRun { outcome: None, ..run.clone() });
-    let data = outcome.map_or(Value::Null, told);
-    let data = merge(scope, data);
+    let data = merge(dataflow::about(run), outcome.map_or(Value::Null, told));
     if message.is_empty() { data } else { merge(data, serde_json::json!({ "message": message })) }
 }
 

@@ -3,13 +3,13 @@
 use std::collections::BTreeSet;
 
 use crate::clock::rfc3339;
+use crate::model::cloud_event::short;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
 use crate::model::shipyard::{DEPLOYMENT_TASK, SequenceTrigger};
-use crate::plan::triggered::short;
 use crate::report::delivery::Delivery;
 use crate::report::line::{Line, Next, nothing, state_of};
 

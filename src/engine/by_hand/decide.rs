@@ -26,12 +26,12 @@ pub struct Verdict<'a> {
 /// If nothing of the service waits for that.
 pub fn decide(transition: &mut Transition<'_>, service: &ServiceKey, verdict: Verdict<'_>) -> Result<RunId, Undecided> {
     let open = open_runs(transition.records, service)?;
-    let Some(run) = open.iter().find(|run| run.awaits_approval().is_some()) else {
+    let asks = |run: &&SequenceRun| run.awaits_approval().is_some();
+    let Some((run, (task, _))) = open.iter().find(asks).and_then(|run| Some((run, run.offered()?))) else {
         let failure = Failure::stalled(format!("nothing of {service} waits for approval"));
         let hint = "`launchway why SERVICE -s STAGE` tells what it waits for";
         return Err(failure.hint(hint).into());
     };
-    let Some((task, _)) = run.offered() else { return Err(Failure::stalled("it has ended meanwhile").into()) };
     let word = if verdict.approve { "approved" } else { "rejected" };
     let reason = if verdict.reason.is_empty() { String::new() } else { format!(": {}", verdict.reason) };
     let event = Event::ExecutorFinished {

@@ -49,10 +49,15 @@ fn with_properties(run: &SequenceRun, tasks: usize) -> Value {
     Value::Object(data)
 }
 
-/// What is said of a sequence as a whole: its service, and how it ended if it did.
-pub fn of_sequence(run: &SequenceRun) -> Value {
+/// What everything that is told of a sequence says: of which service it is, and its labels.
+pub fn about(run: &SequenceRun) -> Value {
     let labels = run.gathered(run.tasks.len()).get("labels").cloned();
-    let data = scoped(run, labels.map_or(Value::Null, |labels| json!({ "labels": labels })));
+    scoped(run, labels.map_or(Value::Null, |labels| json!({ "labels": labels })))
+}
+
+/// What is said of a sequence as a whole: also how it ended, if it did.
+pub fn of_sequence(run: &SequenceRun) -> Value {
+    let data = about(run);
     let Some(outcome) = run.outcome else { return data };
     merge(merge(data, told(outcome)), json!({ "message": run.message }))
 }
@@ -63,7 +68,7 @@ pub fn told(outcome: Outcome) -> Value {
 }
 
 /// Keptn's word for a status, which knows four.
-fn status(status: Status) -> &'static str {
+pub fn status(status: Status) -> &'static str {
     match status {
         Status::Succeeded => "succeeded",
         Status::Errored | Status::TimedOut => "errored",

@@ -10,6 +10,7 @@ use super::findings::Findings;
 use super::pod_template::{items, text_at};
 use super::shape::shipyard::{SHIPYARD, STAGE_KEYS_0_1};
 use super::shape::{Strictness, check};
+use crate::model::cloud_event;
 use crate::model::duration;
 use crate::model::evaluation::are_declared;
 use crate::model::ids::StageName;
@@ -21,8 +22,6 @@ pub(crate) const API_VERSIONS: [&str; 5] =
 const GROUP: &str = "spec.keptn.sh/";
 /// The last draft's key for `triggeredOn`.
 const DRAFT: &str = "/triggers";
-/// Events are compared without it.
-const EVENT_PREFIX: &str = "sh.keptn.event.";
 
 /// Reads the shipyard's document; `None` if there are errors, which then are among the findings.
 pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Option<Shipyard> {
@@ -126,7 +125,7 @@ fn trigger(value: &Value, at: &str, findings: &mut Findings<'_>) -> SequenceTrig
     let written = selector::written(value, at);
     selector::check(&written, findings);
     let selector = written.into_iter().map(|written| written.asked).collect();
-    SequenceTrigger { event: event.strip_prefix(EVENT_PREFIX).unwrap_or(event).to_owned(), selector }
+    SequenceTrigger { event: cloud_event::short(event).to_owned(), selector }
 }
 
 fn task(value: &Value, at: &str, findings: &mut Findings<'_>) -> Task {

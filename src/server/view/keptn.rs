@@ -7,8 +7,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::clock::rfc3339_sorting;
+use crate::engine::sequence::dataflow;
 use crate::model::cloud_event::CloudEvent;
-use crate::model::outcome::{Outcome, Status};
+use crate::model::outcome::Status;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::report::cloud_event;
 use crate::server::problem::{Answer, Problem};
@@ -154,7 +155,7 @@ impl StageView {
         let failed = events.iter().rev().find(|event| event.text("result") == "fail" && event.time.is_some());
         Self {
             name: run.service.stage.to_string(),
-            state: run.outcome.map_or("triggered", status).to_owned(),
+            state: run.outcome.map_or("triggered", |outcome| dataflow::status(outcome.status)).to_owned(),
             latest_event: events.iter().max_by_key(|event| &event.time).map(LatestEvent::of),
             latest_failed_event: failed.map(LatestEvent::of),
         }
@@ -186,15 +187,6 @@ fn state(runs: &[&SequenceRun]) -> &'static str {
         (_, _, Some(Status::Aborted | Status::Superseded)) => "aborted",
         (_, _, Some(Status::TimedOut)) => "timedOut",
         _ => "finished",
-    }
-}
-
-fn status(outcome: Outcome) -> &'static str {
-    match outcome.status {
-        Status::Succeeded => "succeeded",
-        Status::Errored | Status::TimedOut => "errored",
-        Status::Aborted | Status::Superseded => "aborted",
-        Status::Unknown => "unknown",
     }
 }
 
