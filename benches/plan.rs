@@ -60,7 +60,7 @@ fn service(number: u32) -> Vec<(String, String)> {
         "apiVersion: apps.openshift.io/v1\nkind: DeploymentConfig\nmetadata: {{name: app-{number}}}\nspec:\n  \
          replicas: 2\n  selector: {{app: app-{number}}}\n  triggers: [{{type: ConfigChange}}]\n  template:\n    \
          metadata: {{labels: {{app: app-{number}}}}}\n    spec:\n      containers:\n      - name: app\n        \
-         image: git:{home}\n        env: [{{name: LOG_LEVEL, value: info}}, {{name: NUMBER, value: '{number}'}}]\n        \
+         image: git:{home}\n        command: [python3, part-0.py]\n        env: [{{name: LOG_LEVEL, value: info}}, {{name: NUMBER, value: '{number}'}}]\n        \
          readinessProbe: {{httpGet: {{path: /healthz, port: 8080}}, periodSeconds: 1}}\n",
         home = home(number)
     );
@@ -181,7 +181,9 @@ async fn set_down(driver: &Driver, watched: &Watched, down: bool) {
 
 async fn newest_plan(driver: &Driver) -> Plan {
     let newest = driver.store.revisions(&name(), 1).await.unwrap().remove(0);
-    let RevisionResult::Planned(plan) = newest.result else { unreachable!("what was made can be planned") };
+    let RevisionResult::Planned(plan) = newest.result else {
+        panic!("what was made can be planned: {:?}", newest.result)
+    };
     *plan
 }
 

@@ -87,24 +87,25 @@ pub fn differing(stage: Option<&StageContent>, applied: &[AppliedDigest]) -> BTr
 /// If a rule refuses it.
 pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<Plan, Refusal> {
     let delivery = delivery_sequences(project);
-    check_prune(project, revision, applied)?;
+    let seen = Seen { applied, differing: differing_by_stage(project, applied) };
+    check_prune(project, revision, &seen)?;
     check_selectors(project, applied)?;
     let declared = |name: &StageName| project.stage(name);
     let anything = |seen: &Applied| !seen.digests.is_empty() || !seen.under_way.is_empty();
     let vanished = applied.iter().filter(|(name, seen)| declared(name).is_none() && anything(seen));
-    let vanished: Vec<StagePlan> = vanished.map(|(name, seen)| vanished_stage(project, name, seen)).collect();
-    let mut stages = plan_stages(project, &delivery, applied, |_, _| true);
+    let vanished: Vec<StagePlan> = vanished.map(|(name, _)| vanished_stage(project, name, &seen)).collect();
+    let mut stages = plan_stages(project, &delivery, &seen, |_, _| true);
     let parts = stages.iter().chain(&vanished).flat_map(|stage| &stage.services);
     let named: BTreeSet<ServiceName> = parts.map(|part| part.service.clone()).collect();
     // What the newest plan waits for is not led on to once this one is the newest of the service: it says so itself.
     let leads_on = |service: &ServiceName, under_way: &UnderWay| !under_way.of_newest || !named.contains(service);
     let stays = |stage: &StagePlan| {
-        let seen = applied.get(&stage.stage).map(|seen| &seen.under_way);
+        let seen = applied.get(&stage.stage).map(|applied| &applied.under_way);
         let under_way = |service: &ServiceName| seen.and_then(|seen| seen.get(service));
         stage.carried.keys().all(|service| under_way(service).is_none_or(|under_way| leads_on(service, under_way)))
     };
     if !stages.iter().all(stays) {
-        stages = plan_stages(project, &delivery, applied, leads_on);
+        stages = plan_stages(project, &delivery, &seen, leads_on);
     }
     stages.extend(vanished);
     let unnamed = Plan {
@@ -121,11 +122,32 @@ pub fn build(project: &Project, revision: &Revision, applied: &BTreeMap<StageNam
     Ok(Plan { id: identity(&unnamed), at: revision.at, ..unnamed })
 }
 
+/// What is applied, and which objects that leaves to be looked at: compared once, because that goes through all of them.
+struct Seen<'a> {
+    applied: &'a BTreeMap<StageName, Applied>,
+    differing: BTreeMap<&'a StageName, BTreeSet<ObjectKey>>,
+}
+
+fn differing_by_stage<'a>(
+    project: &'a Project,
+    applied: &'a BTreeMap<StageName, Applied>,
+) -> BTreeMap<&'a StageName, BTreeSet<ObjectKey>> {
+    let names = project.stages.iter().map(|stage| &stage.name).chain(applied.keys());
+    let digests = |name| applied.get(name).map(|seen| seen.digests.as_slice()).unwrap_or_default();
+    names.unique().map(|name| (name, differing(project.stage(name), digests(name)))).collect()
+}
+
+impl Seen<'_> {
+    fn differing(&self, stage: &StageName) -> impl Iterator<Item = &ObjectKey> {
+        self.differing.get(stage).into_iter().flatten()
+    }
+}
+
 /// The plans of all declared stages. What open deliveries do is left to them where `leads_on` says that they come there.
 fn plan_stages(
     project: &Project,
     delivery: &BTreeMap<StageName, &Sequence>,
-    applied: &BTreeMap<StageName, Applied>,
+    seen: &Seen<'_>,
     leads_on: impl Fn(&ServiceName, &UnderWay) -> bool,
 ) -> Vec<StagePlan> {
     let starts = stage_order::starts(&project.shipyard, delivery);
@@ -136,7 +158,8 @@ fn plan_stages(
         let start = starts.get(&stage.name).cloned().unwrap_or(StageStart::ByHand);
         let gates = stage_order::gates(&project.shipyard, delivery, &starts, &stage.name);
         let before: Vec<Before<'_>> = gates.iter().map_while(|gate| Some((declared(&gate.stage)?, gate))).collect();
-        let seen = applied.get(&stage.name).unwrap_or(&nothing);
+        let applied = seen.applied.get(&stage.name).unwrap_or(&nothing);
+        let differing: Vec<&ObjectKey> = seen.differing(&stage.name).collect();
         let sequence = delivery.get(&stage.name).map(|sequence| (*sequence).clone());
         let nearest = |service: &ServiceName| nearest(&before, &stages, service);
         let comes = |service: &ServiceName, under_way: &UnderWay| {
@@ -144,8 +167,8 @@ fn plan_stages(
             under_way.is_here()
                 || start != StageStart::ByHand && leads_on(service, under_way) && nearest(service).is_some_and(passes)
         };
-        let carried = carried_out(stage, sequence.as_ref(), seen, comes);
-        let planned = plan_stage(stage, start, sequence, nearest, seen, carried);
+        let carried = carried_out(stage, sequence.as_ref(), (applied, &differing), comes);
+        let planned = plan_stage(stage, start, sequence, nearest, (applied, &differing), carried);
         stages.push(planned);
     }
     stages
@@ -165,19 +188,18 @@ pub fn delivery_sequences(project: &Project) -> BTreeMap<StageName, &Sequence> {
     project.stages.iter().filter_map(|stage| Some((stage.name.clone(), sequence(stage)?))).collect()
 }
 
-fn check_prune(project: &Project, revision: &Revision, applied: &BTreeMap<StageName, Applied>) -> Result<(), Refusal> {
+fn check_prune(project: &Project, revision: &Revision, all: &Seen<'_>) -> Result<(), Refusal> {
     let declared: BTreeMap<&StageName, &StageContent> =
         project.stages.iter().map(|stage| (&stage.name, stage)).collect();
     let mut prune = Prune { declares_nothing: project.declares_nothing(), ..Prune::default() };
     let mut made = prune.clone();
-    for (name, seen) in applied {
+    for (name, seen) in all.applied {
         let leaves = |key: &&ObjectKey| seen.configs.get(*key).is_some_and(|config| config.removed);
         let stays = |key: &&ObjectKey| {
             declared.get(name).is_some_and(|stage| !stage.prune || stage.objects.contains(key)) || leaves(key)
         };
         prune.owned += seen.digests.len() - seen.configs.keys().filter(leaves).count();
-        let differing = differing(declared.get(name).copied(), &seen.digests);
-        prune.gone.extend(differing.iter().filter(|key| !stays(key)).cloned());
+        prune.gone.extend(all.differing(name).filter(|key| !stays(key)).cloned());
         let is_owned = |key: &&ObjectKey| seen.digests.binary_search_by(|owned| owned.key.cmp(key)).is_ok();
         let makes: BTreeSet<&ObjectKey> = seen.under_way.values().flat_map(UnderWay::makes).collect();
         let makes: Vec<&ObjectKey> = makes.into_iter().filter(|key| !is_owned(key)).collect();
@@ -228,7 +250,7 @@ fn carries(planned: &[StagePlan], stage: &StageContent, service: &ServiceName) -
 fn carried_out(
     stage: &StageContent,
     sequence: Option<&Sequence>,
-    seen: &Applied,
+    (seen, differing): (&Applied, &[&ObjectKey]),
     comes: impl Fn(&ServiceName, &UnderWay) -> bool,
 ) -> Carried {
     if seen.under_way.is_empty() {
@@ -239,7 +261,6 @@ fn carried_out(
         let is_brought = under_way.keys.contains_key(&change.key) && !is_overtaken(&change.key, under_way, seen);
         (change.decision.does_something() && !is_brought).then_some(service)
     };
-    let differing = differing(Some(stage), &seen.digests);
     let left_out: BTreeSet<ServiceName> =
         differing.iter().filter_map(|key| left_out(change_of(stage, key, seen)?)).collect();
     let alike = |service: &ServiceName, under_way: &UnderWay| {
@@ -273,12 +294,12 @@ fn plan_stage<'a>(
     start: StageStart,
     sequence: Option<Sequence>,
     before: impl Fn(&ServiceName) -> Option<Before<'a>>,
-    applied: &Applied,
+    (applied, differing): (&Applied, &[&ObjectKey]),
     carried: Carried,
 ) -> StagePlan {
     let mut changes: BTreeMap<ServiceName, Vec<Change>> = BTreeMap::new();
-    for key in differing(Some(stage), &applied.digests) {
-        if let Some((service, change)) = change_of(stage, &key, applied) {
+    for key in differing {
+        if let Some((service, change)) = change_of(stage, key, applied) {
             changes.entry(service).or_default().push(change);
         }
     }
@@ -432,7 +453,9 @@ fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
 }
 
 /// Everything applied in a stage that no longer exists goes, without the ceremony of a sequence.
-fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> StagePlan {
+fn vanished_stage(project: &Project, name: &StageName, seen: &Seen<'_>) -> StagePlan {
+    let (nothing, differing) = (Applied::default(), seen.differing(name).collect::<Vec<_>>());
+    let applied = seen.applied.get(name).unwrap_or(&nothing);
     let implicit = crate::model::shipyard::Shipyard::implicit();
     let sequence = implicit.stages.first().and_then(|stage| stage.sequences.first()).cloned();
     let destination = applied.configs.values().next().map(|state| state.destination.clone());
@@ -445,7 +468,7 @@ fn vanished_stage(project: &Project, name: &StageName, applied: &Applied) -> Sta
         tasks: BTreeMap::new(),
         prune: true,
     };
-    plan_stage(&empty, StageStart::Push, sequence, |_| None, applied, Carried::new())
+    plan_stage(&empty, StageStart::Push, sequence, |_| None, (applied, &differing), Carried::new())
 }
 
 /// Where a stage's objects live unless the project says otherwise.
