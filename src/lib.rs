@@ -55,4 +55,6 @@ pub mod cli;
 pub mod config;
 pub mod telemetry;
 
+pub mod simulation;
+
 pub mod testing;

@@ -16,9 +16,10 @@ use launchway::model::action::Lane;
 use launchway::model::ids::RepositoryName;
 use launchway::model::shipyard::Shipyard;
 use launchway::model::time::Timestamp;
+use launchway::simulation::world::World;
 use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
 use launchway::store::{ReadStore, Store, Transaction, Write};
-use launchway::testing::world::{World, deployment_config, project};
+use launchway::testing::world::{deployment_config, project};
 
 const CHILD_STORE: &str = "LAUNCHWAY_TEST_CHILD_STORE";
 

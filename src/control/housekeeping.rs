@@ -157,8 +157,9 @@ mod tests {
     use super::*;
     use crate::model::pod::ObservedPod;
     use crate::model::shipyard::Shipyard;
-    use crate::testing::runtime::Behaviour;
-    use crate::testing::world::{World, deployment_config, hook, project};
+    use crate::simulation::runtime::Behaviour;
+    use crate::simulation::world::World;
+    use crate::testing::world::{deployment_config, hook, project};
 
     const DAY: Duration = Duration::from_secs(24 * 3600);
 

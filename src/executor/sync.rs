@@ -8,6 +8,7 @@ use async_trait::async_trait;
 
 use crate::engine::records::{Records, Undecided};
 use crate::engine::rollback::propose;
+use crate::engine::sequence::incoming::Told;
 use crate::engine::sync::{self, Allowance, Head, Trigger, Watched};
 use crate::engine::transition::Transition;
 use crate::engine::unreadable::Origins;
@@ -17,8 +18,9 @@ use crate::executor::applied::{Stages, surroundings};
 use crate::executor::drive::{Driver, TRIES, keeps_changing};
 use crate::executor::switch;
 use crate::manifest::Problem;
+use crate::model::cloud_event::CloudEvent;
 use crate::model::hold::Release;
-use crate::model::ids::{CommitId, ProjectName, RunId};
+use crate::model::ids::{CommitId, ProjectName, RunId, ServiceName, StageName};
 use crate::model::project::Project;
 use crate::model::run::SequenceRun;
 use crate::model::state::{RepositoryState, RevisionResult, Versioned};
@@ -134,6 +136,27 @@ pub async fn trigger(driver: &Driver, revisions: &dyn Revisions, asked: Trigger<
         }
     }
     Err(keeps_changing())
+}
+
+/// Starts the deliveries to stages that an event asks for, each once.
+///
+/// # Errors
+/// As [`trigger`].
+pub async fn trigger_on(
+    driver: &Driver,
+    revisions: &dyn Revisions,
+    event: &CloudEvent,
+    stages: &[StageName],
+    by: &str,
+) -> Result<Vec<RunId>> {
+    let service = ServiceName::new(event.text("service"));
+    let mut runs = Vec::new();
+    for stage in stages {
+        let told = Told::of(event).to(stage);
+        let asked = Trigger { stage, service: Some(&service), force: None, by, told: Some(&told) };
+        runs.extend(trigger(driver, revisions, asked).await?);
+    }
+    Ok(runs)
 }
 
 /// What would start in a project if something were released; nothing is changed. In place of it, why nobody can

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 
-use crate::error::{Failure, Result};
+use crate::error::Result;
 use crate::model::evaluation::{Measurement, Reading};
 
 /// Measures indicators.
@@ -17,15 +17,4 @@ pub trait Indicators: Send + Sync {
     /// # Errors
     /// `Transient` if nobody answers; otherwise if what answers cannot be asked.
     async fn measure(&self, measurement: &Measurement) -> Result<BTreeMap<String, Reading>>;
-}
-
-/// Where nothing is measured.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct NoIndicators;
-
-#[async_trait]
-impl Indicators for NoIndicators {
-    async fn measure(&self, measurement: &Measurement) -> Result<BTreeMap<String, Reading>> {
-        Err(Failure::stalled(format!("nothing is measured at {}", measurement.url)))
-    }
 }

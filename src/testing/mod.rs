@@ -1,8 +1,6 @@
-//! The simulated world for tests: the real decisions, driver, outbox and reconciler over a runtime that only pretends.
+//! Stories told in the simulated world, for tests.
 
 pub mod guarded_store;
 pub mod interleaved;
-pub mod memory_store;
-pub mod runtime;
 pub mod script;
 pub mod world;

@@ -1,39 +1,23 @@
-//! Everything put together over a pretended runtime: what a push leads to, without Git, processes or waiting.
+//! What only tests ask of the simulated world, and what is declared in it.
 
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::sync::{Arc, PoisonError};
 
-use async_trait::async_trait;
 use serde_json::{Value, json};
 use tokio::sync::broadcast;
-use tokio::sync::broadcast::error::TryRecvError;
 
-use crate::clock::{Clock, CountingIds, ManualClock};
-use crate::control::reporter::{self, StatusReporter};
-use crate::engine::sync::{Allowance, Head, Trigger, Watched};
+use crate::control::reporter;
 use crate::engine::transition::Touched;
 use crate::error::{Failure, Result};
-use crate::executor::admission::Admission;
-use crate::executor::declarations::Declarations;
-use crate::executor::drive::Driver;
-use crate::executor::outbox::Outbox;
-use crate::executor::perform::Performer;
-use crate::executor::proposals::NoProposals;
-use crate::executor::reconciler::Reconciler;
-use crate::executor::sync::{self, Read, Revisions, Synced};
+use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
-use crate::forge::{self, StatusWriter};
-use crate::indicators::NoIndicators;
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
 use crate::model::hold::Release;
 use crate::model::ids::{
-    CommitId, ConfigKey, Destination, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
-    WriterName,
+    ConfigKey, Destination, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
 };
 use crate::model::object::{Kind, Location, Object, ObjectKey};
 use crate::model::plan::Plan;
@@ -41,98 +25,14 @@ use crate::model::project::{OnFailure, Project, StageContent, StatusDetail};
 use crate::model::run::Run;
 use crate::model::shipyard::Shipyard;
 use crate::model::state::{ConfigState, RevisionResult};
-use crate::model::time::Timestamp;
 use crate::plan::build;
 use crate::runtime::{Runtime, RuntimeChange};
+use crate::simulation::world::{Push, REPOSITORY, Surroundings, World, commit};
 use crate::store::sqlite::SqliteStore;
-use crate::store::{RunFilter, Store, Transaction, Write};
-use crate::testing::runtime::PretendedRuntime;
-
-/// When every simulated world begins.
-const BEGINNING: Timestamp = Timestamp(1_700_000_000_000);
-/// More rounds than any story needs before nothing happens any more.
-const ROUNDS: usize = 10_000;
-
-/// The repository that everything is pushed to.
-const REPOSITORY: &str = "repo";
-
-/// The simulated world: a daemon in its surroundings.
-#[derive(Debug)]
-pub struct World {
-    /// What outlives the daemon.
-    pub surroundings: Surroundings,
-    /// Its time; it moves only when told to.
-    pub clock: Arc<ManualClock>,
-    /// Its pods.
-    pub runtime: Arc<PretendedRuntime>,
-    /// Its daemon's driver.
-    pub driver: Driver,
-    admission: Admission,
-    outbox: Outbox,
-    reporter: Arc<StatusReporter>,
-    reconciler: Reconciler,
-}
-
-/// What goes on when the daemon dies: time, pods, Git, and what was written on commits.
-#[derive(Clone, Debug)]
-pub struct Surroundings {
-    clock: Arc<ManualClock>,
-    runtime: Arc<PretendedRuntime>,
-    ids: Arc<CountingIds>,
-    recorded: Arc<Recorded>,
-    pushes: Arc<AtomicU32>,
-    pushed: Arc<Pushed>,
-}
+use crate::store::{Transaction, Write};
 
 /// What a daemon hears.
 pub type Heard = (broadcast::Receiver<Touched>, broadcast::Receiver<RuntimeChange>);
-
-/// What each push declares.
-#[derive(Debug, Default)]
-struct Pushed(Mutex<BTreeMap<CommitId, Arc<Project>>>);
-
-#[async_trait]
-impl Declarations for Pushed {
-    async fn project(&self, _repository: &RepositoryName, commit: &CommitId) -> Result<Option<Arc<Project>>> {
-        Ok(self.0.lock().unwrap_or_else(PoisonError::into_inner).get(commit).cloned())
-    }
-}
-
-impl Default for Surroundings {
-    fn default() -> Self {
-        let clock = Arc::new(ManualClock::new(BEGINNING));
-        let runtime = Arc::new(PretendedRuntime::new(clock.clone()));
-        let (recorded, pushes, pushed) = Default::default();
-        Self { clock, runtime, ids: Arc::default(), recorded, pushes, pushed }
-    }
-}
-
-/// Remembers the statuses that would have been written.
-#[derive(Debug, Default)]
-struct Recorded(Mutex<Vec<CommitStatus>>);
-
-#[async_trait]
-impl StatusWriter for Recorded {
-    fn name(&self) -> WriterName {
-        "notes".into()
-    }
-
-    async fn write(&self, statuses: &[CommitStatus]) -> Result<(), forge::Refusal> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).extend(statuses.iter().cloned());
-        Ok(())
-    }
-
-    fn batch(&self) -> usize {
-        usize::MAX
-    }
-}
-
-impl Surroundings {
-    /// Its time, for stores that a test opens itself.
-    pub fn clock(&self) -> Arc<ManualClock> {
-        self.clock.clone()
-    }
-}
 
 impl World {
     /// A new world whose store lives in `folder`.
@@ -152,47 +52,6 @@ impl World {
         Ok(Self::over(Arc::new(store), surroundings))
     }
 
-    /// A daemon over any store.
-    pub fn over(store: Arc<dyn Store>, surroundings: Surroundings) -> Self {
-        let Surroundings { clock, runtime, ids, recorded, pushed, .. } = surroundings.clone();
-        let runtime = Arc::new(runtime.opened_for(store.incarnation()));
-        let driver = Driver::new(store.clone(), clock.clone(), ids);
-        let reporter = Arc::new(StatusReporter::new(driver.clone()));
-        reporter.write_to(&RepositoryName::new(REPOSITORY), vec![recorded]);
-        let performer = Performer {
-            driver: driver.clone(),
-            runtime: runtime.clone(),
-            proposals: Arc::new(NoProposals),
-            indicators: Arc::new(NoIndicators),
-        };
-        let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();
-        let (admission, outbox) = (Admission::new(driver.clone()), Outbox::new(performer));
-        Self { surroundings, clock, runtime, driver, admission, outbox, reporter, reconciler }
-    }
-
-    /// A revision that declares `project` is pushed, and planned or refused; nothing has run yet.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn push(&mut self, project: &Project) -> Result<RevisionResult> {
-        let number = 1 + self.surroundings.pushes.fetch_add(1, Ordering::SeqCst);
-        self.sync(project, number, false).await
-    }
-
-    /// The newest revision is synced again, perhaps with more rights: to delete more than the rule lets go.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn sync_again(&mut self, project: &Project, prune_allowed: bool) -> Result<RevisionResult> {
-        let number = self.pushed();
-        self.sync(project, number, prune_allowed).await
-    }
-
-    /// How many revisions were pushed.
-    pub fn pushed(&self) -> u32 {
-        self.surroundings.pushes.load(Ordering::SeqCst)
-    }
-
     /// Whether the daemon remembers having seen the push with this number.
     ///
     /// # Errors
@@ -200,32 +59,6 @@ impl World {
     pub async fn has_seen(&self, push: u32) -> Result<bool> {
         let repository = self.driver.store.repository(&RepositoryName::new(REPOSITORY)).await?;
         Ok(repository.is_some_and(|repository| repository.value.seen == Some(commit(push))))
-    }
-
-    async fn sync(&self, project: &Project, number: u32, prune_allowed: bool) -> Result<RevisionResult> {
-        let head = Push { project: Arc::new(project.clone()), number };
-        let commit = commit(number);
-        {
-            let mut pushed = self.surroundings.pushed.0.lock().unwrap_or_else(PoisonError::into_inner);
-            pushed.insert(commit.clone(), head.project.clone());
-        }
-        if prune_allowed {
-            let allowed = Allowance { prune: Some(commit), ..Allowance::default() };
-            sync::allow(&self.driver, &head, &allowed).await?;
-        }
-        match sync::sync(&self.driver, &head, false).await? {
-            Synced::Revision(_, result) => Ok(*result),
-            Synced::Unchanged => Err(Failure::stalled("nothing was pushed")),
-        }
-    }
-
-    /// A person starts a stage's delivery of the newest revision; says which runs.
-    ///
-    /// # Errors
-    /// If that does not fit what is there.
-    pub async fn trigger(&self, project: &Project, asked: Trigger<'_>) -> Result<Vec<RunId>> {
-        let head = Push { project: Arc::new(project.clone()), number: self.pushed() };
-        sync::trigger(&self.driver, &head, asked).await
     }
 
     /// What pushing `project` once more would come to, without doing it.
@@ -301,43 +134,6 @@ impl World {
         }
     }
 
-    /// Everything happens that can happen without time passing. Says when there is something to reconcile again.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn settle(&self) -> Result<Option<Timestamp>> {
-        let mut touched = self.driver.changes();
-        let mut changed = self.runtime.changes();
-        for _ in 0..ROUNDS {
-            self.admission.examine_everything().await?;
-            self.outbox.settle().await?;
-            self.reporter.settle().await?;
-            let again = self.reconciler.reconcile_everything().await?;
-            if !news(&mut touched) & !news(&mut changed) {
-                return Ok(again);
-            }
-        }
-        Err(Failure::stalled("the world does not come to rest"))
-    }
-
-    /// Time passes, and everything happens that was due on the way.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn pass(&self, time: Duration) -> Result<()> {
-        let end = self.clock.now() + time;
-        loop {
-            let look = self.settle().await?;
-            let (due, report) = (self.outbox.next_due().await?, self.reporter.next_due().await?);
-            match due.into_iter().chain(report).chain(look).min() {
-                Some(due) if due <= end => self.clock.advance_to(due),
-                _ => break,
-            }
-        }
-        self.clock.advance_to(end);
-        self.settle().await.map(|_| ())
-    }
-
     /// What is remembered of a deployment config.
     ///
     /// # Errors
@@ -390,60 +186,6 @@ impl World {
     /// Every status that was written, in order.
     pub fn written(&self) -> Vec<CommitStatus> {
         self.surroundings.recorded.0.lock().unwrap_or_else(PoisonError::into_inner).clone()
-    }
-
-    /// All runs, oldest first.
-    ///
-    /// # Errors
-    /// If the store fails.
-    pub async fn runs(&self) -> Result<Vec<Run>> {
-        let mut runs = self.driver.store.runs(&RunFilter::default()).await?.whole()?;
-        runs.reverse();
-        Ok(runs.into_iter().map(|run| run.value).collect())
-    }
-}
-
-/// Whether anything was announced since the last time; missed announcements count.
-fn news<T: Clone>(announcements: &mut broadcast::Receiver<T>) -> bool {
-    let mut any = false;
-    while !matches!(announcements.try_recv(), Err(TryRecvError::Empty | TryRecvError::Closed)) {
-        any = true;
-    }
-    any
-}
-
-/// The revision of a push.
-pub(crate) fn commit(push: u32) -> CommitId {
-    CommitId::new(format!("{push:07x}{:033x}", 0))
-}
-
-/// A push, in place of a Git repository. It is planned however often it was seen.
-struct Push {
-    project: Arc<Project>,
-    number: u32,
-}
-
-impl Push {
-    fn read(&self) -> Read {
-        let (commit, subject) = (commit(self.number), format!("push {}", self.number));
-        let declared = Ok(self.project.clone());
-        Read { head: Head { commit, subject, descends: true, declared, lifted: Vec::new() }, problems: Vec::new() }
-    }
-}
-
-#[async_trait]
-impl Revisions for Push {
-    fn watched(&self) -> Watched {
-        let (name, url, branch) = (RepositoryName::new(REPOSITORY), "file:///repo".to_owned(), "main".to_owned());
-        Watched { name, url, branch, rewrite_allowed: false }
-    }
-
-    async fn head(&self, _seen: Option<&CommitId>, _applied: Option<&CommitId>) -> Result<Option<Read>> {
-        Ok(Some(self.read()))
-    }
-
-    async fn at(&self, _commit: &CommitId) -> Result<Read> {
-        Ok(self.read())
     }
 }
 

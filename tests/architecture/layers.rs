@@ -32,7 +32,7 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 39] = [
+const ROOMS: [(&str, Layer); 40] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("folder_id", Ports),
@@ -65,6 +65,7 @@ const ROOMS: [(&str, Layer); 39] = [
     ("executor", Executor),
     ("control", Control),
     ("server", Faces),
+    ("simulation", Faces),
     ("cli", Root),
     ("main", Root),
     ("bin", Root),

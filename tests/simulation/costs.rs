@@ -9,10 +9,11 @@ use launchway::model::hold::HoldScope;
 use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::project::{Project, StatusDetail};
 use launchway::model::shipyard::Shipyard;
+use launchway::simulation::runtime::Behaviour;
+use launchway::simulation::world::{Surroundings, World};
 use launchway::store::sqlite::SqliteStore;
 use launchway::testing::guarded_store::{Guard, GuardedStore};
-use launchway::testing::runtime::Behaviour;
-use launchway::testing::world::{Heard, Surroundings, World, deployment_config, project};
+use launchway::testing::world::{Heard, deployment_config, project};
 use serde_json::{Value, json};
 
 /// Counts what is asked of a store.

@@ -15,9 +15,10 @@ use launchway::model::object::{Location, Object};
 use launchway::model::project::{Project, TaskDefinition};
 use launchway::model::run::Run;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
+use launchway::simulation::runtime::{Behaviour, Deed};
+use launchway::simulation::world::{Surroundings, World};
 use launchway::store::sqlite::SqliteStore;
-use launchway::testing::runtime::{Behaviour, Deed};
-use launchway::testing::world::{Surroundings, World, deployment_config, hook, project};
+use launchway::testing::world::{deployment_config, hook, project};
 use serde_json::json;
 use similar::TextDiff;
 

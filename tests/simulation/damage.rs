@@ -14,9 +14,10 @@ use launchway::model::object::{Kind, Location, Object, ObjectKey};
 use launchway::model::shipyard::Shipyard;
 use launchway::model::state::Versioned;
 use launchway::runtime::Runtime;
+use launchway::simulation::runtime::PretendedRuntime;
+use launchway::simulation::world::World;
 use launchway::store::{Listing, RunFilter, Write};
-use launchway::testing::runtime::PretendedRuntime;
-use launchway::testing::world::{World, config_key, deployment_config, hook, project};
+use launchway::testing::world::{config_key, deployment_config, hook, project};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 

@@ -5,8 +5,9 @@ use std::time::Duration;
 use launchway::model::project::{Project, TaskDefinition};
 use launchway::model::run::{Phase, Run};
 use launchway::model::shipyard::{Requirement, Sequence, SequenceTrigger, Shipyard, Stage, Task};
-use launchway::testing::runtime::Behaviour;
-use launchway::testing::world::{World, deployment_config, hook, project};
+use launchway::simulation::runtime::Behaviour;
+use launchway::simulation::world::World;
+use launchway::testing::world::{deployment_config, hook, project};
 use serde_json::{Value, json};
 
 fn world() -> (tempfile::TempDir, World) {

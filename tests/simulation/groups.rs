@@ -10,9 +10,10 @@ use launchway::model::project::Project;
 use launchway::model::rollback::{Rollback, RollbackParts, RollbackTo};
 use launchway::model::run::Run;
 use launchway::model::shipyard::Shipyard;
+use launchway::simulation::runtime::{Behaviour, Deed};
+use launchway::simulation::world::{Surroundings, World};
 use launchway::store::sqlite::SqliteStore;
-use launchway::testing::runtime::{Behaviour, Deed};
-use launchway::testing::world::{Surroundings, World, config_key, deployment_config, hook, project};
+use launchway::testing::world::{config_key, deployment_config, hook, project};
 use serde_json::json;
 
 use crate::mortal::{Death, MortalStore, Mortality};

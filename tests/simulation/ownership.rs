@@ -9,9 +9,10 @@ use launchway::model::outcome::Outcome;
 use launchway::model::run::{DeploymentRun, Phase, Run};
 use launchway::model::state::{ConfigState, Versioned};
 use launchway::model::wanted::{Portion, Target, Wanted};
+use launchway::simulation::runtime::Behaviour;
+use launchway::simulation::world::World;
 use launchway::store::Write;
-use launchway::testing::runtime::Behaviour;
-use launchway::testing::world::{World, config_key, deployment_config, project};
+use launchway::testing::world::{config_key, deployment_config, project};
 use serde_json::{Value, json};
 
 /// Version 1 serves, and the rollout of version 2 hangs.

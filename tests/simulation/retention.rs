@@ -9,8 +9,9 @@ use launchway::control::housekeeping::Housekeeping;
 use launchway::model::project::Project;
 use launchway::model::run::Run;
 use launchway::model::shipyard::{Sequence, Shipyard, Stage, Task};
-use launchway::testing::runtime::Behaviour;
-use launchway::testing::world::{World, config_key, deployment_config, hook, project};
+use launchway::simulation::runtime::Behaviour;
+use launchway::simulation::world::World;
+use launchway::testing::world::{config_key, deployment_config, hook, project};
 use serde_json::json;
 
 /// How many pushes there are, unless `PUSHES` says otherwise: a multiple of six, so that the last one is cleaned up after.

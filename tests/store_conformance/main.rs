@@ -15,9 +15,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use launchway::clock::{Clock, ManualClock};
 use launchway::model::time::Timestamp;
+use launchway::simulation::memory_store::MemoryDisk;
 use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
 use launchway::store::{ReadStore, Store};
-use launchway::testing::memory_store::MemoryDisk;
 
 /// One place where records are kept. Opening it again is another process taking it over.
 #[async_trait]
@@ -91,7 +91,7 @@ macro_rules! conformance {
 }
 
 conformance! {
-    [sqlite = crate::SqliteFile::new(), memory = launchway::testing::memory_store::MemoryDisk::default()]
+    [sqlite = crate::SqliteFile::new(), memory = launchway::simulation::memory_store::MemoryDisk::default()]
     {
         versions {
             a_new_record_has_version_one_and_every_write_adds_one

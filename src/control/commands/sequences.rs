@@ -3,10 +3,10 @@
 use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, undeclared};
 use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
 use crate::engine::by_hand::{self, Verdict};
-use crate::engine::sequence::incoming::{self, Received, Told};
-use crate::engine::sync::Trigger;
+use crate::engine::sequence::incoming::{self, Received};
+use crate::executor::sync;
 use crate::model::cloud_event::CloudEvent;
-use crate::model::ids::{ProjectName, RunId, ServiceKey, ServiceName};
+use crate::model::ids::{ProjectName, RunId, ServiceKey};
 
 /// Carries out what is told to sequences.
 pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) -> Result<Done, Refusal> {
@@ -36,10 +36,10 @@ async fn tell(operator: &Operator, event: &CloudEvent, by: &str) -> Result<Done,
     let repository = declaring.ok_or_else(|| undeclared(&project))?;
     let received = operator.driver.decide(|transition| incoming::receive(transition, &repository, event)).await;
     let Received { context, ignored, mut runs, delivers } = received.map_err(conflict)?;
-    for stage in delivers {
-        let (service, told) = (ServiceName::new(event.text("service")), Told::of(event).to(&stage));
-        let trigger = Trigger { stage: &stage, service: Some(&service), force: None, by, told: Some(&told) };
-        runs.extend(operator.trigger(operator.watcher(&repository)?, trigger).await?.runs);
+    if !delivers.is_empty() {
+        let watched = &operator.watcher(&repository)?.watched;
+        let delivered = sync::trigger_on(&operator.driver, watched, event, &delivers, by).await;
+        runs.extend(delivered.map_err(conflict)?);
     }
     let message = match (ignored.as_str(), runs.len()) {
         ("", 1) => format!("taken by {}", runs[0]),

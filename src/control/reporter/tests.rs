@@ -16,14 +16,14 @@ use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::proposals::NoProposals;
 use crate::forge::Refusal;
-use crate::indicators::NoIndicators;
 use crate::model::action::Action;
 use crate::model::event::Timer;
 use crate::model::ids::WriterName;
 use crate::model::state::{RepositoryState, RevisionResult, RevisionState, Versioned};
+use crate::simulation::indicators::PretendedIndicators;
+use crate::simulation::memory_store::MemoryDisk;
+use crate::simulation::runtime::PretendedRuntime;
 use crate::store::Write;
-use crate::testing::memory_store::MemoryDisk;
-use crate::testing::runtime::PretendedRuntime;
 
 /// What a writer does with what it is given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +146,7 @@ impl Desk {
             driver: self.driver.clone(),
             runtime,
             proposals: Arc::new(NoProposals),
-            indicators: Arc::new(NoIndicators),
+            indicators: Arc::<PretendedIndicators>::default(),
         });
         [tokio::spawn(outbox.run(stop.clone())), tokio::spawn(self.reporter.clone().run(stop.clone()))]
     }

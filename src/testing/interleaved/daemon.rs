@@ -19,9 +19,11 @@ use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync;
 use crate::executor::work_queue::WorkQueue;
-use crate::indicators::NoIndicators;
 use crate::model::ids::RepositoryName;
 use crate::runtime::Runtime;
+use crate::simulation::indicators::PretendedIndicators;
+use crate::simulation::memory_store::MemoryDisk;
+use crate::simulation::runtime::PretendedRuntime;
 use crate::store::Store;
 use crate::testing::guarded_store::GuardedStore;
 use crate::testing::interleaved::alarm::Alarms;
@@ -29,8 +31,6 @@ use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::hosting::{Hosting, HostingWriter};
 use crate::testing::interleaved::runtime::SharedRuntime;
 use crate::testing::interleaved::scheduler::{Spawner, Turns};
-use crate::testing::memory_store::MemoryDisk;
-use crate::testing::runtime::PretendedRuntime;
 
 /// The pause after something that did not work.
 const PAUSE: Duration = Duration::from_secs(1);
@@ -80,7 +80,7 @@ impl Daemon {
             driver: daemon.driver.clone(),
             runtime: daemon.runtime.clone(),
             proposals: Arc::new(NoProposals),
-            indicators: Arc::new(NoIndicators),
+            indicators: Arc::<PretendedIndicators>::default(),
         };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         for repository in daemon.hosting.repositories() {

@@ -14,8 +14,8 @@ use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, Writer
 use crate::model::object::{Kind, Object};
 use crate::model::project::Project;
 use crate::model::state::RepositoryState;
+use crate::simulation::memory_store::MemoryDisk;
 use crate::testing::interleaved::scheduler::turn;
-use crate::testing::memory_store::MemoryDisk;
 
 /// A commit and what its files declare.
 #[derive(Clone, Debug)]

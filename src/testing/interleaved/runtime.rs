@@ -10,8 +10,8 @@ use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
 use crate::runtime::{ImageUse, Objects, Runtime, RuntimeChange, ServiceAddress, ServiceSpec};
+use crate::simulation::runtime::PretendedRuntime;
 use crate::testing::interleaved::scheduler::turn;
-use crate::testing::runtime::PretendedRuntime;
 
 /// A runtime whose callers take turns.
 #[derive(Debug)]

@@ -12,6 +12,8 @@ use crate::model::outcome::PodOutcome;
 use crate::model::pod::PodId;
 use crate::model::run::Run;
 use crate::model::time::Timestamp;
+use crate::simulation::memory_store::MemoryDisk;
+use crate::simulation::runtime::{Behaviour, PretendedRuntime};
 use crate::store::{ReadStore, RunFilter, Store};
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
@@ -20,8 +22,6 @@ use crate::testing::interleaved::hosting::{Hosting, Pushed, Refuses};
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
 use crate::testing::interleaved::trace::Trace;
-use crate::testing::memory_store::MemoryDisk;
-use crate::testing::runtime::{Behaviour, PretendedRuntime};
 use crate::testing::script::declared::Declared;
 use crate::testing::script::{duration, number};
 

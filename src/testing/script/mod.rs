@@ -54,9 +54,10 @@ use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::{PodId, PodPhase};
 use crate::model::project::Project;
 use crate::model::state::{Attempt, RevisionResult, spec_of};
-use crate::testing::runtime::Behaviour;
+use crate::simulation::runtime::Behaviour;
+use crate::simulation::world::World;
 use crate::testing::script::declared::Declared;
-use crate::testing::world::{World, config_key};
+use crate::testing::world::config_key;
 
 /// Who acts by hand in stories.
 const WHO: &str = "ann";

@@ -4,8 +4,8 @@ use crate::engine::rollback::Started;
 use crate::engine::rollback::evaluate::{Alteration, Evaluation};
 use crate::error::{Failure, Result};
 use crate::model::rollback::{Rollback, RollbackParts, RollbackTo};
+use crate::simulation::world::commit;
 use crate::testing::script::{key, number};
-use crate::testing::world::commit;
 
 /// What the words of a line ask for.
 pub(super) fn asked(words: &[&str]) -> Result<Vec<Rollback>> {

@@ -8,7 +8,7 @@ use crate::model::run::{Run, SequenceState};
 use crate::model::state::ConfigState;
 use crate::model::wanted::{Backend, Pace};
 use crate::runtime::ServiceSpec;
-use crate::testing::runtime::Deed;
+use crate::simulation::runtime::Deed;
 
 /// `dev/web: deploy DeploymentConfig/web (config change) image: "a" -> "b"`; one line if there is nothing.
 pub(super) fn plan(plan: &Plan) -> Vec<String> {

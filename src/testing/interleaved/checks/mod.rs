@@ -12,10 +12,10 @@ use std::sync::Arc;
 use crate::clock::CountingIds;
 use crate::error::Result;
 use crate::executor::drive::Driver;
+use crate::simulation::runtime::PretendedRuntime;
 use crate::testing::interleaved::checks::pods::Pods;
 use crate::testing::interleaved::checks::slots::Slots;
 use crate::testing::interleaved::daemon::Surroundings;
-use crate::testing::runtime::PretendedRuntime;
 
 /// What holds in every story, whatever happens in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

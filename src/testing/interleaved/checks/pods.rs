@@ -8,11 +8,11 @@ use crate::model::ids::{ConfigKey, Namespace, ProjectName, StageName};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::wanted::Pace;
+use crate::simulation::runtime::{Deed, PretendedRuntime};
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::hosting::Hosting;
 use crate::testing::interleaved::people::now;
-use crate::testing::runtime::{Deed, PretendedRuntime};
 
 /// How many changes of a promise people make faster than anybody acts on the first: they scale twice in a row.
 const PROMISES: usize = 3;

@@ -17,8 +17,8 @@ use crate::error::{Failure, Result};
 use crate::model::action::Lane;
 use crate::model::ids::{Incarnation, RunId};
 use crate::model::time::Timestamp;
+use crate::simulation::memory_store::tables::Tables;
 use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction, Write};
-use crate::testing::memory_store::tables::Tables;
 
 /// What a store's file is on a real machine: it outlives the processes that open it.
 #[derive(Clone, Debug, Default)]

@@ -9,8 +9,8 @@ use crate::model::ids::{CommitId, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun};
 use crate::model::slot::{PassedKey, SlotState};
 use crate::model::state::RevisionResult;
+use crate::simulation::memory_store::tables::Tables;
 use crate::store::{OutboxRow, Retained, Retention};
-use crate::testing::memory_store::tables::Tables;
 
 /// Deletes what nothing needs any more; says how many rows of each kind went.
 pub(super) fn retain(tables: &mut Tables, retention: Retention) -> Retained {

@@ -23,12 +23,12 @@ use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::unique_name::{NameOwner, UniqueName};
 use crate::model::webhook_call::WebhookCalls;
+use crate::simulation::memory_store::MemoryStore;
+use crate::simulation::memory_store::tables::Row;
+use crate::simulation::memory_store::write::is_of;
 use crate::store::{
     AppliedDigest, EventRow, Listing, OutboxRow, ReadStore, RunFilter, ServiceFacts, ServiceMark, Versioned,
 };
-use crate::testing::memory_store::MemoryStore;
-use crate::testing::memory_store::tables::Row;
-use crate::testing::memory_store::write::is_of;
 
 #[async_trait]
 impl ReadStore for MemoryStore {

@@ -13,8 +13,8 @@ use crate::model::run::Run;
 use crate::model::state::{RevisionResult, RevisionState};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
+use crate::simulation::memory_store::tables::{Row, Tables};
 use crate::store::{EventRow, OutboxId, OutboxRow, RecordKey, Transaction, Versioned, Write};
-use crate::testing::memory_store::tables::{Row, Tables};
 
 /// Does all writes of a transaction, in order.
 ///
