@@ -13,10 +13,20 @@ pub enum Class {
     Stalled,
 }
 
+/// What is wrong with the question itself, where that is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// It makes no sense, whatever is there.
+    Malformed,
+    /// What it names is not there.
+    Missing,
+}
+
 /// A failed operation.
 #[derive(Debug)]
 pub struct Failure {
     class: Class,
+    fault: Option<Fault>,
     message: String,
     hint: Option<String>,
     until: Option<String>,
@@ -43,7 +53,7 @@ impl Failure {
     }
 
     fn new(class: Class, message: impl Into<String>) -> Self {
-        Self { class, message: message.into(), hint: None, until: None, source: None }
+        Self { class, fault: None, message: message.into(), hint: None, until: None, source: None }
     }
 
     /// Adds what the reader can do.
@@ -65,6 +75,23 @@ impl Failure {
     pub fn because(mut self, source: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Self {
         self.source = Some(source.into());
         self
+    }
+
+    /// Says that the question makes no sense, whatever is there.
+    #[must_use]
+    pub fn malformed(self) -> Self {
+        Self { fault: Some(Fault::Malformed), ..self }
+    }
+
+    /// Says that what the question names is not there.
+    #[must_use]
+    pub fn missing(self) -> Self {
+        Self { fault: Some(Fault::Missing), ..self }
+    }
+
+    /// What is wrong with the question itself, if that is known.
+    pub fn fault(&self) -> Option<Fault> {
+        self.fault
     }
 
     /// Who acts next.

@@ -59,6 +59,14 @@ impl Problem {
         Self::from_failure(status, failure)
     }
 
+    /// What makes no sense is a bad request to Keptn's clients, whichever part of it is wrong.
+    pub(super) fn as_bad_request(self) -> Self {
+        match self.status {
+            422 => Self { hint: self.hint, ..Self::new(StatusCode::BAD_REQUEST, self.detail) },
+            _ => self,
+        }
+    }
+
     /// With the two members more by which Keptn's clients read errors.
     fn as_keptn_reads_it(&self) -> Value {
         let message = match &self.hint {

@@ -142,10 +142,10 @@ fn an_event_has_its_effect_once_and_one_that_comes_late_or_is_about_nothing_has_
     assert_eq!(ignored("e3", "test.started", unknown), "no task was triggered as `nobody.0.1`");
     assert_eq!(ignored("e4", "weather.changed", json!({})), "no sequence of `shop` is triggered on it");
     for (kind, more, code, says) in [
-        ("test.started", json!({}), 409, "names the `.triggered` event"),
-        ("test.triggered", json!({}), 409, "is told by launchway alone"),
-        ("dev.nothing.triggered", json!({}), 409, "stage `dev` has no sequence `nothing`"),
-        ("dev.delivery.triggered", json!({"data": {"project": "shop"}}), 422, "does not contain a service"),
+        ("test.started", json!({}), 400, "names the `.triggered` event"),
+        ("test.triggered", json!({}), 400, "is told by launchway alone"),
+        ("dev.nothing.triggered", json!({}), 404, "stage `dev` has no sequence `nothing`"),
+        ("dev.delivery.triggered", json!({"data": {"project": "shop"}}), 400, "does not contain a service"),
         ("dev.delivery.triggered", json!({"data": {"project": "bank", "service": "a"}}), 404, "no repository declares"),
         ("dev.delivery.triggered", json!({"specversion": "0.3"}), 400, "is no version of CloudEvents"),
     ] {

@@ -14,7 +14,7 @@ use crate::control::watcher::Watcher;
 use crate::engine::by_hand::Cancelled;
 use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
-use crate::error::{Class, Failure, Result};
+use crate::error::{Class, Failure, Fault, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
@@ -265,9 +265,11 @@ impl Operator {
 }
 
 pub(super) fn conflict(failure: Failure) -> Refusal {
-    match failure.class() {
-        Class::Stalled => Refusal::Conflict(failure),
-        Class::Transient | Class::Waiting => Refusal::Failed(failure),
+    match (failure.class(), failure.fault()) {
+        (Class::Stalled, None) => Refusal::Conflict(failure),
+        (Class::Stalled, Some(Fault::Malformed)) => Refusal::Invalid(failure),
+        (Class::Stalled, Some(Fault::Missing)) => Refusal::Unknown(failure),
+        (Class::Transient | Class::Waiting, _) => Refusal::Failed(failure),
     }
 }
 

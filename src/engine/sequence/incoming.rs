@@ -88,7 +88,7 @@ pub fn receive(
             let (stage, sequence) = (StageName::new(stage), sequence.to_owned());
             if !event.text("stage").is_empty() && event.text("stage") != stage.as_str() {
                 let message = format!("its type is about stage `{stage}`, its data about `{}`", event.text("stage"));
-                return Err(Failure::stalled(message).into());
+                return Err(Failure::stalled(message).malformed().into());
             }
             start(transition, repository, event, |plan| named(plan, &stage, &sequence))
         }
@@ -100,7 +100,7 @@ pub fn receive(
             })
         }
         Meaning::TaskTriggered { .. } | Meaning::SequenceTold => {
-            Err(Failure::stalled(format!("`{}` is told by launchway alone", event.kind)).into())
+            Err(Failure::stalled(format!("`{}` is told by launchway alone", event.kind)).malformed().into())
         }
         Meaning::TaskInvalidated { .. } => Ok(ignored(event, "nothing follows from what was made invalid")),
     }
@@ -142,7 +142,7 @@ fn of_task(
 ) -> Result<Received, Undecided> {
     let Some(triggered) = event.triggeredid.as_deref() else {
         let failure = Failure::stalled("an event about a task names the `.triggered` event that it answers");
-        return Err(failure.hint("give its id as `triggeredid`").into());
+        return Err(failure.hint("give its id as `triggeredid`").malformed().into());
     };
     let run = match triggered_by(triggered) {
         Some((id, index)) => transition.records.runs.get(&id)?.and_then(Run::sequence).map(|run| (run.clone(), index)),
@@ -245,7 +245,8 @@ fn start(
     let named = event.gitcommitid.as_deref().filter(|commit| !commit.is_empty()).map(CommitId::new);
     let commit = named.or(state.applied).ok_or_else(unknown)?;
     let plan = transition.records.plan(Lookup::Outline(repository.clone(), commit.clone()))?.cloned();
-    let plan = plan.ok_or_else(|| Failure::stalled(format!("revision {} has no plan here", commit.short())))?;
+    let plan =
+        plan.ok_or_else(|| Failure::stalled(format!("revision {} has no plan here", commit.short())).missing())?;
     let found = which(&plan)?;
     if found.is_empty() {
         return Ok(ignored(event, &format!("no sequence of `{}` is triggered on it", plan.project)));
@@ -277,13 +278,13 @@ fn start(
 /// The sequence of that name in a stage; an evaluation may be had everywhere.
 fn named(plan: &Plan, stage: &StageName, sequence: &str) -> Result<Vec<(StageName, Sequence)>, Failure> {
     let declared = plan.procedures.shipyard.stage(stage);
-    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project));
+    let missing = || Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).missing();
     let found = declared.ok_or_else(missing)?.sequences.iter().find(|it| it.name == sequence);
     let built_in = || {
         let tasks = vec![Task::named(EVALUATION_TASK)];
         (sequence == EVALUATION_TASK).then(|| Sequence { name: sequence.to_owned(), tasks, ..Sequence::default() })
     };
-    let missing = || Failure::stalled(format!("stage `{stage}` has no sequence `{sequence}`"));
+    let missing = || Failure::stalled(format!("stage `{stage}` has no sequence `{sequence}`")).missing();
     let found = found.cloned().or_else(built_in).ok_or_else(missing)?;
     Ok(vec![(stage.clone(), found)])
 }
@@ -298,7 +299,7 @@ fn draft(
     let service = ServiceName::new(event.text("service"));
     let key = ServiceKey { project: plan.project.clone(), stage: stage.clone(), service: service.clone() };
     let Some(planned) = plan.stage(stage) else {
-        return Err(Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).into());
+        return Err(Failure::stalled(format!("project `{}` has no stage `{stage}`", plan.project)).missing().into());
     };
     let part = records.plan(Lookup::PlanOf(plan.id.clone(), service.clone()))?;
     let is_planned = part.and_then(|part| part.stage(stage)?.service(&service)).is_some();
