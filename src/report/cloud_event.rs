@@ -12,7 +12,7 @@ use crate::model::outcome::Outcome;
 use crate::model::run::{DoneBy, ExecutorRecord, SequenceRun, TaskRecord};
 use crate::model::time::Timestamp;
 
-/// Everything that has happened to a run, oldest first.
+/// Everything that has happened to a run, oldest first. Of tasks that a run before has done, that one tells.
 pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
     let id = run.triggered_by.clone().unwrap_or_else(|| format!("{}.triggered", run.id));
     let mut events = vec![sequence(run, ("triggered", id.clone()), run.created_at, dataflow::about(run))];
@@ -20,7 +20,8 @@ pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
         let started = sequence(run, ("started", format!("{}.started", run.id)), at, dataflow::about(run));
         events.push(answering(started, &id));
     }
-    for (index, task) in run.tasks.iter().enumerate().filter(|(_, task)| task.started_at.is_some()) {
+    let is_told = |(_, task): &(usize, &TaskRecord)| task.started_at.is_some() && !task.done_before;
+    for (index, task) in run.tasks.iter().enumerate().filter(is_told) {
         events.extend(of_task(run, index, task));
     }
     if let Some(at) = run.ended_at {
@@ -174,6 +175,24 @@ mod tests {
                 "release.started e1 of helm answers r1.1.1, ",
                 "release.finished e2 of helm answers r1.1.1, pass",
                 "dev.delivery.finished r1.finished of launchway answers r1.triggered, pass",
+            ]
+        );
+    }
+
+    #[test]
+    fn a_run_that_goes_on_where_another_has_failed_does_not_tell_again_what_that_has_told() {
+        let mut run = ended();
+        run.tasks[0].done_before = true;
+        let told: Vec<String> = of_run(&run).iter().map(|event| event.short_kind().to_owned()).collect();
+        assert_eq!(
+            told,
+            [
+                "dev.delivery.triggered",
+                "dev.delivery.started",
+                "release.triggered",
+                "release.started",
+                "release.finished",
+                "dev.delivery.finished",
             ]
         );
     }

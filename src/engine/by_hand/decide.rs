@@ -69,7 +69,7 @@ pub fn abort(transition: &mut Transition<'_>, service: &ServiceKey, by: &str) ->
 /// If it has not ended or passed, or brings what a service declares: that is delivered again.
 pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: &str) -> Result<RunId, Undecided> {
     let Some(Run::Sequence(of)) = transition.records.runs.get(of)?.cloned() else {
-        return Err(Failure::stalled(format!("there is no sequence run `{of}`")).into());
+        return Err(Failure::stalled(format!("there is no sequence run `{of}`")).missing().into());
     };
     let ServiceKey { stage, service, .. } = &of.service;
     if of.delivery.is_some() {
@@ -92,7 +92,6 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
         plan: of.plan.clone(),
         cause: format!("run again by {by}"),
         context: of.context.clone(),
-        triggered_by: of.triggered_by.clone(),
         data: of.data.clone(),
         is_foreign: of.is_foreign,
         after: of.after.clone(),
@@ -107,7 +106,7 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
     if !from_start {
         let passed = |task: &&TaskRecord| task.outcome.is_some_and(Outcome::passes);
         for (place, done) in of.tasks.iter().take_while(passed).enumerate() {
-            run.tasks[place] = done.clone();
+            run.tasks[place] = TaskRecord { done_before: true, ..done.clone() };
         }
     }
     let id = run.id.clone();

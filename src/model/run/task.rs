@@ -59,6 +59,9 @@ pub struct TaskRecord {
     /// What came of evaluating it, in Keptn's shape; `null` if nothing was evaluated.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub evaluation: Value,
+    /// Whether a run before has done it, where that failed later and this one goes on: that one tells of it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub done_before: bool,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
@@ -83,6 +86,7 @@ impl TaskRecord {
             executors: Vec::new(),
             measured_at: None,
             evaluation: Value::Null,
+            done_before: false,
         }
     }
 }
