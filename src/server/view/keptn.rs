@@ -4,15 +4,19 @@ use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Number, Value};
 
 use crate::clock::rfc3339_sorting;
 use crate::engine::sequence::dataflow;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::outcome::Status;
-use crate::model::run::{SequenceRun, SequenceState};
+use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
+use crate::model::shipyard::EVALUATION_TASK;
 use crate::report::cloud_event;
 use crate::server::problem::{Answer, Problem};
+
+/// Where the event that begins a delivery says what is deployed: as Keptn's own command does, and as launchway's.
+const IMAGES: [&str; 2] = ["/configurationChange/values/image", "/deployment/image"];
 
 /// A part of a list of events.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -56,8 +60,11 @@ pub struct SequenceView {
     pub time: String,
     /// The context.
     pub shkeptncontext: String,
-    /// `triggered`, `started`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
+    /// `triggered`, `waiting` (for its turn), `started`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
     pub state: String,
+    /// What the problem is called that it is about, if the event that began it says so.
+    #[serde(default, rename = "problemTitle", skip_serializing_if = "Option::is_none")]
+    pub problem_title: Option<String>,
     /// Each stage that it came to, in the order in which it did.
     pub stages: Vec<StageView>,
 }
@@ -70,12 +77,28 @@ pub struct StageView {
     pub name: String,
     /// `triggered` until its sequence has finished, then the status of that.
     pub state: String,
+    /// What is deployed, if the event that began it says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<String>,
+    /// What its last evaluation came to.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub latest_evaluation: Option<EvaluationView>,
     /// What was told last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_event: Option<LatestEvent>,
     /// What was told last that did not pass.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub latest_failed_event: Option<LatestEvent>,
+}
+
+/// An evaluation in short.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct EvaluationView {
+    /// `pass`, `warning` or `fail`.
+    pub result: String,
+    /// How much of what was possible it has reached, in per cent.
+    #[schemars(with = "f64")]
+    pub score: Number,
 }
 
 /// An event in short.
@@ -134,8 +157,8 @@ impl SequenceView {
         let mut stages: Vec<StageView> = Vec::new();
         for run in runs {
             let view = StageView::of(run);
-            stages.retain(|stage| stage.name != view.name);
-            stages.push(view);
+            let before = stages.iter().position(|stage| stage.name == view.name).map(|place| stages.remove(place));
+            stages.push(view.after(before));
         }
         Some(Self {
             name: first.sequence().to_owned(),
@@ -144,6 +167,7 @@ impl SequenceView {
             time: rfc3339_sorting(first.created_at),
             shkeptncontext: context.to_owned(),
             state: state(runs).to_owned(),
+            problem_title: text(&first.data, "/problem/ProblemTitle"),
             stages,
         })
     }
@@ -156,10 +180,38 @@ impl StageView {
         Self {
             name: run.service.stage.to_string(),
             state: run.outcome.map_or("triggered", |outcome| dataflow::status(outcome.status)).to_owned(),
+            image: IMAGES.into_iter().find_map(|place| text(&run.data, place)),
+            latest_evaluation: EvaluationView::of(run),
             latest_event: events.iter().max_by_key(|event| &event.time).map(LatestEvent::of),
             latest_failed_event: failed.map(LatestEvent::of),
         }
     }
+}
+
+impl StageView {
+    /// What another sequence in the same stage has come to before is still so.
+    fn after(self, before: Option<Self>) -> Self {
+        let Some(before) = before else { return self };
+        let image = self.image.or(before.image);
+        let latest_evaluation = self.latest_evaluation.or(before.latest_evaluation);
+        Self { image, latest_evaluation, ..self }
+    }
+}
+
+impl EvaluationView {
+    /// The last one of a run that has ended.
+    fn of(run: &SequenceRun) -> Option<Self> {
+        let is_over = |(_, task): &(usize, &TaskRecord)| task.name == EVALUATION_TASK && task.outcome.is_some();
+        let (index, task) = run.tasks.iter().enumerate().rev().find(is_over)?;
+        let score = run.gathered(index + 1).pointer("/evaluation/score").and_then(Value::as_number).cloned();
+        let score = score.unwrap_or_else(|| Number::from(0));
+        Some(Self { result: task.outcome?.result.as_str().to_owned(), score })
+    }
+}
+
+/// A text somewhere in data.
+fn text(data: &Value, place: &str) -> Option<String> {
+    data.pointer(place).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
 impl LatestEvent {
@@ -172,10 +224,10 @@ impl LatestEvent {
 /// Where a context is, by what has not ended of it, or else by what ended last.
 fn state(runs: &[&SequenceRun]) -> &'static str {
     let open = runs.iter().filter(|run| run.ended_at.is_none());
-    let (mut queued, mut asks) = (false, false);
+    let (mut queued, mut waits, mut asks) = (false, false, false);
     for run in open {
         match run.state {
-            SequenceState::Queued => queued = true,
+            SequenceState::Queued => (queued, waits) = (true, waits || !run.message.is_empty()),
             _ if run.awaits_approval().is_some() => asks = true,
             _ => return "started",
         }
@@ -183,6 +235,7 @@ fn state(runs: &[&SequenceRun]) -> &'static str {
     let last = runs.iter().max_by_key(|run| run.ended_at).and_then(|run| run.outcome);
     match (asks, queued, last.map(|outcome| outcome.status)) {
         (true, _, _) => "waitingForApproval",
+        (_, true, _) if waits => "waiting",
         (_, true, _) => "triggered",
         (_, _, Some(Status::Aborted | Status::Superseded)) => "aborted",
         (_, _, Some(Status::TimedOut)) => "timedOut",
