@@ -93,6 +93,7 @@ pub fn rerun(transition: &mut Transition<'_>, of: &RunId, from_start: bool, by: 
         cause: format!("run again by {by}"),
         context: of.context.clone(),
         data: of.data.clone(),
+        preceded: of.preceded,
         is_foreign: of.is_foreign,
         after: of.after.clone(),
         ..SequenceRun::draft(

@@ -266,7 +266,8 @@ fn start_next(
         };
         if let Some(run) = run {
             started.insert(stage.stage.clone());
-            transition.start(SequenceRun { context: ended.context.clone(), data: dataflow::carried(ended), ..run })?;
+            let (context, preceded) = (ended.context.clone(), ended.outcome);
+            transition.start(SequenceRun { context, preceded, data: dataflow::carried(ended), ..run })?;
         }
     }
     Ok(())
@@ -301,6 +302,7 @@ fn start_others(
             after: after.clone(),
             context: run.context.clone(),
             data: dataflow::carried(run),
+            preceded: run.outcome,
             is_foreign: run.is_foreign,
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };

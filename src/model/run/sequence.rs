@@ -77,6 +77,9 @@ pub struct SequenceRun {
     /// What the event that started it leaves to its tasks, or the sequence before.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub data: Value,
+    /// How the sequence ended that leads to it, if one does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub preceded: Option<Outcome>,
     /// Where it is.
     pub state: SequenceState,
     /// One per task of the sequence.
@@ -160,6 +163,7 @@ impl SequenceRun {
             triggered_by: None,
             is_foreign: false,
             data: Value::Null,
+            preceded: None,
             state: SequenceState::Queued,
             tasks: Vec::new(),
             created_at: Timestamp::default(),

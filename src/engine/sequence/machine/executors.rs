@@ -32,8 +32,8 @@ impl Step {
 
     /// What came before decides, or a person: as the task says for each result.
     pub(super) fn ask_for_approval(&mut self, index: usize) {
-        let result = self.run.tasks[..index].iter().rev().find_map(|task| task.outcome).map(|outcome| outcome.result);
-        let result = result.unwrap_or(TaskResult::Pass);
+        let before = self.run.tasks[..index].iter().rev().find_map(|task| task.outcome).or(self.run.preceded);
+        let result = before.map_or(TaskResult::Pass, |outcome| outcome.result);
         let Some(task) = self.run.declared(index) else { return };
         if result != TaskResult::Fail && task.properties[result.as_str()] == AUTOMATIC {
             let outcome = Outcome { status: Status::Succeeded, result };
