@@ -6,9 +6,9 @@ use clap::{Args, Parser, Subcommand};
 
 use super::output::Format;
 use super::{
-    abort, approve, completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, plan,
-    prune, release, repository, rerun, rollback, rollout, scale, schema, send, serve, set, status, store, sync,
-    trigger, up, validate, why,
+    abort, approve, completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, pause,
+    plan, prune, release, repository, rerun, rollback, rollout, scale, schema, send, serve, set, status,
+    store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
 
@@ -115,6 +115,8 @@ pub(super) enum Verb {
     Trigger(trigger::Arguments),
     Approve(approve::Approve),
     Reject(approve::Reject),
+    Pause(pause::Pause),
+    Resume(pause::Resume),
     Abort(abort::Arguments),
     Rerun(rerun::Arguments),
     Send(send::Arguments),

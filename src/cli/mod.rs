@@ -22,6 +22,7 @@ mod man;
 mod migrate;
 mod moment;
 pub mod output;
+mod pause;
 mod place;
 mod plan;
 mod prune;
@@ -113,6 +114,8 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Trigger(arguments) => wait(trigger::run(arguments, global, output)),
         Verb::Approve(arguments) => wait(approve::approve(arguments, global, output)),
         Verb::Reject(arguments) => wait(approve::reject(arguments, global, output)),
+        Verb::Pause(arguments) => wait(pause::pause(arguments, global, output)),
+        Verb::Resume(arguments) => wait(pause::resume(arguments, global, output)),
         Verb::Abort(arguments) => wait(abort::run(arguments, global, output)),
         Verb::Rerun(arguments) => wait(rerun::run(arguments, global, output)),
         Verb::Send(arguments) => wait(send::run(arguments, global, output)),

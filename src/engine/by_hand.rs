@@ -23,11 +23,13 @@ use crate::model::state::{Attempt, ConfigState, Scaled};
 use crate::model::transaction::Write;
 
 mod decide;
+mod pause;
 mod retry;
 mod steer;
 mod switch;
 
 pub use decide::{Verdict, abort, abort_run, decide, rerun};
+pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
 pub use steer::{Resumed, pause, promote, resume};
 pub(in crate::engine) use switch::refuse_if_down;

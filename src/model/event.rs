@@ -172,12 +172,12 @@ pub enum Event {
         /// Which of these, for people.
         reason: String,
     },
-    /// A deployment is to go no further: everything stays as it is until it is resumed.
+    /// A deployment is to go no further: everything stays as it is until it is resumed. A sequence begins no further task.
     Paused {
         /// Who or what wants that, for people.
         by: String,
     },
-    /// A deployment that waits where it is goes on.
+    /// A deployment that waits where it is goes on, or a sequence with its tasks.
     Resumed {
         /// Who wants that.
         by: String,

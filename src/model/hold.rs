@@ -32,7 +32,7 @@ pub enum HoldKind {
     Person,
     /// A rollback, which a person has to release.
     Rollback,
-    /// A person who has paused a deployment config's rollouts; its replicas may change.
+    /// A person who has paused a deployment config's rollouts, whose replicas may change, or a delivery.
     Pause,
 }
 
@@ -105,11 +105,29 @@ pub struct HoldScope {
     pub stage: Option<StageName>,
     /// One service of it, or all.
     pub service: Option<ServiceName>,
+    /// What has this context alone, in whichever of these, or everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub context: Option<String>,
 }
 
 impl HoldScope {
-    /// Whether a service of a stage is covered.
+    /// Whether a service of a stage is covered, whatever is to be done to it.
     pub fn covers(&self, project: &ProjectName, stage: &StageName, service: &ServiceName) -> bool {
+        self.context.is_none() && self.has(project, stage, service)
+    }
+
+    /// Whether what has a context is covered for a service of a stage.
+    pub fn covers_context(
+        &self,
+        context: Option<&String>,
+        project: &ProjectName,
+        stage: &StageName,
+        service: &ServiceName,
+    ) -> bool {
+        (self.context.is_none() || self.context.as_ref() == context) && self.has(project, stage, service)
+    }
+
+    fn has(&self, project: &ProjectName, stage: &StageName, service: &ServiceName) -> bool {
         &self.project == project
             && self.stage.as_ref().is_none_or(|held| held == stage)
             && self.service.as_ref().is_none_or(|held| held == service)
@@ -118,6 +136,9 @@ impl HoldScope {
     /// The service in a stage that is all it covers, if it covers no more.
     pub fn one_service(&self) -> Option<ServiceKey> {
         let (stage, service) = (self.stage.clone()?, self.service.clone()?);
+        if self.context.is_some() {
+            return None;
+        }
         Some(ServiceKey { project: self.project.clone(), stage, service })
     }
 }
@@ -130,6 +151,7 @@ impl fmt::Display for HoldScope {
             (Some(stage), None) => write!(f, "/{stage}"),
             (None, Some(service)) => write!(f, "/*/{service}"),
             (None, None) => Ok(()),
-        }
+        }?;
+        self.context.as_ref().map_or(Ok(()), |context| write!(f, " context {context}"))
     }
 }

@@ -59,7 +59,7 @@ mod tests {
 
     #[test]
     fn what_would_do_something_waits_for_the_hold() {
-        let scope = HoldScope { project: "shop".into(), stage: None, service: None };
+        let scope = HoldScope { project: "shop".into(), stage: None, service: None, context: None };
         let (kind, since) = (HoldKind::Person, Timestamp(0));
         let hold = Hold { id: "h1".into(), kind, scope, reason: "sale".into(), by: "ann".into(), since };
         let key = ObjectKey { kind: Kind::DeploymentConfig, name: "web".into() };

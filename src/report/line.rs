@@ -27,8 +27,8 @@ pub(super) enum Next {
     Nothing,
     /// Nothing: it goes on by itself.
     GoesOn,
-    /// Its run has its turn, unless a hold keeps it waiting, or one of these other services.
-    Turn(BTreeSet<ServiceName>),
+    /// Its run, of this context, has its turn, unless a hold keeps it waiting, or one of these other services.
+    Turn(Option<String>, BTreeSet<ServiceName>),
     /// What was planned is started, unless the repository is down.
     Start,
     /// Something else passes or ends, on which nothing of it depends.

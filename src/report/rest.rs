@@ -140,7 +140,7 @@ impl Around<'_> {
     fn goes_on(&self, open: &Open) -> bool {
         match &open.next {
             Next::GoesOn => true,
-            Next::Turn(others) => self.hold(open, others).is_none(),
+            Next::Turn(context, others) => self.hold(open, context.as_ref(), others).is_none(),
             Next::Start => self.down().is_none(),
             // What was let go is about to be planned anew.
             Next::Paused(config) => {
@@ -162,7 +162,7 @@ impl Around<'_> {
         let Open { stage, service, next, description } = open;
         let place = format!("{stage}/{service}: {description}");
         match next {
-            Next::Turn(others) => self.hold(open, others).map(held_by),
+            Next::Turn(context, others) => self.hold(open, context.as_ref(), others).map(held_by),
             Next::Paused(config) => {
                 let hint =
                     format!("`launchway release dc/{config} -s {stage}` lets it go on, as does a push without it");
@@ -191,8 +191,10 @@ impl Around<'_> {
         }
     }
 
-    fn hold(&self, open: &Open, others: &BTreeSet<ServiceName>) -> Option<&Hold> {
-        let covers = |hold: &Hold, service: &ServiceName| hold.scope.covers(&self.holds.project, &open.stage, service);
+    fn hold(&self, open: &Open, context: Option<&String>, others: &BTreeSet<ServiceName>) -> Option<&Hold> {
+        let covers = |hold: &Hold, service: &ServiceName| {
+            hold.scope.covers_context(context, &self.holds.project, &open.stage, service)
+        };
         self.holds
             .holds
             .iter()

@@ -66,6 +66,10 @@ pub(super) fn of_run(run: &SequenceRun, delivery: &Delivery<'_>) -> Line {
         Some(forced) => format!("{description} (forced by {forced})"),
         None => description,
     };
+    let description = match (&run.paused, run.state) {
+        (Some(by), SequenceState::Running { .. }) => format!("{description}; paused by {by}"),
+        _ => description,
+    };
     let next = waits_for_a_person(run, delivery).map_or_else(|| next_of(run), Next::Resume);
     Line { state, description, run: Some(run.id.clone()), attempt: run.attempt, next }
 }
@@ -95,7 +99,7 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
 pub(super) fn next_of(run: &SequenceRun) -> Next {
     match run.state {
         SequenceState::Queued | SequenceState::Returning { .. } if !run.is_rollback => {
-            Next::Turn(run.takes_from.clone())
+            Next::Turn(run.context.clone(), run.takes_from.clone())
         }
         _ if run.awaits_approval().is_some() => Next::Approve,
         SequenceState::Queued

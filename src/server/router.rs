@@ -108,6 +108,7 @@ fn acting() -> Router<ServerState> {
         .route("/api/v1/event", post(keptn::tell))
         .route("/api/v1/approvals", post(keptn::decide))
         .route("/api/v1/aborts", post(keptn::abort))
+        .route("/api/v1/pauses", post(keptn::pause))
         .route("/api/v1/reruns", post(keptn::rerun))
         .route("/api/controlPlane/v1/sequence/{project}/{context}/control", post(keptn::control))
         .route(EVALUATION, post(projects::evaluate))

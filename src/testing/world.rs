@@ -15,7 +15,7 @@ use crate::executor::work_queue::WorkQueue;
 use crate::manifest::digest;
 use crate::model::commit_status::CommitStatus;
 use crate::model::deployment_config::LifecycleHook;
-use crate::model::hold::Release;
+use crate::model::hold::{HoldScope, Release};
 use crate::model::ids::{
     ConfigKey, Destination, ProjectName, RepositoryName, RunId, ServiceKey, ServiceName, StageName,
 };
@@ -192,6 +192,13 @@ impl World {
 /// The key of a deployment config of the simulated project.
 pub fn config_key(stage: &str, name: &str) -> ConfigKey {
     ConfigKey { project: ProjectName::new("shop"), stage: StageName::new(stage), name: name.to_owned() }
+}
+
+/// What a hold covers; `*` is every stage, or every service.
+pub(crate) fn hold_scope(project: &ProjectName, stage: &str, service: &str) -> HoldScope {
+    let stage = (stage != "*").then(|| StageName::new(stage));
+    let service = (service != "*").then(|| ServiceName::new(service));
+    HoldScope { project: project.clone(), stage, service, context: None }
 }
 
 /// A project whose stages all declare the same objects.

@@ -33,21 +33,26 @@ spec:
 ";
 
 /// A daemon that has seen the shipyard, and nothing else.
-struct Shop {
-    world: World,
+pub(super) struct Shop {
+    pub(super) world: World,
     commit: String,
 }
 
 impl Shop {
     fn new() -> Self {
+        Self::of(SHIPYARD)
+    }
+
+    /// A daemon that has seen another one.
+    pub(super) fn of(shipyard: &str) -> Self {
         let world = World::new(&[]);
         world.start();
-        let commit = world.git.push_files(&[("shipyard.yaml", SHIPYARD)]);
+        let commit = world.git.push_files(&[("shipyard.yaml", shipyard)]);
         world.status(&commit, "launchway/plan", "success");
         Self { world, commit }
     }
 
-    fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub(super) fn call(&self, method: &str, path: &str, body: &Value) -> (u16, Value) {
         let token = std::fs::read_to_string(self.world.state().join("operator-token")).unwrap();
         let headers = [("content-type", "application/json"), ("x-token", token.trim())];
         let (code, text) = http(&self.world.address(), method, path, &headers, body.to_string().as_bytes());
@@ -89,7 +94,7 @@ impl Shop {
         assert_eq!((code, &answer["keptnContext"]), (200, &offered["shkeptncontext"]));
     }
 
-    fn states(&self) -> Value {
+    pub(super) fn states(&self) -> Value {
         self.call("GET", "/api/controlPlane/v1/sequence/shop", &Value::Null).1["states"].clone()
     }
 }
@@ -182,6 +187,29 @@ fn what_is_under_way_is_aborted_and_frees_its_slot() {
     let output: Output = shop.world.run(&["approve", "cart", "-s", "dev"]);
     assert_eq!(output.status.code(), Some(1));
     assert!(complaint(&output).contains("nothing of shop/dev/cart waits for approval"), "{}", complaint(&output));
+}
+
+#[test]
+fn what_is_paused_begins_no_further_task_until_it_is_resumed() {
+    let shop = Shop::new();
+    shop.send("e1", "dev.delivery.triggered", &json!({"shkeptncontext": "c1"}));
+    shop.offered("deployment");
+    shop.world.tell(&["pause", "cart"]);
+    assert_eq!(shop.states()[0]["state"], "paused");
+    shop.execute("deployment", "pass");
+    let why = shop.world.tell(&["why", "cart", "-s", "dev"]);
+    assert!(why.contains("waits to go on with `test`: paused by"), "{why}");
+    assert_eq!(shop.world.json(&["get", "holds"])["items"][0]["scope"], "shop context c1");
+    assert!(shop.world.tell(&["pause", "cart"]).contains("already paused"));
+    shop.world.kill();
+    shop.world.start();
+    assert_eq!(shop.states()[0]["state"], "paused");
+    shop.world.tell(&["resume", "cart"]);
+    shop.execute("test", "pass");
+    shop.execute("release", "pass");
+    assert_eq!(shop.world.json(&["get", "holds"])["items"], json!([]));
+    let output = shop.world.run(&["pause", "cart", "-s", "dev"]);
+    assert!(complaint(&output).contains("nothing of shop/dev/cart is under way"), "{}", complaint(&output));
 }
 
 #[test]

@@ -215,12 +215,31 @@ func TestASequenceIsAborted(t *testing.T) {
 	})
 	abort.State = "pause"
 	if err := client.Sequences().ControlSequence(background, abort, api.SequencesControlSequenceOptions{}); err == nil || err.Error() == "" {
-		t.Errorf("that it cannot pause is told as %q", err)
+		t.Errorf("that nothing of it is left to be paused is told as %q", err)
 	}
 	abort.State, abort.KeptnContext = "abort", "no such context"
 	if err := client.Sequences().ControlSequence(background, abort, api.SequencesControlSequenceOptions{}); err == nil || err.Error() == "" {
 		t.Errorf("that there is no such sequence is told as %q", err)
 	}
+}
+
+func TestASequenceIsPausedAndResumed(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	keptnContext := trigger(t, client, "dev", "delivery", "cart")
+	deploy := open(t, client, "deploy", "dev", "cart")
+	control := api.SequenceControlParams{Project: project, KeptnContext: keptnContext, State: "pause"}
+	must(t, client.Sequences().ControlSequence(background, control, api.SequencesControlSequenceOptions{}))
+	equal(t, "state", states(t, d, "").States[0].State, models.SequencePaused)
+	pass(t, client, deploy)
+	equal(t, "state after the task", states(t, d, "").States[0].State, models.SequencePaused)
+	filter := api.EventFilter{EventType: keptnv2.GetTriggeredEventType("test"), Project: project}
+	found, err := client.ShipyardControl().GetOpenTriggeredEvents(background, filter, api.ShipyardControlGetOpenTriggeredEventsOptions{})
+	must(t, err)
+	equal(t, "open tests", len(found), 0)
+	control.State = "resume"
+	must(t, client.Sequences().ControlSequence(background, control, api.SequencesControlSequenceOptions{}))
+	open(t, client, "test", "dev", "cart")
 }
 
 func TestAnApprovalIsGiven(t *testing.T) {

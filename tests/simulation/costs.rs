@@ -138,7 +138,7 @@ async fn a_push_of_one_service_is_not_decided_on_the_deliveries_of_others() {
     world.runtime.behave("", Behaviour::Hangs);
     world.push(&shop("a")).await.unwrap();
     world.settle().await.unwrap();
-    let scope = HoldScope { project: "shop".into(), stage: None, service: Some("web".into()) };
+    let scope = HoldScope { project: "shop".into(), stage: None, service: Some("web".into()), context: None };
     by_hand::place_hold(&world.driver, scope, "sale".to_owned(), "ann").await.unwrap();
     let (_, transaction) = world.pushed_again(&shop("b")).await.unwrap();
     let read: Vec<String> = transaction.reads.iter().map(|read| read.key.to_string()).collect();

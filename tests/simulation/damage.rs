@@ -188,7 +188,7 @@ async fn with_others() -> (TempDir, World) {
     let write = Write::Repository(Box::new(Versioned { version: 0, value: other }));
     world.driver.commit(&[Input::Write(Box::new(write))]).await.unwrap();
     for project in ["shop", "bank"] {
-        let scope = HoldScope { project: project.into(), stage: None, service: None };
+        let scope = HoldScope { project: project.into(), stage: None, service: None, context: None };
         by_hand::place_hold(&world.driver, scope, "not now".into(), "ann").await.unwrap();
     }
     (folder, world)

@@ -331,7 +331,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     let hold = |id: &str, project: &str, since| Hold {
         id: id.into(),
         kind: HoldKind::Person,
-        scope: HoldScope { project: project.into(), stage: None, service: None },
+        scope: HoldScope { project: project.into(), stage: None, service: None, context: None },
         reason: "audit".into(),
         by: "ada".into(),
         since: at(since),

@@ -182,6 +182,20 @@ pub enum SequenceCommand {
         #[serde(default)]
         from_start: bool,
     },
+    /// Have a delivery begin no further task, or let it again.
+    Pause {
+        /// Of which project.
+        project: ProjectName,
+        /// What all of it has in common.
+        context: String,
+        /// In one stage, or in all.
+        #[serde(default)]
+        stage: Option<StageName>,
+        /// Its runs.
+        runs: Vec<RunId>,
+        /// Whether it is paused.
+        paused: bool,
+    },
     /// End these runs, as far as they have not ended.
     AbortRuns {
         /// Which.

@@ -2,7 +2,7 @@
 
 use crate::control::commands::operator::{Operator, conflict, refuse_bad, said, undeclared};
 use crate::control::commands::{Done, Refusal, SequenceCommand, by_hand as asked};
-use crate::engine::by_hand::{self, Verdict};
+use crate::engine::by_hand::{self, Part, Verdict};
 use crate::engine::sequence::incoming::{self, Received};
 use crate::executor::sync;
 use crate::model::cloud_event::CloudEvent;
@@ -23,6 +23,9 @@ pub(super) async fn act(operator: &Operator, told: SequenceCommand, by: &str) ->
             let again = operator.driver.decide(|transition| by_hand::rerun(transition, &run, from_start, by)).await;
             let again = again.map_err(conflict)?;
             Ok(Done { runs: vec![again.clone()], ..said(format!("runs again as {again}")) })
+        }
+        SequenceCommand::Pause { project, context, stage, runs, paused } => {
+            pause(operator, &Part { project, context, stage }, &runs, paused, by).await
         }
         SequenceCommand::AbortRuns { runs } => abort_runs(operator, &runs, by).await,
     }
@@ -58,6 +61,16 @@ async fn decide(operator: &Operator, service: &ServiceKey, verdict: Verdict<'_>)
 async fn abort(operator: &Operator, service: &ServiceKey, by: &str) -> Result<Done, Refusal> {
     let run = operator.driver.decide(|transition| by_hand::abort(transition, service, by)).await;
     Ok(Done { runs: vec![run.map_err(conflict)?], ..said(format!("{service} is ending")) })
+}
+
+async fn pause(operator: &Operator, part: &Part, runs: &[RunId], paused: bool, by: &str) -> Result<Done, Refusal> {
+    let done = operator.driver.decide(|transition| match paused {
+        true => by_hand::pause_delivery(transition, part, runs, by),
+        false => by_hand::resume_delivery(transition, part, runs, by),
+    });
+    let (is_new, word) = (done.await.map_err(conflict)?, if paused { "paused" } else { "resumed" });
+    let message = if is_new { format!("{} {word}", part.context) } else { format!("{} already {word}", part.context) };
+    Ok(Done { runs: runs.to_vec(), context: part.context.clone(), ..said(message) })
 }
 
 async fn abort_runs(operator: &Operator, runs: &[RunId], by: &str) -> Result<Done, Refusal> {

@@ -33,7 +33,7 @@ pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
         return Ok(false);
     }
     let ServiceKey { project, stage, service } = state.service_key();
-    let scope = HoldScope { project, stage: Some(stage), service: Some(service) };
+    let scope = HoldScope { project, stage: Some(stage), service: Some(service), context: None };
     let reason = format!("dc/{} is paused; `launchway rollout resume dc/{0} -s {}`", config.name, config.stage);
     holds::place(transition, HoldKind::Pause, scope, reason, by)?;
     Ok(true)

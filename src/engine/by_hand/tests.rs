@@ -13,6 +13,7 @@ use crate::model::state::RepositoryState;
 use crate::model::wanted::{Target, Wanted};
 use crate::testing::world::deployment_config;
 
+mod pause;
 mod retry;
 mod steer;
 mod switch;

@@ -5,7 +5,7 @@ use crate::model::ids::ServiceName;
 use crate::testing::world::config_key;
 
 fn scope(stage: Option<&str>, service: Option<&str>) -> HoldScope {
-    HoldScope { project: "shop".into(), stage: stage.map(Into::into), service: service.map(Into::into) }
+    HoldScope { project: "shop".into(), stage: stage.map(Into::into), service: service.map(Into::into), context: None }
 }
 
 fn lifted(name: &str, by: &str) -> Lifted {

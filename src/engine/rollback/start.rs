@@ -227,7 +227,7 @@ fn hold(
 /// What is held of a service that went back.
 pub(super) fn scope(service: &ServiceKey) -> HoldScope {
     let ServiceKey { project, stage, service } = service.clone();
-    HoldScope { project, stage: Some(stage), service: Some(service) }
+    HoldScope { project, stage: Some(stage), service: Some(service), context: None }
 }
 
 impl RolledBack {

@@ -52,6 +52,7 @@ pub fn undo(transition: &mut Transition<'_>, config: &ConfigKey, to: Option<u32>
         project: config.project.clone(),
         stage: Some(config.stage.clone()),
         service: Some(state.service.clone()),
+        context: None,
     };
     let name = &config.name;
     let reason = format!("{name} was rolled back to version {target}; release it when Git says what should run");

@@ -49,6 +49,9 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
         (SequenceState::Queued | SequenceState::Returning { .. }, Event::Waiting { reason }) => {
             step.run.message.clone_from(reason);
         }
+        (SequenceState::Ending { .. } | SequenceState::Ended, Event::Paused { .. } | Event::Resumed { .. }) => {}
+        (_, Event::Paused { by }) => step.run.paused = Some(by.clone()),
+        (_, Event::Resumed { .. }) => step.run.paused = None,
         (SequenceState::Queued | SequenceState::Returning { .. }, Event::Cancel { outcome, reason }) => {
             step.end(*outcome, reason.clone());
         }
@@ -69,7 +72,7 @@ pub fn step(run: &SequenceRun, event: &Event, now: Timestamp) -> (SequenceRun, D
 impl Step {
     fn admitted(&mut self) {
         self.run.started_at = Some(self.now);
-        self.run.message = String::new();
+        (self.run.message, self.run.paused) = (String::new(), None);
         if !self.run.destination.is_local() {
             return self.end(Outcome::FAIL, NOTHING_THERE.to_owned());
         }
@@ -81,7 +84,7 @@ impl Step {
 
     /// It has its slot again, which it had let others have: whatever pause there was is over, or goes on.
     fn admitted_again(&mut self, index: usize) {
-        self.run.message = String::new();
+        (self.run.message, self.run.paused) = (String::new(), None);
         self.run.state = SequenceState::Running { task: index };
         match self.run.pauses_until().filter(|until| *until > self.now) {
             Some(due) => self.decided.actions.push(Action::SetTimer { timer: Timer::Delay, due }),
@@ -97,7 +100,7 @@ impl Step {
         let is_over = |index: &usize| self.run.tasks[*index].outcome.is_some(); // in the run that this one goes on with
         let next = (from..tasks.len()).find(|index| !is_over(index) && tasks[*index].condition.holds(has_failed));
         match (next, failed) {
-            (Some(index), _) if self.yielded => self.run.state = SequenceState::Returning { task: index },
+            (Some(index), _) if self.gives_slot() => self.run.state = SequenceState::Returning { task: index },
             (Some(index), _) => self.begin(index),
             (None, Some(task)) => {
                 let (outcome, message) = (task.outcome, format!("{}: {}", task.step, task.message));
@@ -137,7 +140,7 @@ impl Step {
         let pauses = self.run.tasks[index].started_at.is_none();
         match timer {
             Timer::Delay if !pauses => {}
-            Timer::Delay if self.yielded => self.run.state = SequenceState::Returning { task: index },
+            Timer::Delay if self.gives_slot() => self.run.state = SequenceState::Returning { task: index },
             Timer::Delay => self.start(index),
             Timer::Retry => self.retry(index),
             Timer::Start => self.start_is_late(index),
@@ -148,6 +151,11 @@ impl Step {
             }
             Timer::Progress => {}
         }
+    }
+
+    /// Whether it must have its slot again before its next task: it has let others have it, or is paused.
+    fn gives_slot(&self) -> bool {
+        self.yielded || self.run.paused.is_some()
     }
 
     fn is_late(&self) -> String {

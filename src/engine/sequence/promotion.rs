@@ -266,8 +266,9 @@ fn start_next(
         };
         if let Some(run) = run {
             started.insert(stage.stage.clone());
-            let (context, preceded) = (ended.context.clone(), ended.outcome);
-            transition.start(SequenceRun { context, preceded, data: dataflow::carried(ended), ..run })?;
+            let (context, paused) = (ended.context.clone(), ended.paused.clone());
+            let (preceded, data) = (ended.outcome, dataflow::carried(ended));
+            transition.start(SequenceRun { context, paused, preceded, data, ..run })?;
         }
     }
     Ok(())
@@ -303,6 +304,7 @@ fn start_others(
             context: run.context.clone(),
             data: dataflow::carried(run),
             preceded: run.outcome,
+            paused: run.paused.clone(),
             is_foreign: run.is_foreign,
             ..SequenceRun::draft(service, stage.destination.clone(), revision, digest::stored(procedure))
         };

@@ -62,9 +62,11 @@ pub fn taken_down(by: &str) -> Event {
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     let (yielded, runs): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.iter().partition(|run| run.yields_slot());
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.into_iter().partition(|run| is_waiting(run));
-    let Queue { superseded, next: Some(next), later } = Queue::of(&queued) else { return Vec::new() };
+    let Queue { superseded, paused, next, later } = Queue::of(&queued, holds);
     let mut told: Vec<(RunId, Event)> =
         superseded.into_iter().map(|(run, newer)| (run.id.clone(), superseded_by(name(newer)))).collect();
+    told.extend(paused.into_iter().filter_map(|(run, hold)| waiting(run, hold.reason.clone())));
+    let Some(next) = next else { return told };
     let comes_first = match next.is_rollback {
         true => format!("waits for the {}", next.cause),
         false => format!("waits for {} of {}", next.sequence(), next.commit.short()),
@@ -95,23 +97,30 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
 struct Queue<'a> {
     /// Each with the one that replaces it.
     superseded: Vec<(&'a SequenceRun, &'a SequenceRun)>,
+    /// Each with what keeps it, and nothing else of its slot.
+    paused: Vec<(&'a SequenceRun, &'a Hold)>,
     next: Option<&'a SequenceRun>,
     later: Vec<&'a SequenceRun>,
 }
 
 impl<'a> Queue<'a> {
-    fn of(oldest_first: &[&'a SequenceRun]) -> Self {
-        let (mut superseded, mut rollbacks, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    fn of(oldest_first: &[&'a SequenceRun], holds: &'a [Hold]) -> Self {
+        let (mut superseded, mut paused) = (Vec::new(), Vec::new());
+        let (mut rollbacks, mut others) = (Vec::new(), Vec::new());
+        let pausing = |run: &SequenceRun| holds.iter().find(|it| it.scope.context.is_some() && run.is_held_by(it));
         for (place, run) in oldest_first.iter().copied().enumerate() {
             let mut newer = oldest_first[place + 1..].iter().copied().rev();
             match newer.find(|newer| newer.is_rollback == run.is_rollback && replaces(newer, run)) {
                 Some(newer) => superseded.push((run, newer)),
                 None if run.is_rollback => rollbacks.push(run),
-                None => others.push(run),
+                None => match pausing(run) {
+                    Some(hold) => paused.push((run, hold)),
+                    None => others.push(run),
+                },
             }
         }
         let mut turns = rollbacks.into_iter().chain(others);
-        Self { superseded, next: turns.next(), later: turns.collect() }
+        Self { superseded, paused, next: turns.next(), later: turns.collect() }
     }
 }
 

@@ -80,6 +80,9 @@ pub struct SequenceRun {
     /// How the sequence ended that leads to it, if one does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preceded: Option<Outcome>,
+    /// Who wants it to begin no further task for now, if somebody does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub paused: Option<String>,
     /// Where it is.
     pub state: SequenceState,
     /// One per task of the sequence.
@@ -164,6 +167,7 @@ impl SequenceRun {
             is_foreign: false,
             data: Value::Null,
             preceded: None,
+            paused: None,
             state: SequenceState::Queued,
             tasks: Vec::new(),
             created_at: Timestamp::default(),
@@ -203,7 +207,8 @@ impl SequenceRun {
     pub fn is_held_by(&self, hold: &Hold) -> bool {
         let ServiceKey { project, stage, service } = &self.service;
         let mut services = iter::once(service).chain(&self.takes_from);
-        !self.is_rollback && services.any(|service| hold.scope.covers(project, stage, service))
+        let covers = |service| hold.scope.covers_context(self.context.as_ref(), project, stage, service);
+        !self.is_rollback && services.any(covers)
     }
 
     /// What a revision brings by it: the content; nothing, if it brings nothing or a person asked for it.

@@ -38,7 +38,7 @@ fn repository() -> RepositoryState {
 }
 
 fn hold(kind: HoldKind, stage: &str, since: i64) -> Hold {
-    let scope = HoldScope { project: "store".into(), stage: Some(stage.into()), service: None };
+    let scope = HoldScope { project: "store".into(), stage: Some(stage.into()), service: None, context: None };
     Hold { id: "h1".into(), kind, scope, reason: "sale".into(), by: "ann".into(), since: Timestamp(since) }
 }
 
@@ -96,12 +96,16 @@ fn what_only_a_person_moves_is_at_rest_and_what_follows_it_too() {
         (&nothing, vec![], Some(vec![])),
         (&nothing, vec![open("dev", Next::GoesOn), follows()], None),
         (&nothing, vec![open("dev", Next::Start)], None),
-        (&nothing, vec![open("dev", Next::Turn(BTreeSet::new()))], None),
-        (&person, vec![open("dev", Next::Turn(BTreeSet::new())), follows()], Some(vec!["hold"])),
-        (&other, vec![open("dev", Next::Turn(BTreeSet::new()))], None),
-        (&other, vec![open("dev", Next::Turn(["other".into()].into()))], Some(vec!["hold"])),
-        (&person, vec![open("dev", Next::Turn(BTreeSet::new())), open("qa", Next::Turn(BTreeSet::new()))], None),
-        (&person, vec![open("production", Next::Turn(BTreeSet::new()))], None),
+        (&nothing, vec![open("dev", Next::Turn(None, BTreeSet::new()))], None),
+        (&person, vec![open("dev", Next::Turn(None, BTreeSet::new())), follows()], Some(vec!["hold"])),
+        (&other, vec![open("dev", Next::Turn(None, BTreeSet::new()))], None),
+        (&other, vec![open("dev", Next::Turn(None, ["other".into()].into()))], Some(vec!["hold"])),
+        (
+            &person,
+            vec![open("dev", Next::Turn(None, BTreeSet::new())), open("qa", Next::Turn(None, BTreeSet::new()))],
+            None,
+        ),
+        (&person, vec![open("production", Next::Turn(None, BTreeSet::new()))], None),
         (&nothing, vec![paused(), follows()], Some(vec!["paused"])),
         (&lifted, vec![paused(), follows()], None),
         (&nothing, vec![open("dev", Next::Resume("web".into())), follows()], Some(vec!["rollout"])),

@@ -253,6 +253,7 @@ pub(in crate::server) async fn hold(
         project: request.project.as_str().into(),
         stage: request.stage.as_deref().map(Into::into),
         service: request.service.as_deref().map(Into::into),
+        context: None,
     };
     state.act(Command::Hold { scope, reason: request.reason }, &actor).await.map(Json)
 }

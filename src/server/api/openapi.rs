@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 
 use super::act::{DeliveryRequest, HoldRequest, PruneRequest, ReleaseRequest, ScaleRequest, SyncRequest, UndoRequest};
 use super::exec::ExecRequest;
-use super::keptn::{AbortRequest, ApprovalRequest, EventAnswer, RerunRequest};
+use super::keptn::{AbortRequest, ApprovalRequest, EventAnswer, PauseRequest, RerunRequest};
 use super::rollback::RollbacksRequest;
 use crate::control::commands::Done;
 use crate::server::problem::Problem;
@@ -42,7 +42,7 @@ const fn post(path: &'static str, summary: &'static str, request: Option<SchemaO
     Operation { method: "post", path, summary, request, answer }
 }
 
-const OPERATIONS: [Operation; 42] = [
+const OPERATIONS: [Operation; 43] = [
     get("/repositories", "The watched repositories", schema::<List<RepositoryView>>),
     get("/repositories/{name}", "A watched repository", schema::<RepositoryView>),
     get("/repositories/{name}/deliveries", "Its last webhooks, newest first", schema::<List<WebhookCallView>>),
@@ -65,6 +65,7 @@ const OPERATIONS: [Operation; 42] = [
         schema::<Done>,
     ),
     post("/reruns", "Run a sequence again that has failed", Some(schema::<RerunRequest>), schema::<Done>),
+    post("/pauses", "Have a delivery begin no further task, or let it", Some(schema::<PauseRequest>), schema::<Done>),
     post("/aborts", "End what is under way for a service", Some(schema::<AbortRequest>), schema::<Done>),
     get("/holds", "Why something may not change", schema::<List<HoldView>>),
     get("/imagestreams", "Tags of image streams, and what they lead to", schema::<List<ImageTagView>>),

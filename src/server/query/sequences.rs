@@ -8,7 +8,7 @@ use serde::Deserialize;
 use super::{MOST, Query};
 use crate::clock::{from_rfc3339, rfc3339_sorting};
 use crate::model::cloud_event::CloudEvent;
-use crate::model::ids::RunId;
+use crate::model::ids::{RunId, ServiceKey};
 use crate::model::run::SequenceRun;
 use crate::report::cloud_event;
 use crate::server::problem::{Answer, Problem};
@@ -163,6 +163,24 @@ impl Query {
             run.ended_at.is_none() && is_here
         };
         Ok(runs.iter().filter(is_meant).map(|run| run.id.clone()).collect())
+    }
+
+    /// The context of what is under way for a service, or waits for its turn; of several, of the first.
+    pub async fn open_context_of(&self, service: &ServiceKey) -> Answer<String> {
+        let filter = RunFilter {
+            project: Some(service.project.clone()),
+            stage: Some(service.stage.clone()),
+            service: Some(service.service.to_string()),
+            sequences: Some(true),
+            open: Some(true),
+            ..RunFilter::default()
+        };
+        let runs = self.sequences_of(filter, |_| true).await?;
+        let found = runs.into_iter().rev().find_map(|run| run.context);
+        found.ok_or_else(|| {
+            Problem::new(StatusCode::CONFLICT, format!("nothing of {service} is under way"))
+                .hint("`launchway get runs` tells what is")
+        })
     }
 
     /// Sequences, newest first, as long as `more` wants more than were found.

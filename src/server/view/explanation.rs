@@ -171,10 +171,15 @@ fn run_reason(run: &Run, configs: &[ConfigState]) -> Option<Reason> {
         SequenceState::Ending { .. } => format!("{what} is ending at `{step}`: {}", run.message),
         SequenceState::Ended => return None,
     };
+    let message = match (&run.paused, run.state) {
+        (Some(by), SequenceState::Running { .. }) => format!("{message}; paused by {by}, so that no task follows"),
+        _ => message,
+    };
     let steps = format!("`launchway describe run/{}` tells its steps", run.id);
     let mut names = configs.iter().map(|config| &config.key.name).chain(configs_of(run));
     let ServiceKey { stage, service, .. } = &run.service;
     let hint = match (run.state, names.next()) {
+        _ if run.paused.is_some() => format!("`launchway resume {service} -s {stage}` lets it go on"),
         _ if run.awaits_approval().is_some() => {
             format!("`launchway approve {service} -s {stage}` lets it go on, `reject` ends it")
         }
@@ -390,7 +395,7 @@ mod tests {
     }
 
     fn hold(service: &str) -> Hold {
-        let scope = HoldScope { project: "shop".into(), stage: None, service: Some(service.into()) };
+        let scope = HoldScope { project: "shop".into(), stage: None, service: Some(service.into()), context: None };
         let since = Timestamp(0);
         Hold { id: HoldId::new("h1"), kind: HoldKind::Person, scope, reason: "sale".into(), by: "ann".into(), since }
     }

@@ -60,7 +60,7 @@ pub struct SequenceView {
     pub time: String,
     /// The context.
     pub shkeptncontext: String,
-    /// `triggered`, `waiting` (for its turn), `started`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
+    /// `triggered`, `waiting` (for its turn), `started`, `paused`, `waitingForApproval`, `finished`, `aborted` or `timedOut`.
     pub state: String,
     /// What the problem is called that it is about, if the event that began it says so.
     #[serde(default, rename = "problemTitle", skip_serializing_if = "Option::is_none")]
@@ -224,6 +224,9 @@ impl LatestEvent {
 /// Where a context is, by what has not ended of it, or else by what ended last.
 fn state(runs: &[&SequenceRun]) -> &'static str {
     let open = runs.iter().filter(|run| run.ended_at.is_none());
+    if open.clone().any(|run| run.paused.is_some()) {
+        return "paused";
+    }
     let (mut queued, mut waits, mut asks) = (false, false, false);
     for run in open {
         match run.state {

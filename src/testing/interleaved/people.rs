@@ -11,12 +11,13 @@ use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
-use crate::model::hold::{HoldScope, Lifted, Release};
+use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceName, StageName};
 use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::world::config_key;
 use crate::testing::script::number;
+use crate::testing::world::hold_scope;
 
 /// Who acts by hand.
 const WHO: &str = "ann";
@@ -59,11 +60,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
     let key = |word: &str| config_key(project, word);
     match words {
         ["hold", stage, service, reason @ ..] => {
-            let scope = HoldScope {
-                project: project.clone(),
-                stage: (*stage != "*").then(|| StageName::new(*stage)),
-                service: (*service != "*").then(|| ServiceName::new(*service)),
-            };
+            let scope = hold_scope(project, stage, service);
             by_hand::place_hold(driver, scope, reason.join(" "), WHO).await.map(drop)
         }
         ["release"] => {

@@ -45,7 +45,7 @@ use crate::engine::rollback::evaluate::{Stage, evaluate};
 use crate::engine::sync::Trigger;
 use crate::error::{Context, Failure, Result};
 use crate::executor::switch;
-use crate::model::hold::{HoldScope, Lifted, Release};
+use crate::model::hold::{Lifted, Release};
 use crate::model::ids::{
     ConfigKey, Namespace, PodName, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName,
 };
@@ -57,7 +57,7 @@ use crate::model::state::{Attempt, RevisionResult, spec_of};
 use crate::simulation::runtime::Behaviour;
 use crate::simulation::world::World;
 use crate::testing::script::declared::Declared;
-use crate::testing::world::config_key;
+use crate::testing::world::{config_key, hold_scope};
 
 /// Who acts by hand in stories.
 const WHO: &str = "ann";
@@ -234,11 +234,7 @@ impl Play<'_> {
         let repository = RepositoryName::new("repo");
         Ok(match words {
             ["hold", stage, service, reason @ ..] => {
-                let scope = HoldScope {
-                    project: ProjectName::new("shop"),
-                    stage: (*stage != "*").then(|| StageName::new(*stage)),
-                    service: (*service != "*").then(|| ServiceName::new(*service)),
-                };
+                let scope = hold_scope(&ProjectName::new("shop"), stage, service);
                 let hold = by_hand::place_hold(&driver, scope, reason.join(" "), WHO).await?;
                 format!("holds {}", hold.scope)
             }

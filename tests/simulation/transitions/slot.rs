@@ -15,7 +15,7 @@ use proptest::prelude::*;
 use super::samples::{NOW, sequence};
 
 fn hold() -> Hold {
-    let scope = HoldScope { project: "shop".into(), stage: Some("dev".into()), service: None };
+    let scope = HoldScope { project: "shop".into(), stage: Some("dev".into()), service: None, context: None };
     Hold { id: HoldId::new("1"), kind: HoldKind::Person, scope, reason: "freeze".into(), by: "ann".into(), since: NOW }
 }
 

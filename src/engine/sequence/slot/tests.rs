@@ -232,3 +232,28 @@ proptest! {
         prop_assert!(runs.iter().all(|run| run.state != SequenceState::Queued || !run.message.is_empty()));
     }
 }
+
+#[test]
+fn what_is_paused_waits_and_keeps_nobody_else_from_the_slot() {
+    let mut holds = holds(HoldKind::Pause).holds;
+    holds[0].scope.context = Some("c1".into());
+    holds[0].reason = "paused by bob".into();
+    let of = |context: &str, run: SequenceRun| SequenceRun { context: Some(context.into()), ..run };
+    let only_tests = |id: &str| SequenceRun { delivery: None, ..delivery(id, "a") };
+    for (case, runs, expected) in [
+        ("alone", vec![of("c1", delivery("r1", "a"))], vec!["r1 paused by bob"]),
+        (
+            "another has its turn",
+            vec![of("c1", only_tests("r1")), of("c2", only_tests("r2"))],
+            vec!["r1 paused by bob", "r2 admitted"],
+        ),
+        (
+            "a newer revision takes its place",
+            vec![of("c1", delivery("r1", "a")), of("c2", delivery("r2", "b"))],
+            vec!["r1 superseded by bbbbbbb", "r2 admitted"],
+        ),
+        ("a rollback is not", vec![of("c1", rollback("r1"))], vec!["r1 admitted"]),
+    ] {
+        assert_eq!(told(&runs, &holds), expected, "{case}");
+    }
+}

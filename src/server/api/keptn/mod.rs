@@ -70,6 +70,20 @@ pub struct AbortRequest {
     pub service: String,
 }
 
+/// What is to begin no further task, or may again.
+#[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PauseRequest {
+    /// Of which project.
+    pub project: String,
+    /// In which stage something of it is under way: its delivery is meant, in all stages.
+    pub stage: String,
+    /// Of which service.
+    pub service: String,
+    /// Whether it is paused.
+    pub paused: bool,
+}
+
 /// What is run again.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
@@ -84,7 +98,7 @@ pub struct RerunRequest {
 /// What is to become of a context.
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub struct ControlRequest {
-    /// `abort`.
+    /// `abort`, `pause` or `resume`.
     pub state: String,
     /// Only in this stage.
     #[serde(default)]
@@ -177,12 +191,37 @@ pub(in crate::server) async fn control(
     Segments((project, context)): Segments<(String, String)>,
     Body(request): Body<ControlRequest>,
 ) -> Answer<Json<Done>> {
-    if request.state != "abort" {
-        let detail = format!("`{}` cannot be done to a sequence", request.state);
-        return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("`abort` can"));
-    }
-    let runs = state.query.open_runs_of(&project, &context, request.stage.as_deref()).await?;
-    state.act(Command::Sequence(SequenceCommand::AbortRuns { runs }), &actor).await.map(Json)
+    let paused = match request.state.as_str() {
+        "abort" => None,
+        "pause" => Some(true),
+        "resume" => Some(false),
+        other => {
+            let detail = format!("`{other}` cannot be done to a sequence");
+            return Err(Problem::new(StatusCode::BAD_REQUEST, detail).hint("`abort`, `pause` and `resume` can"));
+        }
+    };
+    let stage = request.stage.filter(|stage| !stage.is_empty());
+    let runs = state.query.open_runs_of(&project, &context, stage.as_deref()).await?;
+    let told = match paused {
+        None => SequenceCommand::AbortRuns { runs },
+        Some(paused) => {
+            let (project, stage) = (project.as_str().into(), stage.as_deref().map(Into::into));
+            SequenceCommand::Pause { project, context, stage, runs, paused }
+        }
+    };
+    state.act(Command::Sequence(told), &actor).await.map(Json)
+}
+
+pub(in crate::server) async fn pause(
+    State(state): State<ServerState>,
+    Extension(actor): Extension<Actor>,
+    Body(request): Body<PauseRequest>,
+) -> Answer<Json<Done>> {
+    let PauseRequest { project, stage, service, paused } = request;
+    let context = state.query.open_context_of(&key(&project, &stage, &service)).await?;
+    let runs = state.query.open_runs_of(&project, &context, None).await?;
+    let told = SequenceCommand::Pause { project: project.as_str().into(), context, stage: None, runs, paused };
+    state.act(Command::Sequence(told), &actor).await.map(Json)
 }
 
 pub(in crate::server) async fn decide(

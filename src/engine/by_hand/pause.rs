@@ -1,0 +1,90 @@
+//! Deliveries that begin no further task for a while.
+
+use crate::engine::holds;
+use crate::engine::records::{Records, Undecided};
+use crate::engine::transition::Transition;
+use crate::error::Failure;
+use crate::model::event::Event;
+use crate::model::hold::{HoldKind, HoldScope, Release};
+use crate::model::ids::{HoldId, ProjectName, RunId, StageName};
+use crate::model::run::Run;
+
+/// A delivery through its stages, or its part in one of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Part {
+    /// The project.
+    pub project: ProjectName,
+    /// What all of it has in common.
+    pub context: String,
+    /// One stage, or all.
+    pub stage: Option<StageName>,
+}
+
+/// Has a delivery begin no further task until it is resumed: what is at a task ends that. Says whether it was not paused.
+///
+/// # Errors
+/// If nothing of it is under way, or something must be read first.
+pub fn pause_delivery(
+    transition: &mut Transition<'_>,
+    part: &Part,
+    runs: &[RunId],
+    by: &str,
+) -> Result<bool, Undecided> {
+    if !paused(transition.records, part)?.is_empty() {
+        return Ok(false);
+    }
+    let open = open(transition.records, runs)?;
+    if open.is_empty() {
+        let failure = Failure::stalled(format!("nothing with context `{}` is under way there", part.context));
+        return Err(failure.into());
+    }
+    let Part { project, context, stage } = part.clone();
+    let scope = HoldScope { project, stage, service: None, context: Some(context) };
+    holds::place(transition, HoldKind::Pause, scope, format!("paused by {by}"), by)?;
+    for run in open {
+        transition.tell(run, Event::Paused { by: by.to_owned() });
+    }
+    Ok(true)
+}
+
+/// Lets a delivery go on that was paused. Says whether it was.
+///
+/// # Errors
+/// If something must be read first.
+pub fn resume_delivery(
+    transition: &mut Transition<'_>,
+    part: &Part,
+    runs: &[RunId],
+    by: &str,
+) -> Result<bool, Undecided> {
+    let holds = paused(transition.records, part)?;
+    if holds.is_empty() {
+        return Ok(false);
+    }
+    holds::release(transition, &part.project, &Release { holds, ..Release::default() }, None)?;
+    for run in open(transition.records, runs)? {
+        let service = transition.records.runs.get(&run)?.and_then(Run::sequence).map(|run| run.service.clone());
+        service.into_iter().for_each(|service| transition.examine(service));
+        transition.tell(run, Event::Resumed { by: by.to_owned() });
+    }
+    Ok(true)
+}
+
+/// What pauses just this part.
+fn paused(records: &Records, part: &Part) -> Result<Vec<HoldId>, Undecided> {
+    let holds = records.holds.get(&part.project)?;
+    let pauses = |scope: &HoldScope| scope.context.as_ref() == Some(&part.context) && scope.stage == part.stage;
+    let found = holds.into_iter().flat_map(|holds| &holds.holds).filter(|hold| pauses(&hold.scope));
+    Ok(found.map(|hold| hold.id.clone()).collect())
+}
+
+/// Those that have not ended by now.
+fn open(records: &Records, runs: &[RunId]) -> Result<Vec<RunId>, Undecided> {
+    let mut open = Vec::new();
+    for run in runs {
+        if records.runs.get(run)?.is_some_and(|run| !run.is_ended()) {
+            open.push(run.clone());
+        }
+    }
+    Ok(open)
+}
