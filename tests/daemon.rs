@@ -37,6 +37,7 @@ mod daemon_edges {
     mod rules;
     mod secrets;
     mod sequences;
+    mod simulated;
     mod slow_remote;
     mod strategies;
     mod survival;

@@ -7,7 +7,7 @@ use clap::{Args, Parser, Subcommand};
 use super::output::Format;
 use super::{
     abort, approve, completion, demo, describe, down, events, exec, get, history, hold, logs, man, migrate, pause,
-    plan, prune, release, repository, rerun, rollback, rollout, scale, schema, send, serve, set, status,
+    plan, prune, release, repository, rerun, rollback, rollout, scale, schema, send, serve, set, simulate, status,
     store, sync, trigger, up, validate, why,
 };
 use crate::error::Failure;
@@ -120,6 +120,7 @@ pub(super) enum Verb {
     Abort(abort::Arguments),
     Rerun(rerun::Arguments),
     Send(send::Arguments),
+    Simulate(simulate::Arguments),
     Sync(sync::Arguments),
     Repository(repository::Arguments),
     Exec(exec::Arguments),

@@ -36,6 +36,7 @@ mod schema;
 mod send;
 mod serve;
 mod set;
+mod simulate;
 mod status;
 mod store;
 mod sync;
@@ -124,6 +125,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Exec(arguments) => wait(exec::run(arguments, global, output)),
         Verb::Store(arguments) => wait(store::run(arguments, global, output)),
         Verb::Set(arguments) => set::run(arguments, global, output),
+        Verb::Simulate(arguments) => wait(simulate::run(arguments, output)),
         Verb::Migrate(arguments) => migrate::run(arguments, output),
         Verb::Schema(arguments) => schema::run(arguments, output),
         Verb::Completion(arguments) => completion::run(arguments, output),

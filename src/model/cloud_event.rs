@@ -146,6 +146,17 @@ pub enum Phase {
     Finished,
 }
 
+impl Phase {
+    /// How types of events end that say so.
+    pub fn word(self) -> &'static str {
+        match self {
+            Phase::Started => "started",
+            Phase::StatusChanged => "status.changed",
+            Phase::Finished => "finished",
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -3,5 +3,8 @@
 
 pub mod indicators;
 pub mod memory_store;
+pub mod play;
 pub mod runtime;
+pub mod script;
+pub mod told;
 pub mod world;

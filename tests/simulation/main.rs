@@ -16,6 +16,7 @@ mod mortal;
 mod ownership;
 mod random;
 mod retention;
+mod simulations;
 mod stories;
 mod transitions;
 
