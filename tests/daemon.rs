@@ -32,6 +32,7 @@ mod daemon_edges {
     mod proposals;
     mod proxies;
     mod pushed;
+    mod registration;
     mod repositories;
     mod rollback;
     mod rules;

@@ -1,5 +1,8 @@
 //! `launchway repository VERB`.
 
+mod check;
+mod webhook;
+
 use std::fs;
 use std::io::{ErrorKind, Write};
 use std::os::unix::fs::MetadataExt;
@@ -8,7 +11,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use clap::{Args, Subcommand};
-use serde::Serialize;
 
 use super::arguments::Global;
 use super::client::Client;
@@ -16,15 +18,10 @@ use super::get::{repositories, short};
 use super::here;
 use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table};
-use super::serve::load;
 use super::target;
-use crate::config::{RepositorySettings, Settings};
-use crate::control::repository;
 use crate::error::{Context, Failure, Result};
-use crate::model::ids::CommitId;
-use crate::runtime::local::Reach;
 use crate::server::view::{List, RepositoryView, WebhookCallView};
-use crate::source::{Limits, Remote, RemoteUrl, Repository, default_branch, remote_head, without_branch};
+use crate::source::{Limits, RemoteUrl, Repository};
 
 /// The line by which our own hook is known again.
 const SIGNATURE: &str = "# Written by `launchway repository install-hook`.";
@@ -44,9 +41,9 @@ enum Verb {
     /// List the watched repositories
     #[command(after_help = "Example:\n  launchway repository list")]
     List,
-    /// Look whether a repository answers, where its branch is, and how far pods are kept apart here
+    /// Look whether a repository answers, whether its host calls, and how far pods are kept apart here
     #[command(
-        after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main\n  launchway repository check --config /etc/launchway.yaml\n  launchway repository check shop --config /etc/launchway.yaml\n\nWithout --config no credentials are used."
+        after_help = "Examples:\n  launchway repository check https://git.example/shop.git\n  launchway repository check /srv/git/shop.git --branch main\n  launchway repository check --config /etc/launchway.yaml\n  launchway repository check shop --config /etc/launchway.yaml\n  launchway repository check shop --config /etc/launchway.yaml --register-webhook\n\nWithout --config no credentials are used. Only --register-webhook changes anything: it makes the host call the daemon\nwith the secret of the configuration. Other webhooks are left alone."
     )]
     Check {
         /// A path or an address; with --config the name of a repository there [default: all of them]
@@ -58,6 +55,9 @@ enum Verb {
         /// The daemon's configuration: its repositories are checked, with their credentials
         #[arg(long, value_name = "FILE")]
         config: Option<PathBuf>,
+        /// Register the webhook on the repository's host, or repair it, and wait for its test delivery
+        #[arg(long, requires = "config")]
+        register_webhook: bool,
     },
     /// Show what a repository's webhooks came to, newest first
     #[command(
@@ -89,25 +89,14 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
             let name = target::repository(&client, chosen).await?.name;
             output.show(&client.get(&format!("repositories/{name}/deliveries"), &[]).await?, deliveries)?;
         }
-        Verb::Check { which, branch, config } => {
-            let remotes = match config {
-                Some(config) => configured(&load(config)?, which.as_deref())?,
-                None => vec![without_credentials(which.as_deref().unwrap_or_default(), branch.as_deref())?],
+        Verb::Check { which, branch, config, register_webhook } => {
+            let asked = check::Asked {
+                which: which.as_deref(),
+                branch: branch.as_deref(),
+                config: config.as_deref(),
+                register_webhook: *register_webhook,
             };
-            let check = move || {
-                let reach = Reach::on_this_machine()?;
-                Ok(remotes.into_iter().map(|remote| check(remote, &reach)).collect::<Vec<Checked>>())
-            };
-            let checked: Result<Vec<Checked>> =
-                tokio::task::spawn_blocking(check).await.or_transient(|| "the check broke off".to_owned())?;
-            let checked = checked?;
-            output.show(&checked, |checked| {
-                let isolation = checked.first().map(|checked| isolation(&checked.isolation));
-                checked.iter().map(human).chain(isolation).collect()
-            })?;
-            if checked.iter().any(|checked| checked.problem.is_some()) {
-                return Ok(Exit::Failed);
-            }
+            return check::run(&asked, global, output).await;
         }
         Verb::InstallHook { path } => {
             let client = Client::to_read(global).await?;
@@ -171,87 +160,6 @@ fn not_watched(path: &Path, watched: &[RepositoryView]) -> Complaint {
     let known = watched.iter().map(|view| format!("\n  -r {}: {}", view.name, view.url)).collect::<String>();
     let failure = Failure::stalled(format!("nobody watches `{}`", path.display()));
     Complaint::usage(failure.hint(format!("name one that is watched, by an address with `-r`:{known}")))
-}
-
-/// What a check found.
-#[derive(Debug, Serialize)]
-struct Checked {
-    url: String,
-    branch: String,
-    /// Where the branch is.
-    head: Option<String>,
-    problem: Option<String>,
-    hint: Option<String>,
-    /// What its pods would be kept from here.
-    isolation: Reach,
-}
-
-fn without_credentials(location: &str, branch: Option<&str>) -> Result<Remote> {
-    Ok(Remote::new(RemoteUrl::parse(location, true)?, branch.unwrap_or_default()))
-}
-
-/// The repositories of a configuration, or the one that is named.
-fn configured(settings: &Settings, name: Option<&str>) -> Outcome<Vec<Remote>> {
-    let named = |settings: &&RepositorySettings| name.is_none_or(|name| settings.name.as_str() == name);
-    let remotes: Vec<Remote> =
-        settings.repositories.iter().filter(named).map(repository::remote).collect::<Result<_>>()?;
-    if remotes.is_empty() {
-        let names: Vec<&str> = settings.repositories.iter().map(|settings| settings.name.as_str()).collect();
-        let failure = Failure::stalled(format!("the configuration has no repository `{}`", name.unwrap_or_default()));
-        return Err(Complaint::usage(failure.hint(format!("it has {}", names.join(", ")))));
-    }
-    Ok(remotes)
-}
-
-/// Whether a repository answers, and what its branch says.
-fn check(mut remote: Remote, reach: &Reach) -> Checked {
-    let found = head(&mut remote);
-    let (head, failure) = (found.as_ref().ok().map(ToString::to_string), found.as_ref().err());
-    Checked {
-        url: remote.url.to_string(),
-        branch: remote.branch,
-        head,
-        problem: failure.map(Failure::one_line),
-        hint: failure.and_then(Failure::hint_text).map(str::to_owned),
-        isolation: reach.clone(),
-    }
-}
-
-fn head(remote: &mut Remote) -> Result<CommitId> {
-    if remote.branch.is_empty() {
-        remote.branch = default_branch(remote)?;
-    }
-    remote_head(remote)?.ok_or_else(|| without_branch(remote, false))
-}
-
-fn human(checked: &Checked) -> String {
-    let Checked { url, branch, head, problem, hint, isolation: _ } = checked;
-    match (head, problem) {
-        (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n", short(head)),
-        (None, problem) => {
-            let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
-            format!("{url}: {}\n{hint}", problem.as_deref().unwrap_or_default())
-        }
-    }
-}
-
-/// What pods of this user's daemon are kept from on this machine, and what not.
-fn isolation(reach: &Reach) -> String {
-    let sockets = if reach.sockets { "its sockets" } else { "connecting to its sockets, which do not answer them" };
-    let parts =
-        [(reach.files, "the state folder"), (reach.sockets, sockets), (reach.processes, "the processes of others")];
-    let named = |holds: bool| {
-        let names: Vec<&str> = parts.iter().filter(|part| part.0 == holds).map(|part| part.1).collect();
-        names.join(", ")
-    };
-    match (named(true), named(false)) {
-        (kept, open) if open.is_empty() => format!("pods of this user are kept from {kept}\n"),
-        (kept, open) => {
-            let kept = if kept.is_empty() { "nothing" } else { &kept };
-            let why = reach.problems.join("; ");
-            format!("pods of this user are kept from {kept} here, and not from {open}: {why}\n")
-        }
-    }
 }
 
 fn hook_text(program: &Path, state: &Path, repository: &str, branch: &str) -> String {
@@ -331,24 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn what_pods_are_not_kept_from_is_said_with_the_reason() {
-        let whole = Reach { files: true, sockets: true, processes: true, problems: vec!["no Landlock".into()] };
-        let told = isolation(&whole);
-        assert_eq!(told, "pods of this user are kept from the state folder, its sockets, the processes of others\n");
-        let told = isolation(&Reach { sockets: false, ..whole });
-        let open = "here, and not from connecting to its sockets, which do not answer them: no Landlock\n";
-        assert!(told.ends_with(open), "{told}");
-    }
-
-    #[test]
     fn odd_names_stay_words() {
         assert_eq!(quoted("it's $HOME"), r"'it'\''s $HOME'");
-    }
-
-    #[test]
-    fn a_folder_without_a_repository_is_refused() {
-        let folder = tempfile::tempdir().expect("a folder");
-        let remote = without_credentials(&folder.path().display().to_string(), None).expect("a path");
-        assert!(check(remote, &Reach::default()).problem.is_some());
     }
 }

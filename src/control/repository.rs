@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use crate::clock::Clock;
 use crate::config::{History, RepositorySettings, Settings};
 use crate::control::app::Parts;
 use crate::control::aside::{Aside, Hosts};
@@ -15,6 +16,7 @@ use crate::forge::StatusWriter;
 use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::plain::NotesWriter;
 use crate::forge::pull_request::PullRequests;
+use crate::forge::registration::{WantedWebhook, Webhooks};
 use crate::forge::{HostSettings, azure, bitbucket, gitea, github, gitlab};
 use crate::manifest::Options;
 use crate::model::ids::RepositoryName;
@@ -148,6 +150,50 @@ async fn pull_requests(
         Some((ForgeKind::Azure, settings)) => Some(azure::pull_requests(settings, clock).await?),
         Some((ForgeKind::None, _)) | None => None,
     })
+}
+
+/// The webhooks of a repository on its host, if its API is spoken.
+///
+/// # Errors
+/// If its address is none, or its token would be sent in the clear.
+pub async fn webhooks(
+    settings: &Settings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn Webhooks>>> {
+    Ok(match hosted(settings, repository)? {
+        Some((ForgeKind::Gitea, settings)) => Some(gitea::webhooks(settings, clock).await?),
+        Some((ForgeKind::Github, settings)) => Some(github::webhooks(settings, clock).await?),
+        Some((ForgeKind::Gitlab, settings)) => Some(gitlab::webhooks(settings, clock).await?),
+        Some((ForgeKind::Bitbucket, settings)) => Some(bitbucket::cloud_webhooks(settings, clock).await?),
+        Some((ForgeKind::BitbucketDataCenter, settings)) => {
+            Some(bitbucket::data_center_webhooks(settings, clock).await?)
+        }
+        Some((ForgeKind::Azure, settings)) => Some(azure::webhooks(settings, clock).await?),
+        Some((ForgeKind::None, _)) | None => None,
+    })
+}
+
+/// The webhook that a repository's host is to have.
+///
+/// # Errors
+/// `Stalled` if the configuration does not say where the host is to call, or has no secret for that.
+pub fn wanted_webhook(settings: &Settings, repository: &RepositorySettings) -> Result<WantedWebhook> {
+    let name = repository.name.as_str();
+    let public_url = settings.public_url.as_deref().ok_or_else(|| {
+        Failure::stalled("the configuration has no `publicUrl`, so that no host knows where to call")
+            .hint("give the address by which the host reaches this daemon: `publicUrl: https://deploy.example`")
+    })?;
+    // All are valid at once; the first is the one that stays.
+    let secret = repository.webhook.first().ok_or_else(|| {
+        Failure::stalled(format!("repository `{name}` has no secret for webhooks")).hint(format!(
+            "`openssl rand -hex 32 > {name}.webhook && chmod 600 {name}.webhook`, and in the configuration \
+             `webhook: {{secretFiles: [{name}.webhook]}}`"
+        ))
+    })?;
+    let others = settings.repositories.iter().map(|other| other.name.to_string());
+    let others = others.filter(|other| other != name).collect();
+    WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone())
 }
 
 /// The host that takes a repository's statuses, if there is one, and what opens it.

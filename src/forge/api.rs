@@ -48,6 +48,8 @@ pub(super) struct Manners {
     pub(super) authorization: fn(&str) -> String,
     /// What it wants in the header `Accept`.
     pub(super) accept: &'static str,
+    /// Whether an answer asks for fewer requests where its status does not say so, and until when it does, if it says that.
+    pub(super) limited: fn(&Answer) -> Option<Option<Timestamp>>,
 }
 
 /// An answer, read to its end.
@@ -137,6 +139,11 @@ impl ApiClient {
         if let Some(until) = until {
             *self.quiet_until() = until;
         }
+    }
+
+    /// Whether an answer asks for fewer requests in the host's own way, and until when it does, if it says that.
+    pub(super) fn limited(&self, answer: &Answer) -> Option<Option<Timestamp>> {
+        (self.manners.limited)(answer)
     }
 
     pub(super) fn now(&self) -> Timestamp {

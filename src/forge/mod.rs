@@ -1,13 +1,15 @@
 //! Git hosting: where results are written back to, and how hosts tell us of pushes.
 //!
 //! This file is the port. Each host has a folder of its own; hosts never see each other. What they share stands beside
-//! them: [`address`] (which host, and where its API is), `api` (requests to it), `hosted` (how statuses are written to any),
-//! `budget` (how much may be), `redirect` (where the token may go), [`retry_after`], [`text`] (what fits on one line), and
-//! [`webhook`] (whose call it is, whether it is authentic, what it says).
+//! them: [`address`] (which host, and where its API is), `api` (requests to it), `ask` (what is asked of it), `hosted` (how
+//! statuses are written to any), [`pull_request`], [`registration`] (of webhooks), `budget` (how much may be written), `redirect`
+//! (where the token may go), [`retry_after`], [`text`] (what fits on one line), and [`webhook`] (whose call it is, whether it is
+//! authentic, what it says).
 
 pub mod address;
 mod answer;
 mod api;
+mod ask;
 pub mod azure;
 pub mod bitbucket;
 mod budget;
@@ -18,6 +20,7 @@ mod hosted;
 pub mod plain;
 pub mod pull_request;
 mod redirect;
+pub mod registration;
 pub mod retry_after;
 pub mod text;
 pub mod webhook;

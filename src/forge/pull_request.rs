@@ -6,17 +6,15 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::Method;
 use reqwest::Url;
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::answer::{Words, unanswered};
-use super::api::{Answer, ApiClient, Manners};
+use super::answer::Words;
+use super::api::{ApiClient, Manners};
+pub(super) use super::ask::{Ask, asking};
 use super::hosted::HostSettings;
 use super::text::cut;
 use crate::clock::Clock;
-use crate::error::{Class, Context, Failure, Result};
-use crate::model::time::Timestamp;
+use crate::error::{Class, Failure, Result};
 use crate::secret::Secret;
 
 /// The label that pull requests get where the host has labels.
@@ -90,11 +88,6 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         60_000
     }
 
-    /// Whether the host asks for fewer requests, and until when it does, if it says so.
-    fn limited(&self, _answer: &Answer) -> Option<Option<Timestamp>> {
-        None
-    }
-
     /// One by its number.
     async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>>;
 
@@ -124,67 +117,6 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
     }
 }
 
-/// What a request to a host needs.
-#[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
-    client: &'a ApiClient,
-    token: &'a Secret,
-    api: &'a dyn PullRequestApi,
-}
-
-impl Ask<'_> {
-    /// Reads something; nothing, if it is not there.
-    pub(super) async fn get<T: DeserializeOwned>(self, url: Url) -> Result<Option<T>> {
-        self.send(Method::GET, url, None, &[(404, "")]).await
-    }
-
-    /// Writes something. An answer of one of `refusals`, a status and words in it, is nothing.
-    pub(super) async fn write<T: DeserializeOwned>(
-        self,
-        method: Method,
-        url: Url,
-        body: &(impl Serialize + Sync),
-        refusals: &[(u16, &str)],
-    ) -> Result<Option<T>> {
-        let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a pull request".to_owned())?;
-        self.send(method, url, Some(body), refusals).await
-    }
-
-    async fn send<T: DeserializeOwned>(
-        self,
-        method: Method,
-        url: Url,
-        body: Option<Vec<u8>>,
-        refusals: &[(u16, &str)],
-    ) -> Result<Option<T>> {
-        let sent = self.client.send(method, url, self.token, body).await;
-        let answer = sent.map_err(super::Refusal::into_failure)?;
-        let status = answer.status.as_u16();
-        if answer.status.is_success() {
-            let name = self.api.words().name;
-            let foreign = || format!("the answer is not that of {name}; is `forge.url` right?");
-            return serde_json::from_slice(&answer.body).or_stalled(foreign).map(Some);
-        }
-        if let Some(until) = self.api.limited(&answer) {
-            self.client.keep_quiet(&answer, until);
-            return Err(Failure::transient(format!("{} wants fewer requests", self.api.words().name)));
-        }
-        if refusals.iter().any(|(refused, words)| *refused == status && answer.says(words)) {
-            return Ok(None);
-        }
-        if status == 429 {
-            self.client.keep_quiet(&answer, None);
-        }
-        Err(unanswered(self.api.words(), status, "open pull requests"))
-    }
-}
-
-/// An address with more to ask for.
-pub(super) fn asking(mut url: Url, pairs: &[(&str, &str)]) -> Url {
-    url.query_pairs_mut().extend_pairs(pairs);
-    url
-}
-
 /// A branch by its full name.
 pub(super) fn full(branch: &str) -> String {
     format!("refs/heads/{branch}")
@@ -209,6 +141,10 @@ pub(super) async fn hosted(
 }
 
 impl Hosted {
+    fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
+        Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests" }
+    }
+
     /// Comments on one, unless the comment is there.
     async fn comment(&self, ask: Ask<'_>, number: u64, text: &str) -> Result<()> {
         let [read, write] = self.api.comments(number);
@@ -234,12 +170,12 @@ fn mentions(answer: &Value, text: &str) -> bool {
 impl PullRequests for Hosted {
     async fn read(&self, number: u64) -> Result<Option<Known>> {
         let token = self.client.token().await?;
-        self.api.read(Ask { client: &self.client, token: &token, api: &*self.api }, number).await
+        self.api.read(self.ask(&token), number).await
     }
 
     async fn open_or_update(&self, wanted: &PullRequest) -> Result<Known> {
         let token = self.client.token().await?;
-        let ask = Ask { client: &self.client, token: &token, api: &*self.api };
+        let ask = self.ask(&token);
         let wanted = PullRequest { body: cut(wanted.body.clone(), self.api.longest_body()), ..wanted.clone() };
         let found = match self.api.find(ask, &wanted).await? {
             Some(found) => found,
@@ -263,7 +199,7 @@ impl PullRequests for Hosted {
 
     async fn close(&self, number: u64, why: &str) -> Result<()> {
         let token = self.client.token().await?;
-        let ask = Ask { client: &self.client, token: &token, api: &*self.api };
+        let ask = self.ask(&token);
         let known = self.api.read(ask, number).await?;
         let Some(known) = known.filter(|known| known.state == PullRequestState::Open) else { return Ok(()) };
         match self.comment(ask, number, why).await {

@@ -24,6 +24,14 @@ pub(crate) enum Fault {
     Lost,
 }
 
+/// A webhook.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Hook {
+    pub(crate) id: String,
+    pub(crate) secret: Option<String>,
+    pub(crate) whole: Value,
+}
+
 /// What a host knows.
 #[derive(Default)]
 pub(crate) struct World {
@@ -33,6 +41,12 @@ pub(crate) struct World {
     pub(crate) at: Vec<i64>,
     /// Every pull request that was made, in the order of their numbers, in the words of Gitea.
     pub(crate) pulls: Vec<Value>,
+    /// Every webhook that is there, in the words of its host, with the secret beside what is shown of it.
+    pub(crate) hooks: Vec<Hook>,
+    /// The webhooks that were tried out, by their ids.
+    pub(crate) tried: Vec<String>,
+    /// Whether the token may do what is asked for.
+    pub(crate) forbids: bool,
     pub(crate) faults: VecDeque<Fault>,
     /// The commits that are there.
     pub(crate) commits: Vec<String>,

@@ -1,5 +1,5 @@
-//! Writing commit statuses over real HTTP to doubles of GitHub and GitLab, which keep what they are sent and enforce their
-//! limits.
+//! Writing commit statuses, pull requests and webhooks over real HTTP to doubles of hosts, which keep what they are sent and
+//! enforce their limits.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "in a test, both are how it fails")]
 
@@ -9,6 +9,7 @@ mod host;
 mod others;
 mod pull_requests;
 mod soak;
+mod webhooks;
 
 use std::sync::Arc;
 

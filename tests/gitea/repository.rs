@@ -65,6 +65,23 @@ impl Repository {
         self.api(Method::POST, "/hooks", Some(hook)).await["id"].as_u64().unwrap()
     }
 
+    /// Registers a webhook that tells of pushes alone.
+    pub(crate) async fn add_push_hook(&self, url: &str, secret: &str) {
+        let config = json!({"url": url, "secret": secret, "content_type": "json"});
+        let hook = json!({"type": "gitea", "active": true, "events": ["push"], "config": config});
+        self.api(Method::POST, "/hooks", Some(hook)).await;
+    }
+
+    /// Its webhooks.
+    pub(crate) async fn hooks(&self) -> Vec<Value> {
+        self.api(Method::GET, "/hooks", None).await.as_array().cloned().unwrap_or_default()
+    }
+
+    /// Removes a webhook.
+    pub(crate) async fn remove_hook(&self, id: u64) {
+        self.api(Method::DELETE, &format!("/hooks/{id}"), None).await;
+    }
+
     /// Presses the button "Test delivery".
     pub(crate) async fn test_hook(&self, id: u64) {
         self.api(Method::POST, &format!("/hooks/{id}/tests"), None).await;

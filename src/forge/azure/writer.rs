@@ -21,7 +21,7 @@ use crate::model::ids::CommitId;
 use crate::model::time::Timestamp;
 
 /// The version of the API that is spoken.
-const VERSION: &str = "7.1";
+pub(super) const VERSION: &str = "7.1";
 
 /// The most statuses that are asked for: Azure DevOps' own limit.
 const MOST: &str = "1000";
@@ -45,6 +45,7 @@ pub(super) fn manners() -> Manners {
         header: AUTHORIZATION,
         authorization: |token| format!("Basic {}", STANDARD.encode(format!(":{token}"))),
         accept: "application/json",
+        limited: |_| None,
     }
 }
 

@@ -42,6 +42,7 @@ pub(super) fn manners() -> Manners {
         header: AUTHORIZATION,
         authorization: |token| format!("Bearer {token}"),
         accept: "application/json",
+        limited: |_| None,
     }
 }
 

@@ -1,10 +1,12 @@
 //! Gitea, and Forgejo, which speaks the same API: commit statuses, and calls about pushes.
 
 mod pull_request;
+mod registration;
 mod status;
 mod webhook;
 mod writer;
 
 pub use pull_request::pull_requests;
+pub use registration::webhooks;
 pub(super) use webhook::{FORGEJO, GITEA, GOGS};
 pub use writer::writer;

@@ -44,6 +44,7 @@ pub(super) fn manners() -> Manners {
         header: AUTHORIZATION,
         authorization: |token| format!("token {token}"),
         accept: "application/json",
+        limited: |_| None,
     }
 }
 

@@ -8,16 +8,14 @@ use reqwest::Url;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::writer::{WORDS, limited, manners, url};
+use super::writer::{WORDS, manners, url};
 use crate::clock::Clock;
 use crate::error::Result;
 use crate::forge::answer::Words;
-use crate::forge::api::Answer;
 use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
     Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
-use crate::model::time::Timestamp;
 
 /// The pull requests of a repository, with a token that may write them.
 ///
@@ -52,10 +50,6 @@ impl PullRequestApi for GithubPulls {
     fn words(&self) -> Words {
         let rights = "a fine-grained one needs `Pull requests: read and write` and `Contents: read and write`";
         Words { rights, ..WORDS }
-    }
-
-    fn limited(&self, answer: &Answer) -> Option<Option<Timestamp>> {
-        limited(answer)
     }
 
     async fn read(&self, ask: Ask<'_>, number: u64) -> Result<Option<Known>> {

@@ -46,6 +46,7 @@ pub(super) fn manners() -> Manners {
         header: AUTHORIZATION,
         authorization: |token| format!("Bearer {token}"),
         accept: "application/vnd.github+json",
+        limited,
     }
 }
 
@@ -64,7 +65,7 @@ pub(super) fn url<'a>(settings: &'a HostSettings, rest: impl IntoIterator<Item =
 }
 
 /// Whether GitHub asks for fewer requests, which it answers 403 to as to what it forbids; and until when, if it says so.
-pub(super) fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
+fn limited(answer: &Answer) -> Option<Option<Timestamp>> {
     let number = |name: &str| answer.headers.get(name)?.to_str().ok()?.trim().parse::<i64>().ok();
     let is_spent = number("x-ratelimit-remaining") == Some(0);
     let asks_for_less = || {

@@ -47,6 +47,7 @@ pub(super) fn manners() -> Manners {
         header: HeaderName::from_static("private-token"),
         authorization: str::to_owned,
         accept: "application/json",
+        limited: |_| None,
     }
 }
 

@@ -7,6 +7,7 @@ mod shop;
 pub(crate) use process::eventually;
 use process::{Daemon, Watching, entry};
 use recorder::Recorder;
+use serde_json::{Value, json};
 
 use crate::receiver::SECRET;
 use crate::repository::{Repository, ShownStatus};
@@ -284,6 +285,66 @@ async fn a_pull_request_that_a_push_overtakes_is_closed_with_the_reason() {
     assert_eq!(told.len(), 1, "{comments:#?}");
     assert!(told[0].contains("this rollback of web to version 1 in dev is not needed any more"), "{told:?}");
     eventually("its branch is gone", async || (repository.branches().await == ["main"]).then_some(())).await;
+}
+
+/// The webhooks of a repository that lead to a daemon.
+async fn hooks_of(repository: &Repository, daemon: &Daemon) -> Vec<Value> {
+    let leads = |hook: &Value| hook["config"]["url"] == daemon.webhook_url();
+    repository.hooks().await.into_iter().filter(leads).collect()
+}
+
+#[tokio::test]
+async fn a_webhook_is_registered_repaired_and_tried_out_by_a_check() {
+    let repository = Repository::create("daemon-check").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    daemon.settled(&repository, &first).await;
+    let foreign = "http://127.0.0.1:1/webhooks/shop";
+    repository.add_hook(foreign, "somebody's", "json").await;
+
+    let told = daemon.check(&[]);
+    assert!(told.contains("Gitea has none that calls") && told.contains("--register-webhook"), "{told}");
+    assert!(hooks_of(&repository, &daemon).await.is_empty(), "a look changes nothing");
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("registered: Gitea calls") && told.contains("test delivery: push was accepted"), "{told}");
+    assert!(told.contains(&format!("another one calls {foreign}, and was left alone")), "{told}");
+    assert!(!told.contains(SECRET), "{told}");
+    let registered = hooks_of(&repository, &daemon).await;
+    assert_eq!(registered.len(), 1, "{registered:#?}");
+    assert_eq!(registered[0]["events"], json!(["push"]), "{registered:#?}");
+
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("webhook: Gitea calls") && told.contains("push was accepted"), "{told}");
+    assert_eq!(hooks_of(&repository, &daemon).await, registered, "a second check changes nothing");
+    let second = shop::commit_change(&tree);
+    tree.push_over_http("main").await;
+    assert_eq!(self::told(&daemon.settled(&repository, &second).await, "launchway/production").0, "success");
+
+    // Gitea shows no secret: what it calls with tells.
+    repository.remove_hook(registered[0]["id"].as_u64().unwrap()).await;
+    repository.add_hook(&daemon.webhook_url(), "known to nobody", "form").await;
+    let told = daemon.check(&[]);
+    assert!(told.contains("it sends forms, and not JSON") && told.contains("it tells of create"), "{told}");
+    repository.remove_hook(hooks_of(&repository, &daemon).await[0]["id"].as_u64().unwrap()).await;
+    repository.add_push_hook(&daemon.webhook_url(), "known to nobody").await;
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("(it has another secret than the daemon)") && told.contains("push was accepted"), "{told}");
+    assert_eq!(hooks_of(&repository, &daemon).await.len(), 1);
+    assert_eq!(repository.hooks().await.len(), 2, "somebody's is left alone");
+}
+
+#[tokio::test]
+async fn a_token_that_may_not_register_a_webhook_says_what_it_needs() {
+    let repository = Repository::create("daemon-check-rights").await;
+    let (_tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    daemon.settled(&repository, &first).await;
+    let token = repository.server.user_token("daemon-checker", &["write:repository"]).await;
+    daemon.set_token(&token);
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("the token may not read and register webhooks"), "{told}");
+    assert!(told.contains("its user has to administer the repository") && !told.contains(&token), "{told}");
+    assert!(repository.hooks().await.is_empty());
 }
 
 /// How often the daemon looked at the repository.

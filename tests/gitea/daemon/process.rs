@@ -152,6 +152,12 @@ impl Daemon {
         String::from_utf8(output.stdout).unwrap()
     }
 
+    /// What a check of the repository prints.
+    pub(crate) fn check(&self, more: &[&str]) -> String {
+        let config = self.path("launchway.yaml").display().to_string();
+        self.command(&[&["repository", "check", "shop", "--config", &config], more].concat())
+    }
+
     pub(crate) fn log(&self) -> String {
         std::fs::read_to_string(self.path("log")).unwrap()
     }

@@ -1,0 +1,91 @@
+//! Asks a host's API for what is no status: those have words of their own for what an answer means.
+
+use http::Method;
+use reqwest::Url;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use super::answer::{Words, unanswered};
+use super::api::{Answer, ApiClient};
+use crate::error::{Context, Failure, Result};
+use crate::secret::Secret;
+
+/// What a request to a host needs.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub(super) client: &'a ApiClient,
+    pub(super) token: &'a Secret,
+    /// What is said of the host, and which rights the token needs.
+    pub(super) words: Words,
+    /// What is asked for, for people: the token may not do it, or may.
+    pub(super) what: &'static str,
+}
+
+impl Ask<'_> {
+    /// Reads something; nothing, if it is not there.
+    pub(super) async fn get<T: DeserializeOwned>(self, url: Url) -> Result<Option<T>> {
+        let answer = self.send(Method::GET, url, None, &[(404, "")]).await?;
+        answer.map(|answer| self.read(&answer)).transpose()
+    }
+
+    /// Writes something. An answer of one of `refusals`, a status and words in it, is nothing.
+    pub(super) async fn write<T: DeserializeOwned>(
+        self,
+        method: Method,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        refusals: &[(u16, &str)],
+    ) -> Result<Option<T>> {
+        let answer = self.tell(method, url, body, refusals).await?;
+        answer.map(|answer| self.read(&answer)).transpose()
+    }
+
+    /// The same where nobody reads what the host answers.
+    pub(super) async fn tell(
+        self,
+        method: Method,
+        url: Url,
+        body: &(impl Serialize + Sync),
+        refusals: &[(u16, &str)],
+    ) -> Result<Option<Answer>> {
+        let body = serde_json::to_vec(body).or_stalled(|| "cannot encode a request".to_owned())?;
+        self.send(method, url, Some(body), refusals).await
+    }
+
+    fn read<T: DeserializeOwned>(self, answer: &Answer) -> Result<T> {
+        let foreign = || format!("the answer is not that of {}; is `forge.url` right?", self.words.name);
+        serde_json::from_slice(&answer.body).or_stalled(foreign)
+    }
+
+    async fn send(
+        self,
+        method: Method,
+        url: Url,
+        body: Option<Vec<u8>>,
+        refusals: &[(u16, &str)],
+    ) -> Result<Option<Answer>> {
+        let sent = self.client.send(method, url, self.token, body).await;
+        let answer = sent.map_err(super::Refusal::into_failure)?;
+        let status = answer.status.as_u16();
+        if answer.status.is_success() {
+            return Ok(Some(answer));
+        }
+        if let Some(until) = self.client.limited(&answer) {
+            self.client.keep_quiet(&answer, until);
+            return Err(Failure::transient(format!("{} wants fewer requests", self.words.name)));
+        }
+        if refusals.iter().any(|(refused, words)| *refused == status && answer.says(words)) {
+            return Ok(None);
+        }
+        if status == 429 {
+            self.client.keep_quiet(&answer, None);
+        }
+        Err(unanswered(self.words, status, self.what))
+    }
+}
+
+/// An address with more to ask for.
+pub(super) fn asking(mut url: Url, pairs: &[(&str, &str)]) -> Url {
+    url.query_pairs_mut().extend_pairs(pairs);
+    url
+}

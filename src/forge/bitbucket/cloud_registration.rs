@@ -1,0 +1,90 @@
+//! Webhooks on Bitbucket Cloud.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::cloud::{WORDS, manners, url};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::Words;
+use crate::forge::ask::{Ask, asking};
+use crate::forge::hosted::HostSettings;
+use crate::forge::registration::{
+    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, hosted, listed, text, texts,
+};
+
+/// Of a page; Bitbucket's own limit.
+const PAGE_SIZE: usize = 100;
+
+/// The webhooks of a repository, with an access token of it.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn webhooks(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn Webhooks>> {
+    hosted(&settings.clone(), manners(), CloudHooks { settings }, clock).await
+}
+
+#[derive(Debug)]
+struct CloudHooks {
+    settings: HostSettings,
+}
+
+impl CloudHooks {
+    fn url(&self, rest: &[&str]) -> Url {
+        url(&self.settings, ["hooks"].iter().chain(rest).copied())
+    }
+}
+
+#[async_trait]
+impl WebhookApi for CloudHooks {
+    fn words(&self) -> Words {
+        Words { rights: "a repository access token needs `Webhooks: Read and write`", ..WORDS }
+    }
+
+    fn events(&self) -> &'static [&'static str] {
+        &["repo:push"]
+    }
+
+    async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
+        let page =
+            |page: usize| asking(self.url(&[]), &[("pagelen", &PAGE_SIZE.to_string()), ("page", &page.to_string())]);
+        listed(ask, PAGE_SIZE, "/values", page).await
+    }
+
+    fn read(&self, whole: Value, _wanted: &WantedWebhook) -> Option<Webhook> {
+        Some(Webhook {
+            id: text(&whole, "/uuid")?,
+            url: text(&whole, "/url")?,
+            is_active: whole["active"] == true,
+            events: texts(&whole, "/events"),
+            secret: if whole["secret_set"] == false { SecretSeen::Missing } else { SecretSeen::Hidden },
+            obstacles: Vec::new(),
+            whole,
+        })
+    }
+
+    async fn put(&self, ask: Ask<'_>, wanted: &WantedWebhook, known: Option<&Webhook>) -> Result<Option<()>> {
+        let description = known.and_then(|known| text(&known.whole, "/description"));
+        let body = json!({
+            "description": description.unwrap_or_else(|| "launchway".to_owned()), "url": wanted.url().as_str(),
+            "active": true, "events": self.events(), "secret": wanted.secret.reveal(),
+        });
+        let told = match known {
+            Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,
+            None => ask.tell(Method::POST, self.url(&[]), &body, &[]).await?,
+        };
+        Ok(told.map(drop))
+    }
+
+    fn place(&self, id: &str) -> Url {
+        self.url(&[id])
+    }
+
+    async fn test(&self, _ask: Ask<'_>, _webhook: &Webhook, _wanted: &WantedWebhook) -> Result<Test> {
+        Ok(Test::Never)
+    }
+}

@@ -1,0 +1,105 @@
+//! Webhooks on Bitbucket Data Center.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use http::Method;
+use reqwest::Url;
+use serde_json::{Value, json};
+
+use super::data_center::{WORDS, manners};
+use crate::clock::Clock;
+use crate::error::Result;
+use crate::forge::answer::Words;
+use crate::forge::ask::{Ask, asking};
+use crate::forge::hosted::HostSettings;
+use crate::forge::registration::{
+    SecretSeen, Test, WantedWebhook, Webhook, WebhookApi, Webhooks, hosted, listed, text, texts,
+};
+
+/// Of a page; Bitbucket's own limit is higher.
+const PAGE_SIZE: usize = 100;
+
+/// The webhooks of a repository, with an HTTP access token.
+///
+/// # Errors
+/// `Stalled` if the token would be sent in the clear, or certificates cannot be read.
+pub async fn webhooks(settings: HostSettings, clock: Arc<dyn Clock>) -> Result<Arc<dyn Webhooks>> {
+    hosted(&settings.clone(), manners(), DataCenterHooks { settings }, clock).await
+}
+
+#[derive(Debug)]
+struct DataCenterHooks {
+    settings: HostSettings,
+}
+
+impl DataCenterHooks {
+    fn url(&self, rest: &[&str]) -> Url {
+        let repository = &self.settings.repository;
+        let place = ["projects", &repository.owner, "repos", &repository.name, "webhooks"];
+        repository.api(["rest", "api", "latest"].into_iter().chain(place).chain(rest.iter().copied()))
+    }
+}
+
+#[async_trait]
+impl WebhookApi for DataCenterHooks {
+    fn words(&self) -> Words {
+        Words { rights: "an HTTP access token needs the permission `Repository admin`", ..WORDS }
+    }
+
+    fn events(&self) -> &'static [&'static str] {
+        &["repo:refs_changed"]
+    }
+
+    async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
+        let page = |page: usize| {
+            let start = ((page - 1) * PAGE_SIZE).to_string();
+            asking(self.url(&[]), &[("limit", &PAGE_SIZE.to_string()), ("start", &start)])
+        };
+        listed(ask, PAGE_SIZE, "/values", page).await
+    }
+
+    /// Some versions show the secret, others hide it, or show stars.
+    fn read(&self, whole: Value, wanted: &WantedWebhook) -> Option<Webhook> {
+        let secret = text(&whole, "/configuration/secret").filter(|shown| shown.chars().any(|c| !"*•".contains(c)));
+        Some(Webhook {
+            id: whole.get("id")?.as_u64()?.to_string(),
+            url: text(&whole, "/url")?,
+            is_active: whole["active"] == true,
+            events: texts(&whole, "/events"),
+            secret: match secret {
+                None => SecretSeen::Hidden,
+                Some(secret) if secret == wanted.secret.reveal() => SecretSeen::Right,
+                Some(_) => SecretSeen::Other,
+            },
+            obstacles: Vec::new(),
+            whole,
+        })
+    }
+
+    /// Whether Bitbucket checks the daemon's certificate stays as somebody has chosen it.
+    async fn put(&self, ask: Ask<'_>, wanted: &WantedWebhook, known: Option<&Webhook>) -> Result<Option<()>> {
+        let name = known.and_then(|known| text(&known.whole, "/name")).unwrap_or_else(|| "launchway".to_owned());
+        let checks = known.is_none_or(|known| known.whole["sslVerificationRequired"] != false);
+        let body = json!({
+            "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events(),
+            "configuration": {"secret": wanted.secret.reveal()}, "sslVerificationRequired": checks,
+        });
+        let told = match known {
+            Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,
+            None => ask.tell(Method::POST, self.url(&[]), &body, &[]).await?,
+        };
+        Ok(told.map(drop))
+    }
+
+    fn place(&self, id: &str) -> Url {
+        self.url(&[id])
+    }
+
+    async fn test(&self, ask: Ask<'_>, webhook: &Webhook, wanted: &WantedWebhook) -> Result<Test> {
+        let query = [("url", wanted.url().to_string()), ("webhookId", webhook.id.clone())];
+        let query = query.each_ref().map(|(name, value)| (*name, value.as_str()));
+        ask.tell(Method::POST, asking(self.url(&["test"]), &query), &json!({}), &[]).await?;
+        Ok(Test::Unsigned("diagnostics:ping"))
+    }
+}
