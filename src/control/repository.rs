@@ -12,14 +12,15 @@ use crate::control::watched::Watched;
 use crate::control::watcher::Watcher;
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
-use crate::forge::StatusWriter;
 use crate::forge::address::{ForgeKind, RepositoryAddress};
 use crate::forge::plain::NotesWriter;
 use crate::forge::pull_request::PullRequests;
 use crate::forge::registration::{WantedWebhook, Webhooks};
 use crate::forge::{HostSettings, azure, bitbucket, gitea, github, gitlab};
+use crate::forge::{Refusal, StatusWriter};
 use crate::manifest::Options;
-use crate::model::ids::RepositoryName;
+use crate::model::commit_status::{CommitStatus, StatusState};
+use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::seed::Seed;
 use crate::secret::SecretSource;
 use crate::source::{Credentials, Limits, Mirror, Remote, RemoteUrl};
@@ -35,7 +36,8 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     for repository in &settings.repositories {
         let mut watcher = watcher(parts, repository, events.clone(), &hosts).await?;
         watcher.pull_requests = pull_requests(parts, settings, repository).await?;
-        let writers = writers(parts, settings, repository, &watcher.watched).await?;
+        let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
+        let writers = writers(parts, repository, &watcher.watched, statuses);
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
@@ -106,15 +108,13 @@ pub fn remote(settings: &RepositorySettings) -> Result<Remote> {
     Ok(remote)
 }
 
-/// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.
-async fn writers(
-    parts: &Parts,
+/// The host's statuses, if it takes any.
+async fn statuses(
     settings: &Settings,
     repository: &RepositorySettings,
-    watched: &Watched,
-) -> Result<Vec<Arc<dyn StatusWriter>>> {
-    let clock = parts.driver.clock.clone();
-    let forge = match hosted(settings, repository)? {
+    clock: Arc<dyn Clock>,
+) -> Result<Option<Arc<dyn StatusWriter>>> {
+    Ok(match hosted(settings, repository)? {
         Some((ForgeKind::Gitea, settings)) => Some(gitea::writer(settings, clock).await?),
         Some((ForgeKind::Github, settings)) => Some(github::writer(settings, clock).await?),
         Some((ForgeKind::Gitlab, settings)) => Some(gitlab::writer(settings, clock).await?),
@@ -122,14 +122,23 @@ async fn writers(
         Some((ForgeKind::BitbucketDataCenter, settings)) => Some(bitbucket::data_center(settings, clock).await?),
         Some((ForgeKind::Azure, settings)) => Some(azure::writer(settings, clock).await?),
         Some((ForgeKind::None, _)) | None => None,
-    };
+    })
+}
+
+/// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.
+fn writers(
+    parts: &Parts,
+    repository: &RepositorySettings,
+    watched: &Watched,
+    forge: Option<Arc<dyn StatusWriter>>,
+) -> Vec<Arc<dyn StatusWriter>> {
     let mut writers: Vec<Arc<dyn StatusWriter>> = forge.into_iter().collect();
     if writers.is_empty() || repository.notes {
         let (mirror, remote) = (watched.mirror.clone(), watched.remote.clone());
         let notes = MirrorNotes { mirror, remote, clock: parts.driver.clock.clone() };
         writers.push(Arc::new(NotesWriter::new(Arc::new(notes))));
     }
-    Ok(writers)
+    writers
 }
 
 /// Where a repository's pull requests are opened, if its host has those.
@@ -150,6 +159,30 @@ async fn pull_requests(
         Some((ForgeKind::Azure, settings)) => Some(azure::pull_requests(settings, clock).await?),
         Some((ForgeKind::None, _)) | None => None,
     })
+}
+
+/// Whether the token may write statuses on a repository's host, if it takes any: tried out on a commit that nobody has.
+///
+/// # Errors
+/// If it may not, or the host cannot be asked.
+pub async fn try_statuses(
+    settings: &Settings,
+    repository: &RepositorySettings,
+    clock: Arc<dyn Clock>,
+) -> Result<Option<()>> {
+    let Some(writer) = statuses(settings, repository, clock).await? else { return Ok(None) };
+    let status = CommitStatus {
+        commit: CommitId::new("0".repeat(40)),
+        context: "launchway/plan".to_owned(),
+        state: StatusState::Pending,
+        description: "tried out".to_owned(),
+        path: None,
+        attempt: 1,
+    };
+    match writer.write(&[status]).await {
+        Ok(()) | Err(Refusal::Commit(_)) => Ok(Some(())),
+        Err(Refusal::All(failure) | Refusal::Busy(failure)) => Err(failure),
+    }
 }
 
 /// The webhooks of a repository on its host, if its API is spoken.

@@ -53,6 +53,7 @@ impl Host {
             .nest("/api/v3/repos/moody/origin/hooks", hooks())
             .nest("/rest/api/latest/projects/moody/repos/origin/webhooks", hooks())
             .nest("/2.0/repositories/moody/origin/hooks", hooks())
+            .fallback(async || (StatusCode::UNPROCESSABLE_ENTITY, "No commit found for SHA"))
             .with_state(Arc::clone(&hosted));
         runtime.spawn(async move { axum::serve(listener, app).await });
         Self { address, hosted, _runtime: runtime }
@@ -169,6 +170,7 @@ fn a_webhook_is_registered_tried_out_and_left_as_it_is_by_a_second_check() {
     assert_eq!((code, &found["state"]), (Some(0), &json!("missing")), "{told}");
     let command = format!("repository check shop --config {} --register-webhook", world.config().display());
     assert!(told.contains(&format!("GitHub has none that calls {url}")) && told.contains(&command), "{told}");
+    assert!(told.contains("statuses: the token may write them"), "{told}");
     assert_eq!(host.hosted().writes, 0, "a look changes nothing");
 
     let (code, told, found) = checked(&world, REGISTER);

@@ -1,6 +1,7 @@
 //! `launchway repository check`: whether repositories answer, whether their hosts call, and how far pods are kept apart here.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -10,6 +11,7 @@ use crate::cli::client::Client;
 use crate::cli::get::short;
 use crate::cli::output::{Complaint, Exit, Outcome, Output};
 use crate::cli::serve::load;
+use crate::clock::SystemClock;
 use crate::config::{RepositorySettings, Settings};
 use crate::control::repository;
 use crate::error::{Context, Failure, Result};
@@ -34,6 +36,8 @@ struct Checked {
     head: Option<String>,
     problem: Option<String>,
     hint: Option<String>,
+    /// Whether its host takes statuses: nothing, if it has none that does.
+    statuses: Option<Statuses>,
     /// Whether its host calls.
     webhook: Option<webhook::Found>,
     /// What has the webhook registered.
@@ -41,6 +45,13 @@ struct Checked {
     command: String,
     /// What its pods would be kept from here.
     isolation: Reach,
+}
+
+/// Whether a host takes statuses.
+#[derive(Debug, Serialize)]
+struct Statuses {
+    problem: Option<String>,
+    hint: Option<String>,
 }
 
 pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output) -> Outcome {
@@ -64,6 +75,7 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
         let state = global.state.clone().or_else(|| settings.state.clone());
         let client = Client::to_read(&Global { state, ..global.clone() }).await;
         for (checked, repository) in checked.iter_mut().zip(repositories) {
+            checked.statuses = statuses(settings, repository).await;
             let registers = asked.register_webhook;
             let task = webhook::Task { settings, repository, registers, client: &client };
             checked.webhook = webhook::check(&task).await;
@@ -77,9 +89,20 @@ pub(super) async fn run(asked: &Asked<'_>, global: &Global, output: &mut Output)
     })?;
     let has_failed = |checked: &Checked| {
         let webhook = checked.webhook.as_ref().is_some_and(webhook::Found::has_failed);
-        checked.problem.is_some() || (asked.register_webhook && webhook)
+        let statuses = checked.statuses.as_ref().is_some_and(|statuses| statuses.problem.is_some());
+        checked.problem.is_some() || statuses || (asked.register_webhook && webhook)
     };
     Ok(if checked.iter().any(has_failed) { Exit::Failed } else { Exit::Good })
+}
+
+/// Whether a repository's token may write statuses.
+async fn statuses(settings: &Settings, repository: &RepositorySettings) -> Option<Statuses> {
+    match repository::try_statuses(settings, repository, Arc::new(SystemClock)).await {
+        Ok(tried) => tried.map(|()| Statuses { problem: None, hint: None }),
+        Err(failure) => {
+            Some(Statuses { problem: Some(failure.one_line()), hint: failure.hint_text().map(str::to_owned) })
+        }
+    }
 }
 
 fn without_credentials(location: &str, branch: Option<&str>) -> Result<Remote> {
@@ -108,6 +131,7 @@ fn check(mut remote: Remote, reach: &Reach) -> Checked {
         head,
         problem: failure.map(Failure::one_line),
         hint: failure.and_then(Failure::hint_text).map(str::to_owned),
+        statuses: None,
         webhook: None,
         command: String::new(),
         isolation: reach.clone(),
@@ -122,8 +146,14 @@ fn head(remote: &mut Remote) -> Result<CommitId> {
 }
 
 fn human(checked: &Checked) -> String {
-    let Checked { url, branch, head, problem, hint, webhook, command, isolation: _ } = checked;
-    let webhook = webhook.as_ref().map(|webhook| webhook.human(command)).unwrap_or_default();
+    let Checked { url, branch, head, problem, hint, statuses, webhook, command, isolation: _ } = checked;
+    let statuses = statuses.as_ref().map(|Statuses { problem, hint }| {
+        let hint = hint.iter().map(|hint| format!("  hint: {hint}\n")).collect::<String>();
+        let told = problem.as_deref().unwrap_or("the token may write them");
+        format!("  statuses: {told}\n{hint}")
+    });
+    let webhook = webhook.as_ref().map(|webhook| webhook.human(command));
+    let webhook: String = statuses.into_iter().chain(webhook).collect();
     match (head, problem) {
         (Some(head), _) => format!("{url} answers; `{branch}` is at {}\n{webhook}", short(head)),
         (None, problem) => {

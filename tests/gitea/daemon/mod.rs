@@ -304,6 +304,7 @@ async fn a_webhook_is_registered_repaired_and_tried_out_by_a_check() {
 
     let told = daemon.check(&[]);
     assert!(told.contains("Gitea has none that calls") && told.contains("--register-webhook"), "{told}");
+    assert!(told.contains("statuses: the token may write them"), "{told}");
     assert!(hooks_of(&repository, &daemon).await.is_empty(), "a look changes nothing");
     let told = daemon.check(&["--register-webhook"]);
     assert!(told.contains("registered: Gitea calls") && told.contains("test delivery: push was accepted"), "{told}");
@@ -343,6 +344,7 @@ async fn a_token_that_may_not_register_a_webhook_says_what_it_needs() {
     daemon.set_token(&token);
     let told = daemon.check(&["--register-webhook"]);
     assert!(told.contains("the token may not read and register webhooks"), "{told}");
+    assert!(told.contains("statuses: the token may not write commit statuses"), "{told}");
     assert!(told.contains("its user has to administer the repository") && !told.contains(&token), "{told}");
     assert!(repository.hooks().await.is_empty());
 }
