@@ -6,7 +6,7 @@ use super::git::{self, commit_id, existing, failed, oid};
 use super::history::Repository;
 use super::mirror::Mirror;
 use super::notes::Signature;
-use super::push::{Pushed, means_moved, push, push_over};
+use super::push::{Pushed, Update, means_moved, push};
 use super::{ObjectId, Remote, remote_head};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -157,18 +157,15 @@ impl Mirror {
         {
             return Ok(BranchPush::Taken);
         }
-        let outgoing = format!("refs/launchway/outgoing-{}", commit.as_str());
-        let describe = || "cannot prepare the branch for pushing".to_owned();
-        self.point(&opened.git, &outgoing, Some(oid(commit.as_str())?)).map_err(failed(describe))?;
-        let pushed = push(&opened.git, remote, &format!("+{outgoing}:{branch}"));
-        self.point(&opened.git, &outgoing, None).map_err(failed(describe))?;
-        match pushed? {
+        let old = there.as_ref().map(|there| oid(there.as_str())).transpose()?;
+        let moved =
+            || Failure::transient(format!("branch `{}` of `{}` was moved meanwhile", remote.branch, remote.url));
+        match push(&opened.git, remote, Update { reference: &branch, old, new: Some(oid(commit.as_str())?) })? {
             Pushed::Taken => Ok(BranchPush::Done),
-            Pushed::Behind(reason) => Err(not_taken(remote, reason)),
+            Pushed::Moved => Err(moved()),
             // Where it is as it was, the server has a rule, such as against other histories.
             Pushed::Refused(reason) if means_moved(&reason) && remote_head(remote)? != there => {
-                let moved = format!("branch `{}` of `{}` was moved meanwhile", remote.branch, remote.url);
-                Err(Failure::transient(moved).because(reason))
+                Err(moved().because(reason))
             }
             Pushed::Refused(reason) => Err(not_taken(remote, reason)),
         }
@@ -185,10 +182,10 @@ impl Mirror {
             None => return Ok(BranchPush::Done),
         }
         let opened = self.open()?;
-        let refspec = format!(":{}", remote.branch_ref()?);
-        match push_over(&opened.git, remote, &refspec, Some(oid(commit.as_str())?))? {
+        let (branch, old) = (remote.branch_ref()?, Some(oid(commit.as_str())?));
+        match push(&opened.git, remote, Update { reference: &branch, old, new: None })? {
             Pushed::Taken => Ok(BranchPush::Done),
-            Pushed::Behind(_) => Ok(BranchPush::Taken),
+            Pushed::Moved => Ok(BranchPush::Taken),
             Pushed::Refused(reason) => match self.branch_is_at(remote, commit)? {
                 Some(true) => Err(not_deleted(remote, reason)),
                 Some(false) => Ok(BranchPush::Taken),

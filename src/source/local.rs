@@ -10,11 +10,12 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
-use git2::{ObjectType, Oid};
+use git2::Oid;
 
 use super::git::failed;
 use super::notes::NOTES_REF;
 use super::packs;
+use super::tree::each_new_object;
 use crate::error::{Context as _, Result};
 
 /// Takes over the commit `id`, which `reference` of `source` points at, with its history.
@@ -160,30 +161,6 @@ impl Missing<'_> {
         let commit = self.source.find_commit(commit)?;
         // In a shallow clone, a parent may be named and not be there.
         let parent = if whole { None } else { commit.parent(0).ok().map(|parent| parent.tree_id()) };
-        self.add_tree(parent, commit.tree_id())
+        each_new_object(self.source, parent, commit.tree_id(), |id| self.add(id))
     }
-
-    /// Notes what the tree `new` has and `old`, which is known whole, has not at the same path.
-    fn add_tree(&mut self, old: Option<Oid>, new: Oid) -> Result<(), git2::Error> {
-        let mut open = vec![(old, new)];
-        while let Some((old, new)) = open.pop() {
-            if old == Some(new) || !self.add(new) {
-                continue;
-            }
-            let old = old.map(|id| self.source.find_tree(id)).transpose()?;
-            for entry in &self.source.find_tree(new)? {
-                let before = old.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
-                match entry.kind() {
-                    Some(ObjectType::Tree) => open.push((before.and_then(tree_id), entry.id())),
-                    Some(ObjectType::Blob) => drop(self.add(entry.id())),
-                    _ => {}
-                }
-            }
-        }
-        Ok(())
-    }
-}
-
-fn tree_id(entry: git2::TreeEntry<'_>) -> Option<Oid> {
-    (entry.kind() == Some(ObjectType::Tree)).then(|| entry.id())
 }

@@ -5,6 +5,8 @@
 
 use std::io::{self, Read};
 
+use git2::Oid;
+
 use super::Remote;
 use super::git::{self, commit_id, existing, failed};
 use super::pkt_line::{DELIMITER, FLUSH, push_line, read_packet};
@@ -206,8 +208,12 @@ fn explain(remote: &Remote, connection: &mut Connection, problem: Unreadable) ->
         Unreadable::Endless => too_many(remote),
         Unreadable::Refused(words) => {
             let words: String = words.chars().filter(|character| !character.is_control()).take(200).collect();
-            Failure::stalled(format!("`{}` refuses to be read", remote.url))
-                .hint("check the repository's address and who may read it")
+            let (what, who) = match connection.service() {
+                Service::UploadPack => ("read", "read it"),
+                Service::ReceivePack => ("written to", "write to it"),
+            };
+            Failure::stalled(format!("`{}` refuses to be {what}", remote.url))
+                .hint(format!("check the repository's address and who may {who}"))
                 .because(words)
         }
     }
@@ -223,20 +229,41 @@ enum Greeting {
 }
 
 fn read_greeting(input: &mut impl Read, asked: Asked<'_>) -> std::result::Result<Greeting, Unreadable> {
+    let first = read_first(input)?;
+    if first.as_deref() == Some("version 2") {
+        return read_capabilities(input);
+    }
+    let mut listing = Listing::default();
+    let head = read_advertisement(input, first, |name, id| listing.add(name, id, asked))?;
+    Ok(Greeting::References(Listing { head, ..listing }))
+}
+
+/// The first line that is no preface.
+fn read_first(input: &mut impl Read) -> std::result::Result<Option<String>, Unreadable> {
     let mut first = read_line(input)?;
     // HTTP servers name the service first, and end that with a flush; some leave it out in version 2.
     if first.as_deref().is_some_and(|line| line.starts_with("# service=")) {
         read_packet(input)?;
         first = read_line(input)?;
     }
-    match first.as_deref() {
-        Some("version 2") => read_capabilities(input),
-        Some("version 1") => {
-            let first = read_line(input)?;
-            read_advertisement(input, first, asked)
-        }
-        _ => read_advertisement(input, first, asked),
+    if first.as_deref() == Some("version 1") {
+        first = read_line(input)?;
     }
+    Ok(first)
+}
+
+/// The names and ids of all that a server has, as it says before it is pushed to.
+///
+/// Fails as [`remote_head`] does.
+pub(super) fn advertised(remote: &Remote, connection: &mut Connection) -> Result<Vec<(String, Oid)>> {
+    let mut all = Vec::new();
+    let input = &mut Bounded::new(connection.stream());
+    let read = read_first(input).and_then(|first| {
+        let each = |name: &str, id: &str| all.extend(Oid::from_str(id).ok().map(|id| (name.to_owned(), id)));
+        read_advertisement(input, first, each)
+    });
+    read.map_err(|problem| explain(remote, connection, problem))?;
+    Ok(all)
 }
 
 /// A packet's text, `None` at the end of a section; the server's refusal is an error.
@@ -260,21 +287,20 @@ fn read_capabilities(input: &mut impl Read) -> std::result::Result<Greeting, Unr
     Ok(Greeting::Version2 { unborn })
 }
 
-/// Reads what v0 and v1 begin with: every reference, the first with the capabilities behind a NUL.
+/// Reads what v0 and v1 begin with: every reference, the first with the capabilities behind a NUL. Gives what `HEAD` points at.
 fn read_advertisement(
     input: &mut impl Read,
     first: Option<String>,
-    asked: Asked<'_>,
-) -> std::result::Result<Greeting, Unreadable> {
-    let mut listing = Listing::default();
-    let mut line = first;
+    mut each: impl FnMut(&str, &str),
+) -> std::result::Result<Option<String>, Unreadable> {
+    let (mut head, mut line) = (None, first);
     while let Some(text) = line {
         let (reference, capabilities) = text.split_once('\0').unwrap_or((&text, ""));
         if capabilities.split(' ').any(|capability| capability == "object-format=sha256") {
             return Err(Unreadable::Sha256);
         }
         if let Some(target) = capabilities.split(' ').find_map(|word| word.strip_prefix("symref=HEAD:")) {
-            listing.head = Some(target.to_owned());
+            head = Some(target.to_owned());
         }
         if reference.starts_with("shallow ") {
             line = read_line(input)?; // where its own history ends; fetching says what that means
@@ -283,11 +309,11 @@ fn read_advertisement(
         let (id, name) = id_and_name(reference)?;
         // An empty repository shows its capabilities beside this name and an id of zeros.
         if name != "capabilities^{}" {
-            listing.add(name, id, asked);
+            each(name, id);
         }
         line = read_line(input)?;
     }
-    Ok(Greeting::References(listing))
+    Ok(head)
 }
 
 fn ls_refs_request(asked: Asked<'_>, unborn: bool) -> Vec<u8> {

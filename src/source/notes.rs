@@ -11,7 +11,7 @@ use git2::{FileMode, ObjectType, Oid};
 
 use super::git::{self, existing, failed, oid};
 use super::mirror::Mirror;
-use super::push::{Pushed, means_moved, push};
+use super::push::{Pushed, Update, means_moved, push};
 use super::{Remote, local};
 use crate::error::{Failure, Result};
 use crate::model::ids::CommitId;
@@ -122,20 +122,11 @@ impl Mirror {
         let Some(new) = apply(mirror, old, lines, author)?.filter(|new| Some(*new) != old) else {
             return Ok(Attempt::Written);
         };
-        let outcome = self.push_notes(mirror, remote, new)?;
+        let outcome = push_notes(mirror, remote, old, new)?;
         if matches!(outcome, Attempt::Written) {
             self.record_notes(mirror, Some(new))?;
         }
         Ok(outcome)
-    }
-
-    fn push_notes(&self, mirror: &git2::Repository, remote: &Remote, new: Oid) -> Result<Attempt> {
-        let outgoing = format!("refs/launchway/outgoing-{new}");
-        let describe = || "cannot prepare the notes for pushing".to_owned();
-        self.point(mirror, &outgoing, Some(new)).map_err(failed(describe))?;
-        let outcome = push_ref(mirror, remote, &outgoing);
-        self.point(mirror, &outgoing, None).map_err(failed(describe))?;
-        outcome
     }
 }
 
@@ -181,10 +172,10 @@ fn is_locked(path: &Path) -> bool {
     true
 }
 
-fn push_ref(mirror: &git2::Repository, remote: &Remote, outgoing: &str) -> Result<Attempt> {
-    match push(mirror, remote, &format!("{outgoing}:{NOTES_REF}"))? {
+fn push_notes(mirror: &git2::Repository, remote: &Remote, old: Option<Oid>, new: Oid) -> Result<Attempt> {
+    match push(mirror, remote, Update { reference: NOTES_REF, old, new: Some(new) })? {
         Pushed::Taken => Ok(Attempt::Written),
-        Pushed::Behind(words) => Ok(Attempt::Lost(words)),
+        Pushed::Moved => Ok(Attempt::Lost("somebody has written notes meanwhile".to_owned())),
         Pushed::Refused(reason) if means_moved(&reason) => Ok(Attempt::Lost(reason)),
         Pushed::Refused(reason) => Err(not_taken(remote, reason)),
     }

@@ -309,6 +309,34 @@ pub(super) fn size(content: &[u8]) -> u64 {
     u64::try_from(content.len()).unwrap_or(u64::MAX)
 }
 
+/// The trees and files that the tree `new` has and `old`, which is known whole, has not at the same path. `take` says whether
+/// one was not there before; what was there is not looked into.
+pub(super) fn each_new_object(
+    repository: &git2::Repository,
+    old: Option<Oid>,
+    new: Oid,
+    mut take: impl FnMut(Oid) -> bool,
+) -> Result<(), git2::Error> {
+    let tree_id = |entry: git2::TreeEntry<'_>| (entry.kind() == Some(ObjectType::Tree)).then(|| entry.id());
+    let mut open = vec![(old, new)];
+    while let Some((old, new)) = open.pop() {
+        if old == Some(new) || !take(new) {
+            continue;
+        }
+        let old = old.map(|id| repository.find_tree(id)).transpose()?;
+        for entry in &repository.find_tree(new)? {
+            let before = old.as_ref().and_then(|old| old.get_name_bytes(entry.name_bytes()));
+            let is_same = before.as_ref().is_some_and(|before| before.id() == entry.id());
+            match entry.kind() {
+                Some(ObjectType::Tree) => open.push((before.and_then(tree_id), entry.id())),
+                Some(ObjectType::Blob) if !is_same => drop(take(entry.id())),
+                _ => {}
+            }
+        }
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -105,6 +105,10 @@ impl Connection {
         Ok(())
     }
 
+    pub(super) fn service(&self) -> Service {
+        self.service
+    }
+
     pub(super) fn stream(&mut self) -> &mut Stream {
         &mut self.stream
     }

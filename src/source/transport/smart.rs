@@ -1,6 +1,6 @@
 //! Lends our connections to libgit2.
 //!
-//! libgit2 makes a transport from nothing but an address, on the thread that fetches or pushes. The address is
+//! libgit2 makes a transport from nothing but an address, on the thread that fetches. The address is
 //! therefore a number, `launchway://7`, of a [`Session`] that knows the real one with its credentials and limits;
 //! libgit2 never sees them. What goes wrong is kept in the session, because libgit2's errors carry only text.
 
@@ -22,7 +22,7 @@ use crate::source::url::Address;
 /// The scheme that libgit2 knows us by.
 pub(in crate::source) const SCHEME: &str = "launchway";
 
-/// Our pushes are notes: kilobytes. More than this is not sent from memory.
+/// What we have, so that it is not sent again: kilobytes. More than this is not sent from memory.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// How libgit2 begins what the server's error packet says.
@@ -30,7 +30,7 @@ const REMOTE_SAYS: &str = "remote error: ";
 
 static SESSIONS: Mutex<BTreeMap<u64, Arc<Session>>> = Mutex::new(BTreeMap::new());
 
-/// One fetch or push.
+/// One fetch.
 struct Session {
     remote: Remote,
     deadline: Deadline,
@@ -153,12 +153,14 @@ impl SmartSubtransport for Dialer {
         _url: &str,
         action: GitService,
     ) -> std::result::Result<Box<dyn SmartSubtransportStream>, git2::Error> {
-        let service = match action {
-            GitService::UploadPackLs | GitService::UploadPack => Service::UploadPack,
-            GitService::ReceivePackLs | GitService::ReceivePack => Service::ReceivePack,
+        let first = match action {
+            GitService::UploadPackLs => true,
+            GitService::UploadPack => false,
+            GitService::ReceivePackLs | GitService::ReceivePack => {
+                return Err(git2::Error::from_str("nothing is pushed this way"));
+            }
         };
-        let first = matches!(action, GitService::UploadPackLs | GitService::ReceivePackLs);
-        let stream = self.session.checked(self.connect(service, first));
+        let stream = self.session.checked(self.connect(Service::UploadPack, first));
         stream.map_err(|error| git2::Error::from_str(&error.to_string()))
     }
 
