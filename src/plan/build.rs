@@ -15,10 +15,11 @@ use crate::model::project::{Procedures, Project, StageContent, StageObjects};
 use crate::model::shipyard::{Sequence, Stage};
 use crate::model::state::{AppliedDigest, ConfigState, ObjectState};
 use crate::model::time::Timestamp;
+use crate::plan::change::{applied_service, change_of, deleted, unchanged};
 use crate::plan::order::{self as stage_order, Gate};
 use crate::plan::prune::Prune;
 use crate::plan::under_way::UnderWay;
-use crate::plan::{config_change, diff::diff, gate, same_procedure, sequence_for};
+use crate::plan::{config_change, gate, same_procedure, sequence_for};
 
 /// Which revision is planned, and when.
 #[derive(Clone, Debug)]
@@ -377,79 +378,6 @@ fn overtaken(
         None => stage.prune.then(|| deleted(key, applied)),
     };
     keys.into_iter().filter(missing).filter_map(restored).collect()
-}
-
-fn unchanged(declared: &Arc<Object>) -> Change {
-    let (key, object) = (declared.key.clone(), Some(declared.clone()));
-    Change { key, decision: Decision::None, reasons: Vec::new(), cause: String::new(), object, retry: None, was: None }
-}
-
-/// What happens to one object, and for which service; nothing if it is as it should be.
-fn change_of(stage: &StageContent, key: &ObjectKey, applied: &Applied) -> Option<(ServiceName, Change)> {
-    let declared: Option<&Arc<Object>> = stage.objects.get(key);
-    let Some(declared) = declared else {
-        let service = applied_service(key, applied)?;
-        return stage.prune.then(|| (service, deleted(key, applied)));
-    };
-    let change = match key.kind {
-        Kind::DeploymentConfig => {
-            let change = config_change::decide(declared, applied.configs.get(key));
-            config_change::held_back(change, applied.came_round.get(key).map(String::as_str))
-        }
-        _ => object_change(declared, applied.objects.get(key)),
-    };
-    let silent = change.decision == Decision::None && change.cause.is_empty();
-    (!silent).then(|| (declared.service.clone(), change))
-}
-
-/// What to do about a declared object that is no deployment config, given what is applied.
-pub fn object_change(declared: &Arc<Object>, applied: Option<&ObjectState>) -> Change {
-    let object = Some(declared.clone());
-    let key = declared.key.clone();
-    let Some(applied) = applied else {
-        let cause = "new".to_owned();
-        return Change { key, decision: Decision::Create, reasons: Vec::new(), cause, object, retry: None, was: None };
-    };
-    let reasons = masked(&key.kind, diff(&applied.object.content.value(), &declared.content.value()));
-    let decision = if reasons.is_empty() { Decision::None } else { Decision::Update };
-    let cause = if decision == Decision::None { String::new() } else { "changed".to_owned() };
-    Change { key, decision, reasons, cause, object, retry: None, was: None }
-}
-
-/// A secret's values never reach a plan's reasons; which keys differ does.
-fn masked(kind: &Kind, mut reasons: Vec<crate::model::plan::Difference>) -> Vec<crate::model::plan::Difference> {
-    if *kind == Kind::Secret {
-        for reason in reasons.iter_mut().filter(|reason| reason.pointer.starts_with("/data")) {
-            reason.old = reason.old.as_ref().map(|_| "(secret)".into());
-            reason.new = reason.new.as_ref().map(|_| "(another secret)".into());
-        }
-    }
-    reasons
-}
-
-/// What becomes of an object that is declared no longer, which is told as it was declared.
-fn deleted(key: &ObjectKey, applied: &Applied) -> Change {
-    let was = applied.configs.get(key).map(|config| config.object.declared_kind());
-    Change { was: was.filter(|kind| *kind != key.kind), ..deletion(key) }
-}
-
-/// What becomes of an object that is declared no longer.
-pub fn deletion(key: &ObjectKey) -> Change {
-    let cause = "no longer declared".to_owned();
-    Change {
-        key: key.clone(),
-        decision: Decision::Delete,
-        reasons: Vec::new(),
-        cause,
-        object: None,
-        retry: None,
-        was: None,
-    }
-}
-
-fn applied_service(key: &ObjectKey, applied: &Applied) -> Option<ServiceName> {
-    let config = applied.configs.get(key).filter(|state| !state.removed).map(|state| state.service.clone());
-    config.or_else(|| applied.objects.get(key).map(|state| state.object.service.clone()))
 }
 
 /// Everything applied in a stage that no longer exists goes, without the ceremony of a sequence.

@@ -5,6 +5,7 @@
 
 pub mod assumed;
 pub mod build;
+pub mod change;
 pub mod config_change;
 pub mod diff;
 pub mod gate;

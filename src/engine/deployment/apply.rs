@@ -18,7 +18,7 @@ use crate::model::state::{Attempt, ConfigState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
 use crate::model::wanted::{Progress, Wanted};
-use crate::plan::build::{deletion, object_change};
+use crate::plan::change::{deletion, object_change};
 use crate::plan::config_change;
 
 mod object;
