@@ -47,7 +47,23 @@ pub(super) fn runs(connection: &Connection, filter: &RunFilter) -> Result<Listin
     let limit = if filter.limit == 0 { -1 } else { i64::from(filter.limit) };
     let order = format!("ORDER BY created_at DESC, number DESC LIMIT {limit}");
     let key = |row: &Row<'_>| Ok(RunId::new(text(row, 2)?).into());
-    conditions.list(connection, "SELECT version, record, id FROM runs", &order, filled(connection), key)
+    let select = format!("SELECT version, record, id FROM runs INDEXED BY {}", index(filter));
+    conditions.list(connection, &select, &order, filled(connection), key)
+}
+
+/// Which runs are gone through for a filter. SQLite itself, which does not know how many there are of what, goes through all of a
+/// project to find the open ones.
+fn index(filter: &RunFilter) -> &'static str {
+    let of_service = filter.project.is_some() && filter.stage.is_some() && filter.service.is_some();
+    match filter {
+        RunFilter { context: Some(_), .. } => "runs_by_context",
+        RunFilter { config: Some(_), .. } => "runs_by_config",
+        _ if of_service => "runs_by_service",
+        RunFilter { commit: Some(_), .. } => "runs_by_commit",
+        RunFilter { open: Some(true), .. } => "runs_open",
+        RunFilter { project: Some(_), .. } => "runs_by_project",
+        _ => "runs_by_time",
+    }
 }
 
 /// The record of a key that refers to content.
@@ -78,7 +94,7 @@ pub(super) fn open_slots(connection: &Connection, project: Option<&ProjectName>)
     conditions.equals("project", project.map(ProjectName::as_str));
     conditions.holds("is_open", Some(true));
     let order = "ORDER BY project, stage, service";
-    conditions.select(connection, "SELECT version, record FROM slots", order, versioned)
+    conditions.select(connection, "SELECT version, record FROM slots INDEXED BY slots_open", order, versioned)
 }
 
 pub(super) fn open_slot_keys(connection: &Connection, project: Option<&ProjectName>) -> Result<Vec<ServiceKey>> {
@@ -86,7 +102,8 @@ pub(super) fn open_slot_keys(connection: &Connection, project: Option<&ProjectNa
     conditions.equals("project", project.map(ProjectName::as_str));
     conditions.holds("is_open", Some(true));
     let order = "ORDER BY project, stage, service";
-    conditions.select(connection, "SELECT project, stage, service FROM slots", order, |row| {
+    let select = "SELECT project, stage, service FROM slots INDEXED BY slots_open";
+    conditions.select(connection, select, order, |row| {
         let (project, stage) = (ProjectName::new(text(row, 0)?), StageName::new(text(row, 1)?));
         Ok(ServiceKey { project, stage, service: ServiceName::new(text(row, 2)?) })
     })
@@ -98,10 +115,15 @@ pub(super) fn delivered(
     stage: &StageName,
     except: Option<&Digest>,
 ) -> Result<BTreeMap<ServiceName, Delivered>> {
-    let sql = "SELECT service, run, content, procedure, deployed FROM slots \
-               WHERE project = ? AND stage = ? AND run IS NOT NULL AND (procedure IS NOT ? OR NOT deployed)";
+    // Each part is one range of the index: what goes on as it was declared, which is nearly everything, is not touched.
+    let parts = ["< ?3", "> ?3", "= ?3 AND deployed = 0", "IS NOT NULL AND ?3 IS NULL"].map(|procedure| {
+        format!(
+            "SELECT service, run, content, procedure, deployed FROM slots INDEXED BY slots_delivered \
+             WHERE project = ?1 AND stage = ?2 AND run IS NOT NULL AND procedure {procedure}"
+        )
+    });
     let given = (project.as_str(), stage.as_str(), except.map(Digest::as_str));
-    let rows = many(connection, sql, given, |row| {
+    let rows = many(connection, &parts.join(" UNION ALL "), given, |row| {
         let (run, content) = (RunId::new(text(row, 1)?), Digest::new(text(row, 2)?));
         let procedure = Digest::new(text(row, 3)?);
         Ok((ServiceName::new(text(row, 0)?), Delivered { run, content, procedure, deployed: row.get(4)? }))
@@ -444,4 +466,37 @@ pub(super) fn outbox_row(row: &Row<'_>) -> Result<OutboxRow> {
             read => Ok(read?),
         },
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::{connection, migration};
+    use super::*;
+
+    #[test]
+    fn runs_are_found_by_the_index_that_leads_to_the_fewest() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("store.db");
+        let mut connection = connection::open_for_writing(&path).unwrap();
+        migration::migrate(&mut connection, &path).unwrap();
+        let of_project = || RunFilter { project: Some("shop".into()), limit: 50, ..RunFilter::default() };
+        let of_service = || RunFilter { stage: Some("dev".into()), service: Some("web".to_owned()), ..of_project() };
+        let open = Some(true);
+        for (filter, expected) in [
+            (RunFilter::default(), "runs_by_time"),
+            (RunFilter { open, ..RunFilter::default() }, "runs_open"),
+            (of_project(), "runs_by_project"),
+            (RunFilter { open, ..of_project() }, "runs_open"),
+            (RunFilter { open: Some(false), ..of_project() }, "runs_by_project"),
+            (of_service(), "runs_by_service"),
+            (RunFilter { open, ..of_service() }, "runs_by_service"),
+            (RunFilter { commit: Some("aa".into()), ..of_project() }, "runs_by_commit"),
+            (RunFilter { commit: Some("aa".into()), ..of_service() }, "runs_by_service"),
+            (RunFilter { config: Some("web".to_owned()), ..of_service() }, "runs_by_config"),
+            (RunFilter { context: Some("c".to_owned()), ..of_project() }, "runs_by_context"),
+        ] {
+            assert_eq!(index(&filter), expected, "{filter:?}");
+            assert!(runs(&connection, &filter).unwrap().whole().unwrap().is_empty(), "SQLite takes it: {filter:?}");
+        }
+    }
 }

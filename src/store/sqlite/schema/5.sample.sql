@@ -1,0 +1,1 @@
+UPDATE slots SET deployed = 0 WHERE service = 'web';
