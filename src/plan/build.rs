@@ -133,9 +133,9 @@ fn differing_by_stage<'a>(
     project: &'a Project,
     applied: &'a BTreeMap<StageName, Applied>,
 ) -> BTreeMap<&'a StageName, BTreeSet<ObjectKey>> {
-    let names = project.stages.iter().map(|stage| &stage.name).chain(applied.keys());
+    let names: BTreeSet<&StageName> = project.stages.iter().map(|stage| &stage.name).chain(applied.keys()).collect();
     let digests = |name| applied.get(name).map(|seen| seen.digests.as_slice()).unwrap_or_default();
-    names.unique().map(|name| (name, differing(project.stage(name), digests(name)))).collect()
+    names.into_iter().map(|name| (name, differing(project.stage(name), digests(name)))).collect()
 }
 
 impl Seen<'_> {
