@@ -49,7 +49,7 @@ fn read_all(mirror: &git2::Repository, largest: u64) -> Result<(), Error> {
     let mut walk = mirror.revwalk()?;
     let mut files = Files { mirror, database: mirror.odb()?, largest: 0, seen: HashSet::new() };
     for name in reference_names(mirror.path())? {
-        // One of an outgoing note may be gone by now.
+        // One may be gone by now.
         let Some(tip) = existing(mirror.refname_to_id(&name))? else { continue };
         files.largest = if name == NOTES_REF { MAX_NOTE_BYTES } else { largest };
         files.read(mirror.find_commit(tip)?.tree_id())?;
