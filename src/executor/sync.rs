@@ -98,9 +98,10 @@ async fn try_sync(driver: &Driver, revisions: &dyn Revisions, first: bool) -> Re
         }
         return Ok(Some(Synced::Unchanged));
     };
+    let release = fulfilled(driver, &stored.value, &read.head).await?;
     let mut records = Records::default();
     records.repositories.read(name.clone(), known(stored));
-    let (head, applied) = surrounded(driver, read, &Release::default(), &mut records).await?;
+    let (head, applied) = surrounded(driver, read, &release, &mut records).await?;
     let known = driver.store.revision(&name, head.commit.as_str()).await?;
     let watched = revisions.watched();
     let decide = |transition: &mut Transition<'_>| sync::decide(transition, &watched, &head, &applied, known.as_ref());
@@ -225,6 +226,14 @@ pub async fn allow(driver: &Driver, revisions: &dyn Revisions, allowed: &Allowan
         transition.records.repositories.put(&unknown.name, Some(state))
     };
     driver.decide(give).await
+}
+
+/// The holds that a head makes needless: see [`propose::fulfilled`].
+async fn fulfilled(driver: &Driver, state: &RepositoryState, head: &Head) -> Result<Release> {
+    let (Ok(project), false) = (&head.declared, state.proposals.is_empty()) else { return Ok(Release::default()) };
+    let known = driver.store.holds_of(&project.name).await?;
+    let holds = known.map(|known| propose::fulfilled(state, project, &known.value)).unwrap_or_default();
+    Ok(Release { holds, ..Release::default() })
 }
 
 /// What a head is decided on beside its files: what is applied, and whether a broken file was applied before.

@@ -1,6 +1,7 @@
 //! A rollback as a pull request: what is proposed, when a failure proposes it by itself, and what becomes of it once Git
 //! says something else. Nothing that runs is changed here.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::engine::by_hand::{config_state, deployment};
@@ -10,7 +11,8 @@ use crate::engine::rollback::{RolledBack, Started, target};
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::action::Action;
-use crate::model::ids::{CommitId, ConfigKey, RepositoryName};
+use crate::model::hold::{HoldKind, ProjectHolds};
+use crate::model::ids::{CommitId, ConfigKey, HoldId, RepositoryName, ServiceKey};
 use crate::model::object::{Kind, Object, ObjectKey};
 use crate::model::outcome::{Outcome, PodOutcome};
 use crate::model::project::{OnFailure, Project};
@@ -88,6 +90,30 @@ pub(in crate::engine) fn after(transition: &mut Transition<'_>, run: &Deployment
     enter(transition, &run.repository, proposal).map(drop)
 }
 
+/// The holds that keep Git from undoing rollbacks which the head of `state` says by now itself, because what was proposed was
+/// merged: they are lifted, so that what is pushed next is deployed. A service stays held as long as another deployment
+/// config of it may have been rolled back too.
+pub fn fulfilled(state: &RepositoryState, project: &Project, holds: &ProjectHolds) -> Vec<HoldId> {
+    let open = state.proposals.iter().filter(|proposal| !proposal.is_over() && is_merged(proposal, project));
+    let merged: BTreeSet<&ConfigKey> = open.flat_map(|open| &open.members).map(|member| &member.config).collect();
+    let is_said = |service: &ServiceKey| {
+        let Some(stage) = project.stage(&service.stage) else { return false };
+        let objects = stage.objects.of_service(&service.service);
+        let mut configs = objects.filter(|object| object.key.kind == Kind::DeploymentConfig).peekable();
+        let is_merged = |name: &str| merged.iter().any(|config| config.name == name && config.stage == service.stage);
+        configs.peek().is_some() && configs.all(|config| is_merged(&config.key.name))
+    };
+    let rollbacks = holds.holds.iter().filter(|hold| hold.kind == HoldKind::Rollback);
+    let said = rollbacks.filter(|hold| hold.scope.one_service().is_some_and(|service| is_said(&service)));
+    said.map(|hold| hold.id.clone()).collect()
+}
+
+/// Whether a project declares all that was proposed.
+fn is_merged(proposal: &Proposal, project: &Project) -> bool {
+    let says = |member: &Proposed| declared(project, member).is_some_and(|object| object.digest == member.good);
+    proposal.members.iter().all(says)
+}
+
 /// A new head says what `project` declares: what was proposed is over where that is no longer what was bad. Says what that
 /// is, so that it is not deployed again.
 pub(in crate::engine) fn settle(
@@ -102,7 +128,7 @@ pub(in crate::engine) fn settle(
         if proposal.members.iter().any(|member| says(member) == Some(&member.bad)) {
             continue;
         }
-        let merged = proposal.members.iter().all(|member| says(member) == Some(&member.good));
+        let merged = is_merged(proposal, project);
         proposal.state = match merged || proposal.state == ProposalState::Merged {
             true => ProposalState::Restored { commit: commit.clone() },
             false => ProposalState::Overtaken { commit: commit.clone() },

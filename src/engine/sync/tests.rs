@@ -6,6 +6,7 @@ use crate::engine::fixtures::{
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{ConfigKey, Digest};
 use crate::model::outcome::Outcome;
+use crate::model::proposal::{Proposal, ProposalState, Proposed};
 use crate::model::slot::{Delivered, PassedState, SlotState};
 use crate::model::state::{ConfigState, Versioned};
 use crate::model::unique_name::{NameOwner, UniqueName};
@@ -188,6 +189,33 @@ fn what_people_let_go_on_is_remembered_as_far_as_it_is_still_good_for_something(
     assert!(made.only::<ProjectHolds>().lifted.is_empty());
     let kept = synced(&before, &Head { lifted, ..head("c2", &FILES) });
     assert!(kept.written::<ProjectHolds>().is_empty());
+}
+
+#[test]
+fn a_rollback_that_was_merged_is_held_no_longer_and_who_waits_is_examined() {
+    let head = head("c2", &FILES);
+    let declared = head.declared.as_ref().unwrap().stages[0].objects.of_service(&"web".into()).next().unwrap().clone();
+    let member = Proposed { config: web(), to: 1, bad: "sha256:bad".into(), good: declared.digest.clone() };
+    let proposal = Proposal {
+        branch: "launchway/rollback-web-1".to_owned(),
+        members: vec![member],
+        cause: "pre hook".to_owned(),
+        by: None,
+        notes: String::new(),
+        asked_at: NOW,
+        state: ProposalState::Open,
+        base: None,
+        pushed: None,
+        pull_request: None,
+        told: None,
+        problem: String::new(),
+    };
+    let mut held = holds(HoldKind::Rollback);
+    (held.holds[0].scope.stage, held.holds[0].scope.service) = (Some("dev".into()), Some("web".into()));
+    let memory = before().with(RepositoryState { proposals: vec![proposal], ..repository() }).with(held);
+    let made = synced(&memory, &head);
+    assert!(made.only::<ProjectHolds>().holds.is_empty(), "{made:#?}");
+    assert_eq!(made.only::<RepositoryState>().proposals[0].state, ProposalState::Restored { commit: "c2".into() });
 }
 
 #[test]

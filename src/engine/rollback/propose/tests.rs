@@ -2,7 +2,8 @@ use serde_json::json;
 
 use super::*;
 use crate::engine::fixtures::{
-    Made, Memory, NOW, attempted, delivery, deployed, deployment, ended, object, refused, repository, serving, web,
+    Made, Memory, NOW, attempted, delivery, deployed, deployment, ended, holds, object, refused, repository, serving,
+    web,
 };
 use crate::model::ids::ConfigKey;
 use crate::model::proposal::PullRequestLink;
@@ -167,6 +168,41 @@ fn it_is_over_once_git_says_something_else() {
         let quarantined: Vec<&ConfigKey> = bad.iter().map(|(config, _)| config).collect();
         assert_eq!(quarantined.is_empty(), image == "b");
         assert_eq!(state.proposals[0].state, expected, "{image}");
+    }
+}
+
+#[test]
+fn a_rollback_is_held_until_git_says_it_itself() {
+    let mut memory = failed();
+    after_failure(&mut memory, &failing(OnFailure::PullRequest));
+    let state = RepositoryState { proposals: known(&memory), ..repository() };
+    let over = |state: &RepositoryState| {
+        let mut state = state.clone();
+        state.proposals[0].state = ProposalState::Overtaken { commit: "ccccccc".into() };
+        state
+    };
+    let held = |kind: HoldKind, service: &str| {
+        let mut holds = holds(kind);
+        (holds.holds[0].scope.stage, holds.holds[0].scope.service) = (Some("dev".into()), Some(service.into()));
+        holds
+    };
+    let beside = {
+        let worker = Object { service: "web".into(), ..deployment_config("worker", "x", 1, json!({})) };
+        let mut project = project(Shipyard::implicit(), &[deployment_config("web", "a", 1, json!({})), worker]);
+        project.stages[0].name = "dev".into();
+        project
+    };
+    for (case, state, says, holds, lifted) in [
+        ("what failed is still there", state.clone(), says("b"), held(HoldKind::Rollback, "web"), false),
+        ("it was merged", state.clone(), says("a"), held(HoldKind::Rollback, "web"), true),
+        ("something else is there", state.clone(), says("c"), held(HoldKind::Rollback, "web"), false),
+        ("a person holds it", state.clone(), says("a"), held(HoldKind::Person, "web"), false),
+        ("another service is held", state.clone(), says("a"), held(HoldKind::Rollback, "other"), false),
+        ("the service has more", state.clone(), beside, held(HoldKind::Rollback, "web"), false),
+        ("all of the project is held", state.clone(), says("a"), holds(HoldKind::Rollback), false),
+        ("it was over before", over(&state), says("a"), held(HoldKind::Rollback, "web"), false),
+    ] {
+        assert_eq!(!fulfilled(&state, &says, &holds).is_empty(), lifted, "{case}");
     }
 }
 
