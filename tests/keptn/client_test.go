@@ -261,8 +261,38 @@ func TestAProblemIsTold(t *testing.T) {
 	must(t, err)
 	_, problem := client.API().SendEvent(background, event, api.APISendEventOptions{})
 	if problem == nil || problem.GetMessage() == "" {
-		t.Errorf("that there is no such sequence is told as %+v", problem)
+		t.Fatalf("that there is no such sequence is told as %+v", problem)
 	}
+	equal(t, "code", problem.Code, int64(http.StatusNotFound))
+	event, err = keptnv2.KeptnEvent("sh.keptn.event.deploy.started", "test", data("dev", "cart")).Build()
+	must(t, err)
+	_, problem = client.API().SendEvent(background, event, api.APISendEventOptions{})
+	if problem == nil {
+		t.Fatal("what answers nothing is taken")
+	}
+	equal(t, "code", problem.Code, int64(http.StatusBadRequest))
+}
+
+func TestTheStateOfASequenceHasItsEvaluation(t *testing.T) {
+	d := start(t)
+	client := d.client(t)
+	trigger(t, client, "dev", "evaluation", "cart")
+	asked := open(t, client, "evaluation", "dev", "cart")
+	started, err := keptnv2.CreateStartedEvent("test", asked, nil)
+	must(t, err)
+	send(t, client, *started)
+	finished, err := keptnv2.CreateFinishedEvent("test", asked, map[string]any{
+		"project": project, "stage": "dev", "service": "cart", "status": "succeeded", "result": "warning",
+		"evaluation": map[string]any{"score": 75.5, "result": "warning"},
+	})
+	must(t, err)
+	send(t, client, *finished)
+	until(t, "end", func() bool { return len(states(t, d, "?state="+models.SequenceFinished).States) == 1 })
+	found := states(t, d, "").States[0].Stages[0].LatestEvaluation
+	if found == nil {
+		t.Fatal("there is none")
+	}
+	equal(t, "evaluation", *found, models.SequenceStateEvaluation{Result: "warning", Score: 75.5})
 }
 
 func TestTheClientIsKnown(t *testing.T) {

@@ -74,6 +74,7 @@ fn governed_states() -> Vec<(&'static str, SequenceRun)> {
         ("release, last time", last),
         ("cleanup after a failure", handled),
         ("release, being ended", after(&begun, &[cancel()])),
+        ("release, paused", after(&begun, &[Event::Paused { by: "ann".into() }])),
     ]
 }
 
