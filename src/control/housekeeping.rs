@@ -8,8 +8,10 @@ use std::time::Duration;
 use tokio_util::sync::CancellationToken;
 
 use crate::config::RetentionSettings;
+use crate::engine::holds;
 use crate::error::{Class, Result};
 use crate::executor::drive::Driver;
+use crate::model::hold::{HoldScope, Release};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::{Phase, Run};
 use crate::model::time::Timestamp;
@@ -87,10 +89,29 @@ impl Housekeeping {
         for pod in pods.iter().filter(|_| !dry_run) {
             self.runtime.remove_pod(pod).await?;
         }
+        if !dry_run {
+            self.lift_pauses_of_nothing().await?;
+        }
         // Last, because one deployment that cannot be read keeps all of them.
         let keep = self.images_in_use().await?;
         let launchables = self.runtime.collect_garbage(&keep, dry_run).await?;
         Ok(Cleaned { rows, pods: pods.len() as u64, launchables })
+    }
+
+    /// What pauses a delivery goes with the last of it.
+    async fn lift_pauses_of_nothing(&self) -> Result<()> {
+        let store = &self.driver.store;
+        for hold in store.holds().await?.whole()? {
+            let HoldScope { project, context: Some(context), .. } = hold.scope else { continue };
+            let (project_of, context) = (Some(project.clone()), Some(context));
+            let (sequences, open) = (Some(true), Some(true));
+            let filter = RunFilter { project: project_of, context, sequences, open, limit: 1, ..RunFilter::default() };
+            if store.runs(&filter).await?.whole()?.is_empty() {
+                let release = Release { holds: vec![hold.id], ..Release::default() };
+                self.driver.decide(|transition| holds::release(transition, &project, &release, None)).await?;
+            }
+        }
+        Ok(())
     }
 
     /// Pods of hooks and tasks that ended long ago, or whose run is gone. A run that is open may not have heard of the
@@ -155,11 +176,12 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::control::commands::by_hand;
     use crate::model::pod::ObservedPod;
     use crate::model::shipyard::Shipyard;
     use crate::simulation::runtime::Behaviour;
     use crate::simulation::world::World;
-    use crate::testing::world::{deployment_config, hook, project};
+    use crate::testing::world::{deployment_config, hold_scope, hook, project};
 
     const DAY: Duration = Duration::from_secs(24 * 3600);
 
@@ -199,6 +221,21 @@ mod tests {
         world.pass(2 * DAY).await.unwrap();
         housekeeping(&world).clean(false).await.unwrap();
         assert_eq!(names(&world), ["web-2-0", "web-2-hook-pre"], "what serves stays, and the output of this week");
+    }
+
+    #[tokio::test]
+    async fn what_pauses_a_delivery_goes_with_the_last_of_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut world = World::open(folder.path()).unwrap();
+        deployed(&mut world, &["a"]).await;
+        let all = hold_scope(&"shop".into(), "*", "*");
+        let gone = HoldScope { context: Some("gone".into()), ..all.clone() };
+        for scope in [gone, all.clone()] {
+            by_hand::place_hold(&world.driver, scope, "paused by ann".into(), "ann").await.unwrap();
+        }
+        housekeeping(&world).clean(false).await.unwrap();
+        let left = world.driver.store.holds().await.unwrap().whole().unwrap();
+        assert_eq!(left.iter().map(|hold| &hold.scope).collect::<Vec<_>>(), [&all]);
     }
 
     #[tokio::test]

@@ -60,7 +60,7 @@ impl Problem {
     }
 
     /// What makes no sense is a bad request to Keptn's clients, whichever part of it is wrong.
-    pub(super) fn as_bad_request(self) -> Self {
+    pub(super) fn into_bad_request(self) -> Self {
         match self.status {
             422 => Self { hint: self.hint, ..Self::new(StatusCode::BAD_REQUEST, self.detail) },
             _ => self,

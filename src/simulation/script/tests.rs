@@ -7,7 +7,8 @@ fn read(text: &str) -> Vec<Line> {
 #[test]
 fn a_line_is_a_command_with_its_place_and_without_its_comment() {
     let lines = read("# begins\n\n  do test result=warning test.load=12 by=k6 message=\"too slow\" # ends\n");
-    let [line] = &lines[..] else { panic!("{lines:?}") };
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    let line = &lines[0];
     assert_eq!((line.number, line.column), (3, 3));
     assert_eq!(line.text, "do test result=warning test.load=12 by=k6 message=\"too slow\"");
     let data = json!({"result": "warning", "test": {"load": 12}, "message": "too slow"});

@@ -126,7 +126,7 @@ pub(in crate::server) async fn tell(
 
 async fn tell_event(state: &ServerState, actor: &Actor, event: CloudEvent) -> Answer<Json<EventAnswer>> {
     let told = Command::Sequence(SequenceCommand::Tell(Box::new(event)));
-    let done = state.act(told, actor).await.map_err(Problem::as_bad_request)?;
+    let done = state.act(told, actor).await.map_err(Problem::into_bad_request)?;
     let runs = done.runs.iter().map(ToString::to_string).collect();
     Ok(Json(EventAnswer { keptn_context: done.context, ignored: done.ignored, runs }))
 }
