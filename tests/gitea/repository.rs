@@ -65,8 +65,8 @@ impl Repository {
         self.api(Method::POST, "/hooks", Some(hook)).await["id"].as_u64().unwrap()
     }
 
-    /// Registers a webhook that tells of pushes alone.
-    pub(crate) async fn add_push_hook(&self, url: &str, secret: &str) {
+    /// Registers a webhook that tells of just what is read.
+    pub(crate) async fn add_right_hook(&self, url: &str, secret: &str) {
         let config = json!({"url": url, "secret": secret, "content_type": "json"});
         let hook = json!({"type": "gitea", "active": true, "events": ["push"], "config": config});
         self.api(Method::POST, "/hooks", Some(hook)).await;

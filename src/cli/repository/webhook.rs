@@ -162,51 +162,54 @@ async fn tried_out(
         again(found);
         standing = put_right(hooks, wanted, &standing, found).await?;
     }
-    loop {
-        let is_last = is_new(found) && matches!(test, Test::Sent(_));
-        match daemon.heard(test, &before, is_last).await? {
-            Heard::Nothing if test == Test::Never => {
-                let name = daemon.name;
-                found.note = Some(format!(
-                    "{} sends no test when it is asked to: push a commit, and see `launchway repository deliveries {name}`",
-                    hooks.host()
-                ));
-            }
-            Heard::Nothing => {
-                let silent = format!(
-                    "{} was asked for a test delivery, and none came within {} s",
-                    hooks.host(),
-                    (PAUSE * LOOKS).as_secs()
-                );
-                return Err(Failure::stalled(silent).hint(format!(
-                    "does it reach {}, and may it call there? What it tried is in the webhook's own list of deliveries",
-                    wanted.url()
-                )));
-            }
-            Heard::Taken(call) => found.delivery = Some(call),
-            Heard::Refused(call) if matches!(test, Test::Unsigned(_)) => {
-                found.note = Some(format!(
-                    "{} does not sign what it tries out, so that it was refused: the next push shows whether the secret is right",
-                    hooks.host()
-                ));
-                found.delivery = Some(call);
-            }
-            Heard::Refused(call) if call.status == 401 && !is_new(found) => {
-                again(found);
-                standing = put_right(hooks, wanted, &standing, found).await?;
-                before = daemon.calls().await?;
-                test = hooks.test(wanted, &standing).await?;
-                continue;
-            }
-            Heard::Refused(call) => {
-                let why = call.reason.clone().unwrap_or_default();
-                found.delivery = Some(call);
-                return Err(Failure::stalled(format!("the daemon refuses the test delivery: {why}"))
-                    .hint("does it run with this configuration?"));
-            }
-        }
-        return hooks.look(wanted).await;
+    let mut heard = daemon.heard(test, &before, is_new(found)).await?;
+    if matches!(&heard, Heard::Refused(call) if call.status == 401 && !is_new(found)) && matches!(test, Test::Sent(_)) {
+        again(found);
+        standing = put_right(hooks, wanted, &standing, found).await?;
+        before = daemon.calls().await?;
+        test = hooks.test(wanted, &standing).await?;
+        heard = daemon.heard(test, &before, true).await?;
     }
+    conclude(heard, test, hooks, wanted, daemon.name, found)?;
+    hooks.look(wanted).await
+}
+
+/// What the test delivery shows.
+fn conclude(
+    heard: Heard,
+    test: Test,
+    hooks: &dyn Webhooks,
+    wanted: &WantedWebhook,
+    name: &str,
+    found: &mut Found,
+) -> Result<()> {
+    let host = hooks.host();
+    match heard {
+        Heard::Nothing if test == Test::Never => {
+            let next = format!("push a commit, and see `launchway repository deliveries {name}`");
+            found.note = Some(format!("{host} sends no test when it is asked to: {next}"));
+        }
+        Heard::Nothing => {
+            let seconds = (PAUSE * LOOKS).as_secs();
+            let silent = format!("{host} was asked for a test delivery, and none came within {seconds} s");
+            return Err(Failure::stalled(silent).hint(format!(
+                "does it reach {}, and may it call there? What it tried is in the webhook's own list of deliveries",
+                wanted.url()
+            )));
+        }
+        Heard::Taken(call) => found.delivery = Some(call),
+        Heard::Refused(call) => {
+            let why = call.reason.clone().unwrap_or_default();
+            found.delivery = Some(call);
+            if !matches!(test, Test::Unsigned(_)) {
+                let refused = format!("the daemon refuses the test delivery: {why}");
+                return Err(Failure::stalled(refused).hint("does it run with this configuration?"));
+            }
+            let next = "the next push shows whether the secret is right";
+            found.note = Some(format!("{host} does not sign what it tries out, so that it was refused: {next}"));
+        }
+    }
+    Ok(())
 }
 
 fn does_not_fit(call: &WebhookCallView) -> bool {
@@ -236,25 +239,24 @@ impl Daemon<'_> {
         list.map(|list: List<WebhookCallView>| list.items).map_err(|complaint| complaint.failure)
     }
 
-    /// Waits for a test delivery. Anybody can make a call that is refused: where `is_last`, one may still follow that is not.
+    /// Waits for a test delivery. Anybody can make a call that is refused: where `is_last`, one may still follow that is not,
+    /// as long as the host signs.
     async fn heard(&self, test: Test, before: &[WebhookCallView], is_last: bool) -> Result<Heard> {
         let (Test::Sent(event) | Test::Unsigned(event)) = test else { return Ok(Heard::Nothing) };
         progress(&format!("waiting for the test delivery, {} s at most…", (PAUSE * LOOKS).as_secs()));
         let (mut refused, mut left) = (None, LOOKS);
         while left > 0 {
-            let calls = self.calls().await?;
-            let mut new = calls.into_iter().filter(|call| !before.contains(call));
+            let calls = self.calls().await?.into_iter().filter(|call| !before.contains(call));
             let is_refused = |call: &WebhookCallView| call.result == CallResult::Refused.as_str();
-            let found = new.find(|call| is_refused(call) || call.event.as_deref() == Some(event));
-            match found {
-                Some(call) if !is_refused(&call) => return Ok(Heard::Taken(call)),
-                Some(call) => {
-                    if refused.is_none() && !is_last {
-                        left = left.min(GRACE);
-                    }
-                    refused = Some(call);
+            let (bad, good): (Vec<WebhookCallView>, Vec<WebhookCallView>) = calls.partition(is_refused);
+            if let Some(call) = good.into_iter().find(|call| call.event.as_deref() == Some(event)) {
+                return Ok(Heard::Taken(call));
+            }
+            if let Some(call) = bad.into_iter().next() {
+                if refused.is_none() && !(is_last && matches!(test, Test::Sent(_))) {
+                    left = left.min(GRACE);
                 }
-                None => {}
+                refused = Some(call);
             }
             left -= 1;
             sleep(PAUSE).await;
