@@ -84,6 +84,8 @@ pub struct RepositorySettings {
     pub forge: Option<ForgeSettings>,
     /// Whether Git notes are written beside a forge's statuses.
     pub notes: bool,
+    /// Whether its pull requests are told what merging them would do.
+    pub previews: bool,
     /// What signs its webhooks; all are valid at once, none means that it takes none.
     pub webhook: Vec<SecretSource>,
     /// What opens the registries of its images; others are asked without credentials.
@@ -232,6 +234,7 @@ impl RepositorySettings {
             limits: Limits::default(),
             forge: None,
             notes: false,
+            previews: true,
             webhook: Vec::new(),
             registries: Vec::new(),
         }

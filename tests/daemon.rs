@@ -29,6 +29,7 @@ mod daemon_edges {
     mod lost_mirror;
     mod many;
     mod orders;
+    mod previews;
     mod proposals;
     mod proxies;
     mod pushed;

@@ -10,6 +10,7 @@ mod source_edges {
     mod branch;
     mod content;
     mod damage;
+    mod merge;
     mod mirror;
     mod notes;
     mod owner;

@@ -154,7 +154,7 @@ fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> &str) -> Ve
     values
 }
 
-const REPOSITORY: [&str; 14] = [
+const REPOSITORY: [&str; 15] = [
     "name",
     "url",
     "branch",
@@ -167,6 +167,7 @@ const REPOSITORY: [&str; 14] = [
     "limits",
     "forge",
     "notes",
+    "previews",
     "webhook",
     "registries",
 ];
@@ -189,6 +190,7 @@ fn repository(field: &Field<'_>, folder: &Path) -> RepositorySettings {
         limits: limits(&get("limits")),
         forge: forge(&get("forge")),
         notes: get("notes").flag().unwrap_or(false),
+        previews: get("previews").flag().unwrap_or(true),
         webhook: webhook(&get("webhook"), folder),
         registries: get("registries").items().iter().map(|field| registry(field, folder)).collect(),
     }

@@ -19,6 +19,7 @@ repositories:
     limits: {manifest: 1MiB, launchable: 3GiB, entries: 10, depth: 5, fetch: 1GiB, build: {time: 5m, disk: 1GiB}}
     forge: {kind: forgejo, url: "https://git.example/"}
     notes: true
+    previews: false
     webhook: {secretFiles: [hook], secrets: ["hunter2"]}
   - {name: plain, url: /srv/git/plain.git, poll: 0s, forge: {kind: none}}
 sequences: {taskStartTimeout: 1m, taskTimeout: 2h}
@@ -54,7 +55,7 @@ fn a_whole_configuration_is_read() {
     let shop = &settings.repositories[0];
     assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
     assert_eq!(shop.poll, Duration::from_secs(90));
-    assert!(shop.schedule.is_some() && shop.notes && !shop.insecure);
+    assert!(shop.schedule.is_some() && shop.notes && !shop.previews && !shop.insecure);
     assert_eq!(shop.history, History::RewriteAllowed);
     let build = BuildLimits { time: Duration::from_secs(300), disk: 1 << 30, ..BuildLimits::default() };
     let limits = Limits { manifest: 1 << 20, launchable: 3 << 30, entries: 10, depth: 5, fetch: 1 << 30, build };

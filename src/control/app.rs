@@ -18,6 +18,7 @@ use crate::control::accounts;
 use crate::control::commands::operator::Operator;
 use crate::control::housekeeping::Housekeeping;
 use crate::control::imports;
+use crate::control::previews::WatchedPreviews;
 use crate::control::proposals::WatchedProposals;
 use crate::control::replanning;
 use crate::control::reporter::StatusReporter;
@@ -388,8 +389,9 @@ fn work(
     tasks: &TaskTracker,
 ) {
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
+    let previews = Arc::new(WatchedPreviews { driver: parts.driver.clone(), watchers: watchers.clone() });
     let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());
-    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, indicators };
+    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, previews, indicators };
     let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());

@@ -6,6 +6,7 @@ pub mod aside;
 pub mod commands;
 pub mod housekeeping;
 mod imports;
+pub mod previews;
 pub mod proposals;
 pub mod renderings;
 mod replanning;

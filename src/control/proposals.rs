@@ -78,7 +78,7 @@ impl Proposals for WatchedProposals {
 
 impl WatchedProposals {
     async fn try_to_bring(&self, watcher: &Watcher, state: &RepositoryState, news: &mut Proposal) -> Result<()> {
-        let host = watcher.pull_requests.as_deref();
+        let host = watcher.host.as_ref().map(|host| &*host.pull_requests);
         if let (Some(link), Some(host)) = (&news.pull_request, host) {
             let known = host.read(link.number).await?;
             let became = known.map_or(PullRequestState::Closed, |known| known.state);
@@ -233,9 +233,9 @@ async fn clear(watcher: &Watcher, news: &mut Proposal) -> Result<()> {
     let is_at = move |watched: &Watched| watched.mirror.branch_is_at(&watched.remote_at(branch), &commit);
     let there = watcher.watched.ask(READING, is_at).await?;
     if there != Some(false)
-        && let (Some(link), Some(host), Some(why)) = (&news.pull_request, &watcher.pull_requests, closing(news))
+        && let (Some(link), Some(host), Some(why)) = (&news.pull_request, &watcher.host, closing(news))
     {
-        host.close(link.number, &why).await?;
+        host.pull_requests.close(link.number, &why).await?;
     }
     let branch = news.branch.clone();
     let delete = move |watched: &Watched| watched.mirror.delete_branch(&watched.remote_at(branch), &pushed);

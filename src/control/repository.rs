@@ -9,7 +9,7 @@ use crate::config::{History, RepositorySettings, Settings};
 use crate::control::app::Parts;
 use crate::control::aside::{Aside, Hosts};
 use crate::control::watched::Watched;
-use crate::control::watcher::Watcher;
+use crate::control::watcher::{Host, Watcher};
 use crate::control::wiring::MirrorNotes;
 use crate::error::{Context, Failure, Result};
 use crate::forge::address::{ForgeKind, RepositoryAddress};
@@ -35,9 +35,11 @@ pub(super) async fn watchers(parts: &Parts, settings: &Settings) -> Result<BTree
     let (mut watchers, events, hosts) = (BTreeMap::new(), RefWatches::default(), Hosts::default());
     for repository in &settings.repositories {
         let mut watcher = watcher(parts, repository, events.clone(), &hosts).await?;
-        watcher.pull_requests = pull_requests(parts, settings, repository).await?;
+        let pull_requests = pull_requests(parts, settings, repository).await?;
         let statuses = statuses(settings, repository, parts.driver.clock.clone()).await?;
+        let of_pulls = pull_statuses(parts, settings, repository, statuses.clone()).await?;
         let writers = writers(parts, repository, &watcher.watched, statuses);
+        watcher.host = pull_requests.zip(of_pulls).map(|(pull_requests, statuses)| Host { pull_requests, statuses });
         parts.reporter.write_to(&repository.name, writers);
         parts.trees.add(repository.name.clone(), watcher.watched.mirror.clone());
         watchers.insert(repository.name.clone(), watcher);
@@ -71,7 +73,8 @@ async fn watcher(parts: &Parts, settings: &RepositorySettings, events: RefWatche
         synced: Arc::new(AtomicBool::new(false)),
         metrics: parts.driver.metrics.clone(),
         webhook_secrets: settings.webhook.clone(),
-        pull_requests: None,
+        host: None,
+        previews: settings.previews,
     })
 }
 
@@ -123,6 +126,22 @@ async fn statuses(
         Some((ForgeKind::Azure, settings)) => Some(azure::writer(settings, clock).await?),
         Some((ForgeKind::None, _)) | None => None,
     })
+}
+
+/// The same for the heads of pull requests: on GitLab, one that names the watched branch would count as that branch's.
+async fn pull_statuses(
+    parts: &Parts,
+    settings: &Settings,
+    repository: &RepositorySettings,
+    statuses: Option<Arc<dyn StatusWriter>>,
+) -> Result<Option<Arc<dyn StatusWriter>>> {
+    match hosted(settings, repository)? {
+        Some((ForgeKind::Gitlab, settings)) => {
+            let settings = HostSettings { branch: None, ..settings };
+            Ok(Some(gitlab::writer(settings, parts.driver.clock.clone()).await?))
+        }
+        _ => Ok(statuses),
+    }
 }
 
 /// Where statuses go: to the forge if there is one that takes them, else to Git notes; to both if that is wanted.
@@ -226,7 +245,7 @@ pub fn wanted_webhook(settings: &Settings, repository: &RepositorySettings) -> R
     })?;
     let others = settings.repositories.iter().map(|other| other.name.to_string());
     let others = others.filter(|other| other != name).collect();
-    WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone())
+    WantedWebhook::new(public_url, name, others, secret.read()?, repository.branch.clone(), repository.previews)
 }
 
 /// The host that takes a repository's statuses, if there is one, and what opens it.

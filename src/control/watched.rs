@@ -252,22 +252,39 @@ impl Watched {
             Some(applied) if applied != &commit => repository.is_descendant(&commit, applied)?,
             _ => true,
         };
+        let snapshot = self.snapshot_at(&repository, &commit);
+        let (read, snapshot) = self.read_in(&repository, commit, descends, snapshot)?;
+        if let Some(snapshot) = snapshot {
+            let commit = read.head.commit.clone();
+            *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit, snapshot));
+        }
+        Ok(read)
+    }
+
+    /// What a `snapshot` says of a revision, also of one that a repository has in memory alone; with the snapshot, which makes
+    /// the next one cheaper.
+    pub(super) fn read_in(
+        &self,
+        repository: &source::Repository,
+        commit: CommitId,
+        descends: bool,
+        snapshot: Result<manifest::Snapshot>,
+    ) -> Result<(Read, Option<manifest::Snapshot>)> {
         let info = repository.commit_info(&commit)?;
-        let (declared, problems) = match self.snapshot_at(&repository, &commit) {
+        let (declared, problems, snapshot) = match snapshot {
             Ok(snapshot) => {
                 let outcome = snapshot.project().clone();
-                *self.snapshot.lock().unwrap_or_else(PoisonError::into_inner) = Some((commit.clone(), snapshot));
                 let told = || outcome.problems.iter().map(ToString::to_string).collect();
-                (outcome.project.ok_or_else(told), outcome.problems)
+                (outcome.project.ok_or_else(told), outcome.problems, Some(snapshot))
             }
             // Beyond what may be read of it: its commit says so.
             Err(failure) if failure.class() == Class::Stalled && !self.mirror.is_to_blame(&failure) => {
-                (Err(vec![failure.one_line()]), Vec::new())
+                (Err(vec![failure.one_line()]), Vec::new(), None)
             }
             Err(failure) => return Err(failure),
         };
         let head = Head { commit, subject: info.subject, descends, declared, lifted: Vec::new() };
-        Ok(Read { head, problems })
+        Ok((Read { head, problems }, snapshot))
     }
 
     pub(super) fn snapshot_at(&self, repository: &source::Repository, commit: &CommitId) -> Result<manifest::Snapshot> {

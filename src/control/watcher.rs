@@ -10,7 +10,9 @@ use crate::control::watched::{QUESTION, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::sync::Synced;
+use crate::forge::StatusWriter;
 use crate::forge::pull_request::PullRequests;
+use crate::model::action::Action;
 use crate::model::time::Timestamp;
 use crate::secret::SecretSource;
 use crate::telemetry::Metrics;
@@ -23,6 +25,24 @@ use crate::trigger::watch::{RefWatch, RefWatches};
 const UNPLANNED: Duration = Duration::from_secs(24 * 3600);
 /// How often a repository on this machine is synced that cannot be watched: a push to it is not heard of.
 const UNWATCHED: Duration = Duration::from_secs(30);
+
+/// How often open pull requests are looked at where nobody asks and nothing is pushed: each time is a request to the host.
+const PULLS: Duration = Duration::from_secs(60);
+
+/// What has a repository's pull requests.
+#[derive(Clone)]
+pub struct Host {
+    /// Opens them, and tells in them.
+    pub pull_requests: Arc<dyn PullRequests>,
+    /// Writes on their commits.
+    pub statuses: Arc<dyn StatusWriter>,
+}
+
+impl std::fmt::Debug for Host {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Host").field("pull_requests", &self.pull_requests).finish_non_exhaustive()
+    }
+}
 
 /// One repository and what asks for its syncs.
 #[derive(Clone, Debug)]
@@ -43,8 +63,10 @@ pub struct Watcher {
     pub webhook_secrets: Vec<SecretSource>,
     /// Counts syncs.
     pub metrics: Arc<Metrics>,
-    /// Where pull requests are opened, if its host has those.
-    pub pull_requests: Option<Arc<dyn PullRequests>>,
+    /// Where its pull requests are, if there is a host that has those.
+    pub host: Option<Host>,
+    /// Whether they are told what merging them would do.
+    pub previews: bool,
 }
 
 /// What hears of pushes to a repository on this machine.
@@ -59,7 +81,7 @@ enum Watch {
 impl Watcher {
     /// Syncs at once, and then whenever that is requested, until told to stop.
     pub async fn run(self, driver: Driver, stop: CancellationToken) {
-        let (mut watch, mut failures) = (Watch::None, 0);
+        let (mut watch, mut failures, mut looked) = (Watch::None, 0, Timestamp::default());
         self.requests.request();
         loop {
             let Some(now) = stop.run_until_cancelled(self.watch(watch)).await else { return };
@@ -74,10 +96,13 @@ impl Watcher {
             };
             // Whoever asks has reason to believe that it works now.
             let before = if sync.was_requested { 0 } else { failures };
-            failures = match self.sync(&driver).await {
-                Ok(_) => 0,
-                Err(_) => before.saturating_add(1),
-            };
+            let synced = self.sync(&driver).await;
+            failures = if synced.is_ok() { 0 } else { before.saturating_add(1) };
+            let has_moved = matches!(synced, Ok(Synced::Revision(..)));
+            if has_moved || sync.was_requested || driver.clock.now().since(looked) >= PULLS {
+                looked = driver.clock.now();
+                self.look_at_pull_requests(&driver).await;
+            }
         }
     }
 
@@ -102,6 +127,27 @@ impl Watcher {
             }
             Watch::Refused
         })
+    }
+
+    /// Where pull requests are told what merging them would do, if they are.
+    pub fn previewed(&self) -> Option<&Host> {
+        self.host.as_ref().filter(|_| self.previews)
+    }
+
+    /// Has the open pull requests looked at, whatever has become of the sync.
+    async fn look_at_pull_requests(&self, driver: &Driver) {
+        if self.previewed().is_none() {
+            return;
+        }
+        let repository = &self.watched.name;
+        let action = || Action::Preview { repository: repository.clone() };
+        let asked = driver.decide(|transition| {
+            transition.ask(&Action::previews_of(repository), action());
+            Ok(())
+        });
+        if let Err(failure) = asked.await {
+            tracing::error!(%repository, problem = failure.one_line(), "cannot ask for a look at pull requests");
+        }
     }
 
     /// How long to wait for somebody to ask.

@@ -104,7 +104,12 @@ impl Hooks for WatchedHooks {
             }
         };
         let secrets = watcher.webhook_secrets.iter().filter_map(read).collect();
-        Some(HookTarget { secrets, branch: watcher.watched.branch(), body_limit: None })
+        Some(HookTarget {
+            secrets,
+            branch: watcher.watched.branch(),
+            pulls: watcher.previewed().is_some(),
+            body_limit: None,
+        })
     }
 
     fn sync(&self, name: &RepositoryName) {

@@ -15,6 +15,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::{CommitId, ConfigKey, PlanId, RepositoryName, RunId, ServiceKey, ServiceName, WriterName};
 use crate::model::outcome::Outcome;
 use crate::model::plan::Plan;
+use crate::model::preview::Preview;
 use crate::model::proposal::Proposal;
 use crate::model::run::{DeploymentRun, Run, SequenceRun, SequenceState, TaskLimits};
 use crate::model::slot::{PassedKey, PassedState, SlotState};
@@ -47,6 +48,8 @@ pub enum Input {
     StatusProblem(RepositoryName, WriterName, Option<String>),
     /// What has become of a proposed rollback.
     Proposed(RepositoryName, Box<Proposal>),
+    /// What is told of a repository's open pull requests.
+    Previewed(RepositoryName, Vec<Preview>),
     /// Written as it is, in the same transaction.
     Write(Box<Write>),
 }
@@ -104,6 +107,11 @@ impl<'a> Transition<'a> {
             Input::Proposed(repository, proposal) => {
                 if let Some(state) = self.records.repositories.get_mut(repository)? {
                     propose::become_of(&mut state.proposals, proposal);
+                }
+            }
+            Input::Previewed(repository, previews) => {
+                if let Some(state) = self.records.repositories.get_mut(repository)? {
+                    state.previews.clone_from(previews);
                 }
             }
             Input::Write(write) => self.write((**write).clone()),

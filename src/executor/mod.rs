@@ -16,6 +16,7 @@ mod inherited;
 pub mod outbox;
 pub mod pace;
 pub mod perform;
+pub mod previews;
 pub mod proposals;
 pub mod reconciler;
 pub mod selector_index;

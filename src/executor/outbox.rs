@@ -2,8 +2,8 @@
 //! by side for different runs, and what ends something before what begins something. A row stays until it was performed,
 //! so a crash loses nothing.
 //!
-//! Four lanes work independently: what prepares images, asks monitoring, or waits for hosts of proposed rollbacks, can
-//! neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
+//! Five lanes work independently: what prepares images, asks monitoring, waits for hosts of proposed rollbacks, or plans pull
+//! requests, can neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -33,6 +33,8 @@ const IMAGE_WORKERS: usize = 8;
 const MEASUREMENT_WORKERS: usize = 16;
 /// How many repositories' proposals are brought to their hosts at once.
 const PROPOSAL_WORKERS: usize = 16;
+/// How many repositories' pull requests are planned at once.
+const PREVIEW_WORKERS: usize = 2;
 /// How long to wait when nothing is known to come: a safety net, not a schedule.
 const IDLE: Duration = Duration::from_secs(30);
 /// The pause before something that waits for an announcement is tried again without one.
@@ -47,7 +49,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 /// Performs what the outbox holds.
 #[derive(Clone, Debug)]
 pub struct Outbox {
-    pub(crate) lanes: [Worker; 4],
+    pub(crate) lanes: [Worker; 5],
 }
 
 impl Outbox {
@@ -56,14 +58,14 @@ impl Outbox {
         let runs = Worker::new(performer.clone(), Lane::Runs, RUN_WORKERS);
         let images = Worker::new(performer.clone(), Lane::Images, IMAGE_WORKERS);
         let measurements = Worker::new(performer.clone(), Lane::Measurements, MEASUREMENT_WORKERS);
-        Self { lanes: [runs, images, measurements, Worker::new(performer, Lane::Proposals, PROPOSAL_WORKERS)] }
+        let proposals = Worker::new(performer.clone(), Lane::Proposals, PROPOSAL_WORKERS);
+        let previews = Worker::new(performer, Lane::Previews, PREVIEW_WORKERS);
+        Self { lanes: [runs, images, measurements, proposals, previews] }
     }
 
     /// Works until told to stop; what is under way is finished first.
     pub async fn run(self, stop: CancellationToken) {
-        let [runs, images, measurements, proposals] = self.lanes;
-        let (images, measurements) = (images.run(stop.clone()), measurements.run(stop.clone()));
-        tokio::join!(runs.run(stop.clone()), images, measurements, proposals.run(stop));
+        futures::future::join_all(self.lanes.map(|lane| lane.run(stop.clone()))).await;
     }
 
     /// Performs everything that is due now, and what follows from it at once, until nothing is.

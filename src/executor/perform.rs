@@ -5,6 +5,7 @@ use std::sync::Arc;
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
 use crate::executor::drive::Driver;
+use crate::executor::previews::Previews;
 use crate::executor::proposals::{self, Proposals};
 use crate::indicators::Indicators;
 use crate::model::action::Action;
@@ -31,6 +32,8 @@ pub struct Performer {
     pub proposals: Arc<dyn Proposals>,
     /// What measures indicators.
     pub indicators: Arc<dyn Indicators>,
+    /// Where is told what merging pull requests would do.
+    pub previews: Arc<dyn Previews>,
 }
 
 impl std::fmt::Debug for Performer {
@@ -55,6 +58,7 @@ impl Performer {
             Action::Measure { task, measurement } => self.measure(run, *task, measurement).await,
             Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
             Action::Propose { repository, branch } => self.propose(repository, branch).await,
+            Action::Preview { repository } => self.preview(repository).await,
         }
     }
 
@@ -142,6 +146,24 @@ impl Performer {
         let brought = brought?;
         let news = brought != proposal;
         Ok(news.then(|| Input::Proposed(repository.clone(), Box::new(brought))).into_iter().collect())
+    }
+}
+
+impl Performer {
+    /// Looks at open pull requests. What was told of some is remembered although others have to wait.
+    async fn preview(&self, repository: &RepositoryName) -> Result<Vec<Input>> {
+        let Some(state) = self.driver.store.repository(repository).await? else { return Ok(Vec::new()) };
+        let looked = self.previews.look(&state.value).await?;
+        let news = looked.previews != state.value.previews;
+        let news: Vec<Input> =
+            news.then(|| Input::Previewed(repository.clone(), looked.previews)).into_iter().collect();
+        match looked.failure {
+            None => Ok(news),
+            Some(failure) => {
+                self.driver.commit(&news).await?;
+                Err(failure)
+            }
+        }
     }
 }
 

@@ -69,7 +69,7 @@ impl Refusal {
 
 impl Refusal {
     /// What is wrong, for whoever asks for nothing else.
-    fn into_failure(self) -> Failure {
+    pub(crate) fn into_failure(self) -> Failure {
         match self {
             Refusal::Commit(failure) | Refusal::All(failure) | Refusal::Busy(failure) => failure,
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use http::Method;
 use reqwest::Url;
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::answer::Words;
@@ -15,8 +16,11 @@ use super::hosted::HostSettings;
 use super::text::cut;
 use crate::clock::Clock;
 use crate::error::{Class, Failure, Result};
+use crate::model::preview::OpenPullRequest;
 use crate::secret::Secret;
 
+/// The answers to changing a comment that is gone, or somebody else's.
+const FOREIGN: &[(u16, &str)] = &[(403, ""), (404, "")];
 /// The label that pull requests get where the host has labels.
 pub(super) const LABEL: &str = "rollback";
 
@@ -75,6 +79,29 @@ pub trait PullRequests: Send + Sync + std::fmt::Debug {
     /// # Errors
     /// As [`PullRequests::read`].
     async fn close(&self, number: u64, why: &str) -> Result<()>;
+
+    /// The newest open ones for a branch.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`].
+    async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>>;
+
+    /// Has one comment on a pull request say something: the one that is `known`, else one that begins with `marker`, else a
+    /// new one. Gives its id.
+    ///
+    /// # Errors
+    /// As [`PullRequests::read`].
+    async fn say(&self, number: u64, known: Option<u64>, marker: &str, text: String) -> Result<u64>;
+}
+
+/// A comment on a pull request.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+struct Comment {
+    /// Its id on its host.
+    id: u64,
+    /// Markdown.
+    #[serde(default)]
+    body: String,
 }
 
 /// A host's API of pull requests.
@@ -111,6 +138,16 @@ pub(super) trait PullRequestApi: Send + Sync + std::fmt::Debug {
         json!({"body": text})
     }
 
+    /// How and where a comment is changed; nothing, where none is.
+    fn comment_at(&self, _number: u64, _id: u64) -> Option<(Method, Url)> {
+        None
+    }
+
+    /// The newest open ones for a branch, as many as a page has; none, where they are not read.
+    async fn open(&self, _ask: Ask<'_>, _base: &str) -> Result<Vec<OpenPullRequest>> {
+        Ok(Vec::new())
+    }
+
     /// Labels a new one; a host without labels does nothing.
     async fn label(&self, _ask: Ask<'_>, _number: u64) -> Result<()> {
         Ok(())
@@ -143,6 +180,12 @@ pub(super) async fn hosted(
 impl Hosted {
     fn ask<'a>(&'a self, token: &'a Secret) -> Ask<'a> {
         Ask { client: &self.client, token, words: self.api.words(), what: "open pull requests" }
+    }
+
+    /// Has a comment say something else; not, if it is gone or somebody else's.
+    async fn edited(&self, ask: Ask<'_>, number: u64, id: u64, text: &str) -> Result<bool> {
+        let Some((method, url)) = self.api.comment_at(number, id) else { return Ok(false) };
+        Ok(ask.tell(method, url, &self.api.comment(text), FOREIGN).await?.is_some())
     }
 
     /// Comments on one, unless the comment is there.
@@ -211,5 +254,32 @@ impl PullRequests for Hosted {
             commented => commented?,
         }
         self.api.close(ask, number).await
+    }
+
+    async fn open(&self, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let token = self.client.token().await?;
+        self.api.open(self.ask(&token), base).await
+    }
+
+    /// The oldest one with the marker is the own one: whoever has copied it has done so later.
+    async fn say(&self, number: u64, known: Option<u64>, marker: &str, text: String) -> Result<u64> {
+        let token = self.client.token().await?;
+        let (ask, text) = (self.ask(&token), cut(text, self.api.longest_body()));
+        if let Some(id) = known
+            && self.edited(ask, number, id, &text).await?
+        {
+            return Ok(id);
+        }
+        let [read, write] = self.api.comments(number);
+        let mut comments: Vec<Comment> = ask.get(read).await?.unwrap_or_default();
+        comments.sort_by_key(|comment| comment.id);
+        for comment in comments.iter().filter(|comment| comment.body.starts_with(marker)) {
+            if self.edited(ask, number, comment.id, &text).await? {
+                return Ok(comment.id);
+            }
+        }
+        let made: Option<Comment> = ask.write(Method::POST, write, &self.api.comment(&text), &[(404, "")]).await?;
+        let gone = || Failure::transient(format!("{} has no pull request {number} any more", ask.words.name));
+        made.map(|made| made.id).ok_or_else(gone)
     }
 }

@@ -33,6 +33,8 @@ pub struct WantedWebhook {
     pub(super) secret: Secret,
     /// The branch that is watched, if it is configured.
     branch: Option<String>,
+    /// Whether it tells of pull requests too.
+    previews: bool,
 }
 
 impl WantedWebhook {
@@ -46,9 +48,10 @@ impl WantedWebhook {
         others: Vec<String>,
         secret: Secret,
         branch: Option<String>,
+        previews: bool,
     ) -> Result<Self> {
         let public = Url::parse(public_url).or_stalled(|| format!("`publicUrl: {public_url}` is no address"))?;
-        Ok(Self { public, name: name.to_owned(), others, secret, branch })
+        Ok(Self { public, name: name.to_owned(), others, secret, branch, previews })
     }
 
     /// Where it has to lead.
@@ -193,8 +196,19 @@ pub(super) trait WebhookApi: Send + Sync + std::fmt::Debug {
     /// What is said of the host, and which rights webhooks need.
     fn words(&self) -> Words;
 
-    /// The events that are read, in the host's words for registering.
-    fn events(&self) -> &'static [&'static str];
+    /// The events about pushes, in the words in which the host lists them.
+    fn pushes(&self) -> &'static [&'static str];
+
+    /// The same about pull requests, as far as those are looked at.
+    fn pulls(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The events that are read.
+    fn events(&self, wanted: &WantedWebhook) -> Vec<&'static str> {
+        let pulls = if wanted.previews { self.pulls() } else { &[] };
+        self.pushes().iter().chain(pulls).copied().collect()
+    }
 
     /// Whether the host does not change the secret of a webhook, so that another one has to take its place.
     fn keeps_secrets(&self) -> bool {
@@ -300,7 +314,7 @@ impl Webhooks for Hosted {
             return Err(Failure::stalled(hidden).hint(rights));
         };
         let all = list.into_iter().filter_map(|whole| self.api.read(whole, wanted)).collect();
-        Ok(standing(all, wanted, self.api.events()))
+        Ok(standing(all, wanted, &self.api.events(wanted)))
     }
 
     /// A new one is there before an old one goes, so that no push is missed in between.
@@ -387,7 +401,7 @@ mod tests {
 
     fn wanted(public: &str) -> WantedWebhook {
         let branch = Some("main".to_owned());
-        WantedWebhook::new(public, "shop", vec!["shop-next".to_owned()], Secret::new("secret"), branch).unwrap()
+        WantedWebhook::new(public, "shop", vec!["shop-next".to_owned()], Secret::new("secret"), branch, false).unwrap()
     }
 
     fn webhook(id: &str, url: &str) -> Webhook {

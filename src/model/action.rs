@@ -187,6 +187,11 @@ pub enum Action {
         /// The proposal.
         branch: String,
     },
+    /// Tell in the open pull requests of a repository what merging them would do.
+    Preview {
+        /// The repository.
+        repository: RepositoryName,
+    },
 }
 
 /// In whose name statuses are asked for: they belong to a revision, not to one run.
@@ -204,6 +209,11 @@ impl Action {
         RunId::new(format!("proposals/{repository}"))
     }
 
+    /// In whose name a repository's pull requests are looked at.
+    pub fn previews_of(repository: &RepositoryName) -> RunId {
+        RunId::new(format!("previews/{repository}"))
+    }
+
     /// The action's key among those of its run: a second one with the same key replaces the first.
     pub fn key(&self) -> String {
         let pod = |name: &PodName| name.as_str().to_owned();
@@ -215,6 +225,7 @@ impl Action {
             Action::Measure { task, .. } => format!("measure/{task}"),
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
             Action::Propose { branch, .. } => format!("propose/{branch}"),
+            Action::Preview { .. } => "preview".to_owned(),
         }
     }
 
@@ -229,6 +240,7 @@ impl Action {
             Action::Prepare { .. } => Lane::Images,
             Action::Measure { .. } => Lane::Measurements,
             Action::Propose { .. } => Lane::Proposals,
+            Action::Preview { .. } => Lane::Previews,
             Action::Report { repository, writer, .. } => {
                 Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
             }
@@ -250,7 +262,8 @@ impl Action {
             | Action::RunPod { .. }
             | Action::Measure { .. }
             | Action::Report { .. }
-            | Action::Propose { .. } => Priority::Beginning,
+            | Action::Propose { .. }
+            | Action::Preview { .. } => Priority::Beginning,
         }
     }
 }
@@ -293,6 +306,8 @@ pub enum Lane {
     Measurements,
     /// Proposed rollbacks, which wait for hosts: those of each repository one after the other.
     Proposals,
+    /// What merging pull requests would do, which is planned for each of them.
+    Previews,
     /// What is written to one place about one repository.
     Statuses {
         /// The repository.
@@ -309,6 +324,7 @@ impl fmt::Display for Lane {
             Lane::Images => f.write_str("images"),
             Lane::Measurements => f.write_str("measurements"),
             Lane::Proposals => f.write_str("proposals"),
+            Lane::Previews => f.write_str("previews"),
             Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
         }
     }

@@ -21,6 +21,7 @@ pub mod object;
 pub mod outcome;
 pub mod plan;
 pub mod pod;
+pub mod preview;
 pub mod project;
 pub mod proposal;
 pub mod rollback;

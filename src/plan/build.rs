@@ -434,3 +434,12 @@ fn identity(unnamed: &Plan) -> PlanId {
     context.update(&serde_json::to_vec(unnamed).unwrap_or_default());
     PlanId::new(hex(&context.finish().as_ref()[..16]))
 }
+
+/// The identity of what a plan does, whatever its revision is called: the merge result of a pull request has that of the
+/// revision which merging it makes.
+pub fn effect(plan: &Plan) -> Digest {
+    let (id, commit, subject, at) = (PlanId::new(""), CommitId::new(""), String::new(), Timestamp::default());
+    let mut context = Context::new(&SHA256);
+    context.update(&serde_json::to_vec(&Plan { id, commit, subject, at, ..plan.clone() }).unwrap_or_default());
+    digest::named(&context.finish())
+}

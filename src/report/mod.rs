@@ -2,13 +2,16 @@
 //!
 //! [`status`] renders what is written on its commit: `plan_line` what it would do, [`service_report`] what is said of
 //! each service, `service` what became of it, `step` of its hooks and tasks. [`rest`] decides whether
-//! it has come to its end, and for whom it waits. [`pull_request`] says what a proposed rollback is about. [`ledger`] knows what was written before.
+//! it has come to its end, and for whom it waits. [`pull_request`] says what a proposed rollback is about, [`preview`] what merging any
+//! pull request would do. [`ledger`] knows what was written before.
 
 pub mod cloud_event;
 mod delivery;
 pub mod ledger;
 mod line;
+mod markdown;
 mod plan_line;
+pub mod preview;
 pub mod pull_request;
 pub mod rest;
 mod service;

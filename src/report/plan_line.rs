@@ -12,17 +12,26 @@ const PROBLEMS_SHOWN: usize = 3;
 
 /// What `launchway/plan` says of a revision that was planned.
 pub(super) fn planned(revision: &RevisionState, plan: &Plan, summary: &PlanSummary) -> Line {
+    line(revision, StatusState::Success, description(plan, summary))
+}
+
+/// What a plan comes to.
+pub(super) fn description(plan: &Plan, summary: &PlanSummary) -> String {
     let stages = counted_by_stage(summary);
-    let description = if stages.is_empty() { nothing("to deploy", &plan.carriers(&plan.stages)) } else { stages };
-    line(revision, StatusState::Success, description)
+    if stages.is_empty() { nothing("to deploy", &plan.carriers(&plan.stages)) } else { stages }
 }
 
 /// The same of one that cannot be read.
 pub(super) fn broken(revision: &RevisionState, problems: &[String]) -> Line {
+    line(revision, StatusState::Error, told(problems))
+}
+
+/// The first of some problems, and how many there are.
+pub(super) fn told(problems: &[String]) -> String {
     let shown = problems.iter().take(PROBLEMS_SHOWN).map(String::as_str).collect::<Vec<_>>().join("; ");
     let more = problems.len().saturating_sub(PROBLEMS_SHOWN);
     let more = if more > 0 { format!("; {more} more") } else { String::new() };
-    line(revision, StatusState::Error, format!("{}: {shown}{more}", counted(problems.len(), "problem")))
+    format!("{}: {shown}{more}", counted(problems.len(), "problem"))
 }
 
 /// The same of one that a rule refuses.

@@ -5,11 +5,7 @@ use crate::engine::rollback::evaluate::{Alteration, Evaluation};
 use crate::model::ids::CommitId;
 use crate::model::plan::{Change, Decision, Plan};
 use crate::model::proposal::{Proposal, ProposalState};
-
-/// The most characters of a value.
-const MOST_OF_A_VALUE: usize = 120;
-/// The most lines of one kind.
-const MOST_LINES: usize = 40;
+use crate::report::markdown::{code, lines};
 
 /// What there is to say of a proposal.
 #[derive(Clone, Debug)]
@@ -131,37 +127,4 @@ fn planned(plan: &Plan) -> String {
     let matter = changes.filter(|(_, change)| change.decision != Decision::None || !change.cause.is_empty());
     let all: Vec<String> = matter.map(|(stage, change)| format!("{}: {}", stage.stage, told(change))).collect();
     if all.is_empty() { "- nothing to do\n".to_owned() } else { lines(all.into_iter()) }
-}
-
-fn lines(all: impl Iterator<Item = String>) -> String {
-    let all: Vec<String> = all.collect();
-    let mut text: String = all.iter().take(MOST_LINES).map(|line| format!("- {line}\n")).collect();
-    if all.len() > MOST_LINES {
-        text.push_str(&format!("- and {} more\n", all.len() - MOST_LINES));
-    }
-    text
-}
-
-/// Text as code in a line: whatever stands in it is shown as it is.
-fn code(text: &str) -> String {
-    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(MOST_OF_A_VALUE).collect();
-    let cut = if text.chars().count() > MOST_OF_A_VALUE { "…" } else { "" };
-    let longest = line.split(|c| c != '`').map(str::len).max().unwrap_or_default();
-    let fence = "`".repeat(longest + 1);
-    let space = if line.starts_with('`') || line.ends_with('`') { " " } else { "" };
-    format!("{fence}{space}{line}{cut}{space}{fence}")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_users_write_is_code_that_nothing_ends() {
-        for (text, expected) in
-            [("web", "`web`"), ("a `b` c", "``a `b` c``"), ("`b", "`` `b ``"), ("two\nlines @ann", "`two lines @ann`")]
-        {
-            assert_eq!(code(text), expected);
-        }
-    }
 }

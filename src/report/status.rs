@@ -15,6 +15,8 @@ use crate::report::{plan_line, rest, service};
 
 /// With more statuses than this below the stages, only failures are written there. Source: the interface's `auto`.
 const DETAILS: usize = 20;
+/// The context that says what a revision would do.
+pub(super) const PLAN: &str = "launchway/plan";
 
 /// Everything that the statuses of a revision follow from.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +41,7 @@ pub fn stage_context(stage: &StageName) -> String {
 /// All statuses of a revision.
 pub fn render(facts: &Facts<'_>) -> Vec<CommitStatus> {
     let Facts { revision, services, .. } = facts;
-    let first = |line| vec![status(revision, "launchway/plan".into(), line)];
+    let first = |line| vec![status(revision, PLAN.into(), line)];
     let plan = match &revision.result {
         RevisionResult::Planned(plan) => plan,
         RevisionResult::Broken { problems } => return first(plan_line::broken(revision, problems)),

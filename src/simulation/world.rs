@@ -19,6 +19,7 @@ use crate::executor::declarations::Declarations;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::previews::NoPreviews;
 use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync::{self, Read, Revisions, Synced};
@@ -133,6 +134,7 @@ impl World {
             driver: driver.clone(),
             runtime: runtime.clone(),
             proposals: Arc::new(NoProposals),
+            previews: Arc::new(NoPreviews),
             indicators: indicators.clone(),
         };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();

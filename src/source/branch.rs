@@ -208,7 +208,7 @@ impl Mirror {
         if !opened.contains(there)? {
             match remote.url.local_path() {
                 Some(path) => super::local::import(&git::open_local(path)?, &opened.git, &remote.branch_ref()?, id)?,
-                None => drop(self.download(&opened.git, remote, &remote.branch_ref()?)?),
+                None => drop(self.download(&opened.git, remote, &remote.branch_ref()?, None)?),
             }
         }
         let commit = existing(opened.git.find_commit(id)).map_err(failed(describe))?;

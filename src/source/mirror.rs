@@ -135,7 +135,7 @@ impl Mirror {
         }
         let head = match remote.url.local_path() {
             Some(path) => fetch_local(mirror, path, &branch)?,
-            None => self.download(mirror, remote, &branch)?,
+            None => self.download(mirror, remote, &branch, None)?,
         };
         let head = head.ok_or_else(|| vanished(remote))?;
         self.point(mirror, &branch, Some(head)).map_err(failed(describe))?;
@@ -149,9 +149,15 @@ impl Mirror {
 
     /// Fetches what a reference leads to over a network, and gives its target; nothing, if the remote does not have it. None
     /// is moved here.
-    pub(super) fn download(&self, mirror: &git2::Repository, remote: &Remote, name: &str) -> Result<Option<Oid>> {
+    pub(super) fn download(
+        &self,
+        mirror: &git2::Repository,
+        remote: &Remote,
+        name: &str,
+        most: Option<u64>,
+    ) -> Result<Option<Oid>> {
         let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
-        let lent = Lent::new(remote, deadline, self.limits.fetch);
+        let lent = Lent::new(remote, deadline, most.map_or(self.limits.fetch, |most| most.min(self.limits.fetch)));
         let explain = |error| lent.explain("fetching from", error);
         let mut connection = mirror.remote_anonymous(&lent.url()).map_err(explain)?;
         let mut callbacks = RemoteCallbacks::new();

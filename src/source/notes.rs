@@ -101,7 +101,7 @@ impl Mirror {
         let notes = match remote.url.local_path() {
             Some(path) => take_over(mirror, path)?,
             None if attempt > 0 => {
-                let notes = self.download(mirror, remote, NOTES_REF)?;
+                let notes = self.download(mirror, remote, NOTES_REF, None)?;
                 refuse_others(mirror, notes)?;
                 notes
             }

@@ -12,6 +12,7 @@ use launchway::error::Class;
 use launchway::forge::address::{ForgeKind, RepositoryAddress};
 use launchway::forge::pull_request::{PullRequest, PullRequestState, PullRequests};
 use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
+use launchway::model::preview::OpenPullRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -69,7 +70,7 @@ fn dialect(kind: ForgeKind) -> Dialect {
         exists: (409, "pull request already exists for these targets"),
         longest: usize::MAX,
         shown: |pull| {
-            let branch = |name: &str| json!({"ref": pull[name], "repo_id": 1});
+            let branch = |name: &str| json!({"ref": pull[name], "repo_id": 1, "sha": crate::COMMIT});
             json!({
                 "number": pull["number"], "html_url": pull["url"], "state": word(pull, "open", "closed", "closed"),
                 "merged": pull["state"] == "merged", "head": branch("head"), "base": branch("base"),
@@ -86,7 +87,11 @@ fn dialect(kind: ForgeKind) -> Dialect {
             shown: |pull| {
                 let merged = (pull["state"] == "merged").then_some("2026-01-02T03:04:05Z");
                 let state = word(pull, "open", "closed", "closed");
-                json!({"number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged})
+                let repository = json!({"full_name": "Acme/Shop"});
+                let head = json!({"ref": pull["head"], "sha": crate::COMMIT, "repo": repository});
+                json!({
+                    "number": pull["number"], "html_url": pull["url"], "state": state, "merged_at": merged, "head": head,
+                })
             },
             ..gitea
         },
@@ -99,7 +104,10 @@ fn dialect(kind: ForgeKind) -> Dialect {
             longest: 1_048_576,
             shown: |pull| {
                 let state = word(pull, "opened", "merged", "closed");
-                json!({"iid": pull["number"], "web_url": pull["url"], "state": state})
+                json!({
+                    "iid": pull["number"], "web_url": pull["url"], "state": state, "sha": crate::COMMIT,
+                    "source_branch": pull["head"], "source_project_id": 1, "target_project_id": 1,
+                })
             },
             ..gitea
         },
@@ -168,6 +176,7 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
             .route(&format!("{}/{{number}}/{{what}}", dialect.list.replace("%2F", "/")), any(beside))
             .route("/api/v1/repos/acme/shop/issues/{number}/comments", any(comments))
             .route("/api/v3/repos/acme/shop/issues/{number}/comments", any(comments))
+            .merge(said(dialect))
             .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
             .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
             .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
@@ -201,13 +210,43 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
     (host, opens.unwrap(), folder)
 }
 
-/// The open ones; those of the branch that is asked for, where the host filters. Gitea does not.
+/// Where comments are changed.
+fn said(dialect: Dialect) -> Router<Double> {
+    let list = dialect.list.replace("%2F", "/");
+    match list.strip_suffix("/pulls") {
+        Some(base) => Router::new().route(&format!("{base}/issues/comments/{{id}}"), any(edit)),
+        None => Router::new().route(&format!("{list}/{{number}}/notes/{{id}}"), any(edit_below)),
+    }
+}
+
+async fn edit_below(double: State<Double>, Path((_, id)): Path<(u64, u64)>, body: Json<Value>) -> Response {
+    edit(double, Path(id), body).await
+}
+
+async fn edit(State(double): State<Double>, Path(id): Path<u64>, Json(body): Json<Value>) -> Response {
+    let mut world = double.shared.world();
+    let all = world.pulls.iter_mut().filter_map(|pull| pull["comments"].as_array_mut()).flatten();
+    let Some(comment) = all.into_iter().find(|comment| comment["id"] == id) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    if comment["foreign"] == true {
+        return StatusCode::FORBIDDEN.into_response();
+    }
+    comment["body"] = body["body"].clone();
+    Json(comment.clone()).into_response()
+}
+
+/// The open ones; those of the branches that are asked for, where the host filters. Gitea does not.
 async fn list(State(double): State<Double>, Query(query): Query<BTreeMap<String, String>>) -> Json<Value> {
+    let by_base = query.contains_key("per_page"); // the list of all
     let asked: String = query.into_values().collect::<Vec<_>>().join(" ");
     let world = double.shared.world();
     let open = world.pulls.iter().filter(|pull| pull["state"] == "open");
-    let is_meant =
-        |pull: &&Value| double.dialect.list.starts_with("/api/v1") || asked.contains(pull["head"].as_str().unwrap());
+    let names = |pull: &Value, field: &str| asked.contains(pull[field].as_str().unwrap());
+    let is_meant = |pull: &&Value| {
+        let of_branch = if by_base { names(pull, "base") } else { names(pull, "head") };
+        double.dialect.list.starts_with("/api/v1") || of_branch
+    };
     Json((double.dialect.listed)(open.filter(is_meant).map(double.dialect.shown).collect()))
 }
 
@@ -303,14 +342,16 @@ async fn comments(
         pull["comments"] = json!([]);
     }
     let all = pull["comments"].as_array_mut().unwrap();
-    if let Some(Json(body)) = body.filter(|_| method != axum::http::Method::GET) {
+    if let Some(Json(mut body)) = body.filter(|_| method != axum::http::Method::GET) {
+        body["id"] = json!(70 + all.len());
         all.push(body.clone());
         return match fault {
             Some(Fault::Lost) => StatusCode::BAD_GATEWAY.into_response(),
             _ => (StatusCode::CREATED, Json(body)).into_response(),
         };
     }
-    Json(json!({"values": all, "value": all})).into_response()
+    let is_plain = double.dialect.list.ends_with("/pulls") || double.dialect.list.ends_with("/merge_requests");
+    Json(if is_plain { json!(all) } else { json!({"values": all, "value": all}) }).into_response()
 }
 
 async fn label(State(double): State<Double>, Path(number): Path<usize>, Json(body): Json<Value>) -> Json<Value> {
@@ -392,5 +433,63 @@ async fn one_that_is_not_needed_is_closed_with_a_comment_that_is_there_once() {
         host.fail_next([Fault::Status(403)]);
         opens.close(2, why).await.unwrap();
         assert_eq!(opens.read(2).await.unwrap().unwrap().state, PullRequestState::Closed, "{kind:?}");
+    }
+}
+
+/// Those whose pull requests are previewed.
+const PREVIEWED: [(ForgeKind, &str); 3] = [
+    (ForgeKind::Gitea, "refs/pull/1/head"),
+    (ForgeKind::Github, "refs/pull/1/head"),
+    (ForgeKind::Gitlab, "refs/merge-requests/1/head"),
+];
+
+#[tokio::test]
+async fn open_ones_are_listed_with_where_their_heads_are() {
+    for (kind, reference) in PREVIEWED {
+        let (_host, opens, _folder) = start(kind).await;
+        opens.open_or_update(&wanted("first")).await.unwrap();
+        let listed = opens.open("main").await.unwrap();
+        let expected = OpenPullRequest {
+            number: 1,
+            head: crate::COMMIT.into(),
+            branch: "launchway/rollback-web-1".to_owned(),
+            is_fork: false,
+            reference: reference.to_owned(),
+        };
+        assert_eq!(listed, [expected], "{kind:?}");
+        assert_eq!(opens.open("next").await.unwrap(), [], "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_comment_says_the_newest_and_nobody_elses_is_changed() {
+    const MARKER: &str = "<!-- marker -->";
+    for (kind, _) in PREVIEWED {
+        let (host, says, _folder) = start(kind).await;
+        let forged = json!({"id": 7, "body": format!("{MARKER}\nmine"), "foreign": true});
+        says.open_or_update(&wanted("first")).await.unwrap();
+        host.shared.world().pulls[0]["comments"] = json!([{"id": 6, "body": "looks good"}, forged.clone()]);
+        let said = || host.shared.world().pulls[0]["comments"].clone();
+        let text = |what: &str| format!("{MARKER}\n{what}");
+        host.fail_next([Fault::Lost]);
+        let failure = says.say(1, None, MARKER, text("first")).await.unwrap_err();
+        assert_eq!(failure.class(), Class::Transient, "{kind:?}: {failure:?}");
+        let id = says.say(1, None, MARKER, text("second")).await.unwrap();
+        assert_eq!(says.say(1, Some(id), MARKER, text("third")).await.unwrap(), id, "{kind:?}");
+        let all = said();
+        assert_eq!(
+            (all.as_array().map(Vec::len), &all[1], &all[2]["body"]),
+            (Some(3), &forged, &json!(text("third"))),
+            "{kind:?}"
+        );
+
+        host.shared.world().pulls[0]["comments"].as_array_mut().unwrap().pop();
+        let again = says.say(1, Some(id), MARKER, text("fourth")).await.unwrap();
+        let all = said();
+        assert_eq!(
+            (all.as_array().map(Vec::len), &all[2]["body"], &all[2]["id"]),
+            (Some(3), &json!(text("fourth")), &json!(again)),
+            "{kind:?}"
+        );
     }
 }

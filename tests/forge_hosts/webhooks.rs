@@ -160,6 +160,15 @@ impl Double {
             ForgeKind::Github if is_set => shown["config"]["secret"] = json!("********"),
             ForgeKind::Azure if is_set => shown["consumerInputs"]["basicAuthPassword"] = json!("********"),
             ForgeKind::Bitbucket => shown["secret_set"] = json!(is_set),
+            // It lists the bare event by its plain name.
+            ForgeKind::Gitea => {
+                let plain = |event: &mut Value| {
+                    if *event == "pull_request_only" {
+                        *event = json!("pull_request");
+                    }
+                };
+                shown["events"].as_array_mut().into_iter().flatten().for_each(plain);
+            }
             ForgeKind::BitbucketDataCenter if is_set => shown["configuration"]["secret"] = json!(hook.secret),
             _ => {}
         }
@@ -295,8 +304,13 @@ async fn notification(State(double): State<Double>, Json(body): Json<Value>) -> 
 }
 
 fn wanted() -> WantedWebhook {
+    wanted_with(false)
+}
+
+fn wanted_with(previews: bool) -> WantedWebhook {
     let (secret, branch) = (Secret::new(SECRET), Some("main".to_owned()));
-    WantedWebhook::new("https://deploy.example", "shop", vec!["shop-next".to_owned()], secret, branch).unwrap()
+    WantedWebhook::new("https://deploy.example", "shop", vec!["shop-next".to_owned()], secret, branch, previews)
+        .unwrap()
 }
 
 /// A webhook as somebody has made it by hand, who has chosen everything, also what is not for the daemon.
@@ -530,5 +544,26 @@ async fn each_host_tries_one_out_in_its_own_way() {
         let world = host.shared.world();
         let tried = if expected == Test::Never { Vec::new() } else { vec![world.hooks[0].id.clone()] };
         assert_eq!(world.tried, tried, "{kind:?}");
+    }
+}
+
+#[tokio::test]
+async fn one_tells_of_pull_requests_where_those_are_looked_at() {
+    for (kind, expected) in [
+        (ForgeKind::Gitea, vec!["push", "pull_request_only", "pull_request_sync"]),
+        (ForgeKind::Github, vec!["push", "pull_request"]),
+        (ForgeKind::Gitlab, vec!["push_events", "merge_requests_events"]),
+        (ForgeKind::Bitbucket, vec!["repo:push"]),
+        (ForgeKind::BitbucketDataCenter, vec!["repo:refs_changed"]),
+        (ForgeKind::Azure, vec!["git.push"]),
+    ] {
+        let (host, hooks, _folder) = start(kind).await;
+        host.shared.world().hooks = vec![by_hand(kind, 1, HERE)];
+        let standing = hooks.look(&wanted_with(true)).await.unwrap();
+        assert_eq!(standing.is_right(), expected.len() == 1, "{kind:?}: {standing:?}");
+        hooks.register(&wanted_with(true), &standing).await.unwrap();
+        assert_eq!(told(kind, &host.shared.world().hooks[0]).2, expected, "{kind:?}");
+        let standing = hooks.look(&wanted_with(true)).await.unwrap();
+        assert!(standing.is_right(), "{kind:?}: {standing:?}");
     }
 }

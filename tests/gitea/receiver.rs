@@ -49,8 +49,12 @@ struct Daemon {
 
 impl Hooks for Daemon {
     fn repository(&self, name: &RepositoryName) -> Option<HookTarget> {
-        let target =
-            HookTarget { secrets: vec![Secret::new(SECRET)], branch: Some("main".to_owned()), body_limit: None };
+        let target = HookTarget {
+            secrets: vec![Secret::new(SECRET)],
+            branch: Some("main".to_owned()),
+            pulls: false,
+            body_limit: None,
+        };
         (name.as_str() == "shop").then_some(target)
     }
 

@@ -67,8 +67,9 @@ impl Repository {
 
     /// Registers a webhook that tells of just what is read.
     pub(crate) async fn add_right_hook(&self, url: &str, secret: &str) {
+        let events = ["push", "pull_request_only", "pull_request_sync"];
         let config = json!({"url": url, "secret": secret, "content_type": "json"});
-        let hook = json!({"type": "gitea", "active": true, "events": ["push"], "config": config});
+        let hook = json!({"type": "gitea", "active": true, "events": events, "config": config});
         self.api(Method::POST, "/hooks", Some(hook)).await;
     }
 
@@ -138,6 +139,12 @@ impl Repository {
         let found = self.api(Method::GET, "/branches", None).await;
         let names = found.as_array().into_iter().flatten().filter_map(|branch| branch["name"].as_str());
         names.map(str::to_owned).collect()
+    }
+
+    /// Opens a pull request of a branch; its number.
+    pub(crate) async fn open_pull(&self, head: &str) -> u64 {
+        let pull = json!({"title": head, "head": head, "base": "main"});
+        self.api(Method::POST, "/pulls", Some(pull)).await["number"].as_u64().unwrap()
     }
 
     /// Closes a pull request without merging it.

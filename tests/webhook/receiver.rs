@@ -53,7 +53,7 @@ impl Hooks for Daemon {
             "closed" => Vec::new(),
             _ => return None,
         };
-        Some(HookTarget { secrets, branch: Some("main".to_owned()), body_limit: None })
+        Some(HookTarget { secrets, branch: Some("main".to_owned()), pulls: false, body_limit: None })
     }
 
     fn sync(&self, name: &RepositoryName) {

@@ -14,6 +14,7 @@ use crate::engine::transition::Input;
 use crate::error::Failure;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
+use crate::executor::previews::NoPreviews;
 use crate::executor::proposals::NoProposals;
 use crate::forge::Refusal;
 use crate::model::action::Action;
@@ -147,6 +148,7 @@ impl Desk {
             runtime,
             proposals: Arc::new(NoProposals),
             indicators: Arc::<PretendedIndicators>::default(),
+            previews: Arc::new(NoPreviews),
         });
         [tokio::spawn(outbox.run(stop.clone())), tokio::spawn(self.reporter.clone().run(stop.clone()))]
     }

@@ -78,7 +78,7 @@ impl WebhookApi for AzureHooks {
         Words { rights, ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &[EVENT]
     }
 

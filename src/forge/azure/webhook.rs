@@ -9,6 +9,7 @@ use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB,
 pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Field("eventType"),
     pushes: &["git.push"],
+    pulls: &[],
     authentication: Authentication::PasswordOrToken("x-launchway-token"),
     delivery: DeliveryId::Field("id"),
     commit_required: true,

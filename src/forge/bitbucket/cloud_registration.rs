@@ -45,7 +45,7 @@ impl WebhookApi for CloudHooks {
         Words { rights: "a repository access token needs `Webhooks: Read and write`", ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &["repo:push"]
     }
 
@@ -71,7 +71,7 @@ impl WebhookApi for CloudHooks {
         let description = known.and_then(|known| text(&known.whole, "/description"));
         let body = json!({
             "description": description.unwrap_or_else(|| "launchway".to_owned()), "url": wanted.url().as_str(),
-            "active": true, "events": self.events(), "secret": wanted.secret.reveal(),
+            "active": true, "events": self.events(wanted), "secret": wanted.secret.reveal(),
         });
         let told = match known {
             Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,

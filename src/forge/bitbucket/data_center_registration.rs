@@ -47,7 +47,7 @@ impl WebhookApi for DataCenterHooks {
         Words { rights: "an HTTP access token needs the permission `Repository admin`", ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &["repo:refs_changed"]
     }
 
@@ -82,7 +82,7 @@ impl WebhookApi for DataCenterHooks {
         let name = known.and_then(|known| text(&known.whole, "/name")).unwrap_or_else(|| "launchway".to_owned());
         let checks = known.is_none_or(|known| known.whole["sslVerificationRequired"] != false);
         let body = json!({
-            "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events(),
+            "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events(wanted),
             "configuration": {"secret": wanted.secret.reveal()}, "sslVerificationRequired": checks,
         });
         let told = match known {

@@ -11,6 +11,7 @@ const NONE: &str = "0000000000000000000000000000000000000000";
 pub(in crate::forge) const CLOUD: Dialect = Dialect {
     event: EventName::Header("x-event-key"),
     pushes: &["repo:push"],
+    pulls: &[],
     authentication: Authentication::Hmac { headers: &["x-hub-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-request-uuid"]),
     commit_required: true,
@@ -21,6 +22,7 @@ pub(in crate::forge) const CLOUD: Dialect = Dialect {
 /// How Bitbucket Data Center calls.
 pub(in crate::forge) const DATA_CENTER: Dialect = Dialect {
     pushes: &["repo:refs_changed"],
+    pulls: &[],
     delivery: DeliveryId::Header(&["x-request-id"]),
     updates: data_center,
     ..CLOUD

@@ -16,6 +16,8 @@ use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
     Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
 
 /// Of a page; Gitea's own limit.
 const PAGE_SIZE: usize = 50;
@@ -52,7 +54,10 @@ struct Pull {
 struct Branch {
     #[serde(rename = "ref")]
     name: String,
-    repo_id: u64,
+    /// Below zero, where it is gone.
+    repo_id: i64,
+    #[serde(default)]
+    sha: String,
 }
 
 #[derive(Debug, Deserialize)]
@@ -122,6 +127,21 @@ impl PullRequestApi for GiteaPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
+    /// The list knows no filter by branch.
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let limit = PAGE_SIZE.to_string();
+        let query = [("state", "open"), ("sort", "newest"), ("limit", &*limit)];
+        let pulls: Vec<Pull> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let open = |pull: Pull| OpenPullRequest {
+            number: pull.number,
+            is_fork: is_of_strangers(&pull),
+            head: CommitId::new(pull.head.sha),
+            branch: pull.head.name,
+            reference: format!("refs/pull/{}/head", pull.number),
+        };
+        Ok(pulls.into_iter().filter(|pull| pull.base.name == base).map(open).collect())
+    }
+
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let url = self.url(&["pulls", &number.to_string()]);
         ask.write::<Value>(Method::PATCH, url, &json!({"state": "closed"}), &[]).await.map(drop)
@@ -132,11 +152,21 @@ impl PullRequestApi for GiteaPulls {
         [url.clone(), url]
     }
 
+    fn comment_at(&self, _number: u64, id: u64) -> Option<(Method, Url)> {
+        Some((Method::PATCH, self.url(&["issues", "comments", &id.to_string()])))
+    }
+
     async fn label(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let Some(label) = self.label_id(ask).await? else { return Err(Failure::stalled("there is no label")) };
         let url = self.url(&["issues", &number.to_string(), "labels"]);
         ask.write::<Value>(Method::POST, url, &json!({"labels": [label]}), &[]).await.map(drop)
     }
+}
+
+/// Whether it may be of somebody who cannot push to the repository: on a fork, or pushed to `refs/for/` (AGit), which whoever
+/// can read may do; such a one has no branch.
+fn is_of_strangers(pull: &Pull) -> bool {
+    pull.head.repo_id != pull.base.repo_id || pull.head.name.starts_with("refs/")
 }
 
 fn known(pull: Pull) -> Known {
@@ -146,4 +176,23 @@ fn known(pull: Pull) -> Known {
         (false, _) => PullRequestState::Closed,
     };
     Known { number: pull.number, url: pull.html_url, state }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_no_branch_of_the_repository_brings_is_of_strangers() {
+        for (name, repository, expected) in
+            [("topic", 1, false), ("topic", 2, true), ("topic", -1, true), ("refs/pull/7/head", 1, true)]
+        {
+            let pull: Pull = serde_json::from_value(json!({
+                "number": 7, "html_url": "https://git.example/pulls/7", "state": "open",
+                "head": {"ref": name, "repo_id": repository}, "base": {"ref": "main", "repo_id": 1},
+            }))
+            .unwrap();
+            assert_eq!(is_of_strangers(&pull), expected, "{name} {repository}");
+        }
+    }
 }

@@ -48,8 +48,12 @@ impl WebhookApi for GiteaHooks {
         Words { rights, ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &["push"]
+    }
+
+    fn pulls(&self) -> &'static [&'static str] {
+        &["pull_request", "pull_request_sync"]
     }
 
     /// Source: `editHook` of Gitea 1.26 takes everything but the secret.
@@ -85,7 +89,10 @@ impl WebhookApi for GiteaHooks {
     /// Always a new one, with the header by which a proxy before the daemon may have let the old one pass.
     async fn put(&self, ask: Ask<'_>, wanted: &WantedWebhook, known: Option<&Webhook>) -> Result<Option<()>> {
         let config = json!({"url": wanted.url().as_str(), "content_type": "json", "secret": wanted.secret.reveal()});
-        let mut body = json!({"type": "gitea", "active": true, "events": self.events(), "config": config});
+        // By its plain name, it would tell of reviews, labels and comments too.
+        let name = |event: &'static str| if event == "pull_request" { "pull_request_only" } else { event };
+        let events: Vec<&str> = self.events(wanted).into_iter().map(name).collect();
+        let mut body = json!({"type": "gitea", "active": true, "events": events, "config": config});
         if let Some(header) = known.and_then(|known| text(&known.whole, "/authorization_header")) {
             body["authorization_header"] = json!(header);
         }

@@ -7,6 +7,7 @@ use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB,
 pub(in crate::forge) const GITEA: Dialect = Dialect {
     event: EventName::Header("x-gitea-event"),
     pushes: &["push"],
+    pulls: &["pull_request"],
     authentication: Authentication::Hmac { headers: &["x-gitea-signature"], prefix: "" },
     delivery: DeliveryId::Header(&["x-gitea-delivery"]),
     commit_required: true,

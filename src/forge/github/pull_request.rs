@@ -16,6 +16,11 @@ use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
     Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
+
+/// Pull requests of a page: as many as are looked at.
+const PAGE_SIZE: &str = "50";
 
 /// The pull requests of a repository, with a token that may write them.
 ///
@@ -37,6 +42,27 @@ struct Pull {
     html_url: String,
     state: String,
     merged_at: Option<String>,
+}
+
+/// One of the list.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    number: u64,
+    head: Head,
+}
+
+#[derive(Debug, Deserialize)]
+struct Head {
+    #[serde(rename = "ref")]
+    name: String,
+    sha: String,
+    /// Nothing, if the fork was deleted.
+    repo: Option<Repository>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Repository {
+    full_name: String,
 }
 
 impl GithubPulls {
@@ -76,6 +102,22 @@ impl PullRequestApi for GithubPulls {
         ask.write::<Value>(Method::PATCH, url, &body, &[]).await.map(drop)
     }
 
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let query =
+            [("state", "open"), ("base", base), ("sort", "created"), ("direction", "desc"), ("per_page", PAGE_SIZE)];
+        let pulls: Vec<Listed> = ask.get(asking(self.url(&["pulls"]), &query)).await?.unwrap_or_default();
+        let repository = &self.settings.repository;
+        let own = format!("{}/{}", repository.owner, repository.name);
+        let open = |pull: Listed| OpenPullRequest {
+            number: pull.number,
+            head: CommitId::new(pull.head.sha),
+            branch: pull.head.name,
+            is_fork: pull.head.repo.is_none_or(|repository| !repository.full_name.eq_ignore_ascii_case(&own)),
+            reference: format!("refs/pull/{}/head", pull.number),
+        };
+        Ok(pulls.into_iter().map(open).collect())
+    }
+
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let url = self.url(&["pulls", &number.to_string()]);
         ask.write::<Value>(Method::PATCH, url, &json!({"state": "closed"}), &[]).await.map(drop)
@@ -84,6 +126,10 @@ impl PullRequestApi for GithubPulls {
     fn comments(&self, number: u64) -> [Url; 2] {
         let url = self.url(&["issues", &number.to_string(), "comments"]);
         [asking(url.clone(), &[("per_page", "100")]), url]
+    }
+
+    fn comment_at(&self, _number: u64, id: u64) -> Option<(Method, Url)> {
+        Some((Method::PATCH, self.url(&["issues", "comments", &id.to_string()])))
     }
 
     /// GitHub makes a label that is not there.

@@ -46,8 +46,12 @@ impl WebhookApi for GithubHooks {
         Words { rights, ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &["push"]
+    }
+
+    fn pulls(&self) -> &'static [&'static str] {
+        &["pull_request"]
     }
 
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
@@ -77,7 +81,7 @@ impl WebhookApi for GithubHooks {
             "url": wanted.url().as_str(), "content_type": "json", "secret": wanted.secret.reveal(),
             "insecure_ssl": unchecked.unwrap_or_else(|| "0".to_owned()),
         });
-        let mut body = json!({"active": true, "events": self.events(), "config": config});
+        let mut body = json!({"active": true, "events": self.events(wanted), "config": config});
         let told = match known {
             Some(known) => ask.tell(Method::PATCH, self.place(&known.id), &body, &[]).await?,
             None => {

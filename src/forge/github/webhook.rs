@@ -7,6 +7,7 @@ use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB,
 pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Header("x-github-event"),
     pushes: &["push"],
+    pulls: &["pull_request"],
     authentication: Authentication::Hmac { headers: &["x-hub-signature-256"], prefix: "sha256=" },
     delivery: DeliveryId::Header(&["x-github-delivery"]),
     commit_required: true,

@@ -16,6 +16,8 @@ use crate::forge::hosted::HostSettings;
 use crate::forge::pull_request::{
     Ask, Known, LABEL, PullRequest, PullRequestApi, PullRequestState, PullRequests, asking, hosted,
 };
+use crate::model::ids::CommitId;
+use crate::model::preview::OpenPullRequest;
 
 /// The merge requests of a project, with a token that has the scope `api`.
 ///
@@ -37,6 +39,20 @@ struct Merge {
     web_url: String,
     state: String,
 }
+
+/// One of the list.
+#[derive(Debug, Deserialize)]
+struct Listed {
+    iid: u64,
+    /// Nothing, as long as the branch is being read.
+    sha: Option<String>,
+    source_branch: String,
+    source_project_id: Option<u64>,
+    target_project_id: u64,
+}
+
+/// Merge requests of a page: as many as are looked at.
+const PAGE_SIZE: &str = "50";
 
 impl GitlabMerges {
     fn url(&self, rest: &[&str]) -> Url {
@@ -76,6 +92,27 @@ impl PullRequestApi for GitlabMerges {
         ask.write::<Value>(Method::PUT, url, &body, &[]).await.map(drop)
     }
 
+    async fn open(&self, ask: Ask<'_>, base: &str) -> Result<Vec<OpenPullRequest>> {
+        let query = [
+            ("state", "opened"),
+            ("target_branch", base),
+            ("order_by", "created_at"),
+            ("sort", "desc"),
+            ("per_page", PAGE_SIZE),
+        ];
+        let merges: Vec<Listed> = ask.get(asking(self.url(&["merge_requests"]), &query)).await?.unwrap_or_default();
+        let open = |merge: Listed| {
+            Some(OpenPullRequest {
+                number: merge.iid,
+                head: CommitId::new(merge.sha?),
+                branch: merge.source_branch,
+                is_fork: merge.source_project_id != Some(merge.target_project_id),
+                reference: format!("refs/merge-requests/{}/head", merge.iid),
+            })
+        };
+        Ok(merges.into_iter().filter_map(open).collect())
+    }
+
     async fn close(&self, ask: Ask<'_>, number: u64) -> Result<()> {
         let url = self.url(&["merge_requests", &number.to_string()]);
         ask.write::<Value>(Method::PUT, url, &json!({"state_event": "close"}), &[]).await.map(drop)
@@ -84,6 +121,10 @@ impl PullRequestApi for GitlabMerges {
     fn comments(&self, number: u64) -> [Url; 2] {
         let url = self.url(&["merge_requests", &number.to_string(), "notes"]);
         [asking(url.clone(), &[("per_page", "100")]), url]
+    }
+
+    fn comment_at(&self, number: u64, id: u64) -> Option<(Method, Url)> {
+        Some((Method::PUT, self.url(&["merge_requests", &number.to_string(), "notes", &id.to_string()])))
     }
 }
 

@@ -55,8 +55,12 @@ impl WebhookApi for GitlabHooks {
         Words { rights: "a project access token needs the scope `api` and the role Maintainer", ..WORDS }
     }
 
-    fn events(&self) -> &'static [&'static str] {
+    fn pushes(&self) -> &'static [&'static str] {
         &["push_events"]
+    }
+
+    fn pulls(&self) -> &'static [&'static str] {
+        &["merge_requests_events"]
     }
 
     async fn list(&self, ask: Ask<'_>) -> Result<Option<Vec<Value>>> {
@@ -88,8 +92,8 @@ impl WebhookApi for GitlabHooks {
         for (field, _) in found.into_iter().flat_map(events) {
             body[field] = json!(false);
         }
-        for field in self.events() {
-            body[*field] = json!(true);
+        for field in self.events(wanted) {
+            body[field] = json!(true);
         }
         let told = match known {
             Some(known) => {

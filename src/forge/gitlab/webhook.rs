@@ -7,6 +7,7 @@ use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB,
 pub(in crate::forge) const DIALECT: Dialect = Dialect {
     event: EventName::Header("x-gitlab-event"),
     pushes: &["Push Hook"],
+    pulls: &["Merge Request Hook"],
     authentication: Authentication::SignatureOrToken("x-gitlab-token"),
     delivery: DeliveryId::Header(&["webhook-id", "idempotency-key", "x-gitlab-event-uuid"]),
     commit_required: true,

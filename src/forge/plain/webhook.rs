@@ -6,6 +6,7 @@ use crate::forge::webhook::{Authentication, DeliveryId, Dialect, EventName, MIB,
 pub(in crate::forge) const GENERIC: Dialect = Dialect {
     event: EventName::Always("push"),
     pushes: &["push"],
+    pulls: &[],
     authentication: Authentication::Hmac { headers: &["x-signature"], prefix: "sha256=" },
     delivery: DeliveryId::Required(&["webhook-id", "x-delivery"]),
     commit_required: false,

@@ -1,4 +1,4 @@
-//! Calls of Git hosts about pushes: whose call it is, whether it is authentic, and what it says. All of it is pure; the
+//! Calls of Git hosts about pushes and pull requests: whose call it is, whether it is authentic, and what it says. All of it is pure; the
 //! HTTP around it is `server::webhook`.
 //!
 //! A call only ever means "sync". What is read from it decides whether to, and is shown to people; what is
@@ -15,7 +15,7 @@ use serde_json::Value;
 pub use json::Malformed;
 pub(in crate::forge) use push::{Update, commit, full_ref, reference, single_ref};
 pub use signature::{Authentication, BadSignature, verify};
-pub use verdict::{Call, Interest, Verdict, interpret};
+pub use verdict::{Call, Interest, Verdict, Watching, interpret};
 
 /// 1 MiB in bytes.
 pub(super) const MIB: usize = 1024 * 1024;
@@ -55,6 +55,8 @@ pub struct Dialect {
     pub event: EventName,
     /// The names of events that are pushes.
     pub pushes: &'static [&'static str],
+    /// The names of events about pull requests, as far as those are looked at.
+    pub pulls: &'static [&'static str],
     /// How a call shows that it is the host's.
     pub authentication: Authentication,
     /// Where the delivery's id is.

@@ -56,16 +56,29 @@ impl Call {
     }
 }
 
-/// Tells what an authentic call means for a repository of which `branch` is watched, or one that is not known yet. Of a
-/// call about many refs, the one that is watched is told, else the first.
-pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, branch: Option<&str>) -> Verdict {
+/// What calls about a repository are of interest.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Watching<'a> {
+    /// The branch that is watched, if it is known yet.
+    pub branch: Option<&'a str>,
+    /// Whether its pull requests are looked at.
+    pub pulls: bool,
+}
+
+/// Tells what an authentic call means for a repository. Of a call about many refs, the one that is watched is told, else the
+/// first. A call about a pull request means the same as any other: look again.
+pub fn interpret(host: Host, headers: &HeaderMap, call: &Call, watching: Watching<'_>) -> Verdict {
     let event = event(host, headers, call);
-    let watched = branch.map(watched_ref);
+    let watched = watching.branch.map(watched_ref);
     let mut updates = (host.dialect().updates)(&call.0);
     let is_watched = |update: &Update| watched.is_none() || update.reference == watched;
     let told = updates.iter().position(is_watched).unwrap_or_default();
     let update = if updates.is_empty() { Update::default() } else { updates.swap_remove(told) };
-    let reason = indifference(host, event.as_deref(), &update, watched);
+    let is_pull = |event: &str| watching.pulls && host.dialect().pulls.contains(&event);
+    let reason = match event.as_deref() {
+        Some(event) if is_pull(event) => None,
+        event => indifference(host, event, &update, watched),
+    };
     Verdict {
         interest: if reason.is_some() { Interest::Ignored } else { Interest::Accepted },
         event,
@@ -122,13 +135,14 @@ mod tests {
 
     const COMMIT: &str = "6113728f27ae82c7b1a177c8d03f9e96e0adf246";
     const ZERO: &str = "0000000000000000000000000000000000000000";
+    const MAIN: Watching<'_> = Watching { branch: Some("main"), pulls: false };
 
     fn verdict(host: Host, event: &str, body: &Value) -> Verdict {
         let mut headers = HeaderMap::new();
         if let EventName::Header(header) = host.dialect().event {
             headers.insert(header, HeaderValue::from_str(event).unwrap());
         }
-        interpret(host, &headers, &Call::read(host, body.to_string().as_bytes()).unwrap(), Some("main"))
+        interpret(host, &headers, &Call::read(host, body.to_string().as_bytes()).unwrap(), MAIN)
     }
 
     fn push() -> Value {
@@ -237,6 +251,22 @@ mod tests {
     }
 
     #[test]
+    fn calls_about_pull_requests_are_of_interest_where_those_are_looked_at() {
+        for (host, header, event) in [
+            (Host::Gitea, "x-gitea-event", "pull_request"),
+            (Host::Github, "x-github-event", "pull_request"),
+            (Host::Gitlab, "x-gitlab-event", "Merge Request Hook"),
+        ] {
+            let mut headers = HeaderMap::new();
+            headers.insert(header, HeaderValue::from_static(event));
+            let call = Call::read(host, br#"{"action": "opened", "number": 2}"#).unwrap();
+            for (pulls, interest) in [(true, Interest::Accepted), (false, Interest::Ignored)] {
+                assert_eq!(interpret(host, &headers, &call, Watching { pulls, ..MAIN }).interest, interest, "{host:?}");
+            }
+        }
+    }
+
+    #[test]
     fn everything_else_is_ignored_with_a_reason() {
         let create = json!({"ref": "next", "ref_type": "branch"});
         let delete = json!({"ref": "main", "ref_type": "branch", "pusher_type": "user"});
@@ -338,7 +368,7 @@ mod tests {
             }
             let host = Host::identify(&headers);
             if let Ok(call) = Call::read(host, &body) {
-                let verdict = interpret(host, &headers, &call, Some("main"));
+                let verdict = interpret(host, &headers, &call, MAIN);
                 prop_assert_eq!(verdict.interest, Interest::Ignored);
             }
         }

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::model::ids::{CommitId, Namespace, ProjectName, RepositoryName, RunId, WriterName};
+use crate::model::preview::Preview;
 use crate::model::project::OnFailure;
 use crate::model::proposal::Proposal;
 use crate::model::time::Timestamp;
@@ -59,6 +60,9 @@ pub struct RepositoryState {
     /// Rollbacks that are or were proposed as pull requests, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub proposals: Vec<Proposal>,
+    /// What was told of its open pull requests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub previews: Vec<Preview>,
 }
 
 impl RepositoryState {
@@ -84,6 +88,7 @@ impl RepositoryState {
             by_hand: None,
             on_failure: OnFailure::Automatic,
             proposals: Vec::new(),
+            previews: Vec::new(),
         }
     }
 }

@@ -22,7 +22,7 @@ use super::listener::Bounds;
 use super::origin::{Client, Origin};
 use super::problem::Problem;
 use crate::clock::Clock;
-use crate::forge::webhook::{Call, Host, Interest, Verdict, interpret, verify};
+use crate::forge::webhook::{Call, Host, Interest, Verdict, Watching, interpret, verify};
 use crate::model::ids::RepositoryName;
 use crate::model::time::Timestamp;
 use crate::model::webhook_call::{CallResult, WebhookCall};
@@ -51,6 +51,8 @@ pub struct HookTarget {
     pub secrets: Vec<Secret>,
     /// The branch that is watched, once it is known.
     pub branch: Option<String>,
+    /// Whether its pull requests are looked at.
+    pub pulls: bool,
     /// The longest body in bytes, instead of the host's own limit.
     pub body_limit: Option<usize>,
 }
@@ -126,7 +128,8 @@ impl Webhooks {
         })?;
         let call = Call::read(host, &body).map_err(bad_request)?;
         let delivery = host.delivery_id(headers, &call).map_err(bad_request)?;
-        let verdict = interpret(host, headers, &call, target.branch.as_deref());
+        let watching = Watching { branch: target.branch.as_deref(), pulls: target.pulls };
+        let verdict = interpret(host, headers, &call, watching);
         let outcome = self.act(repository, delivery.as_deref(), verdict.interest).await;
         Ok(answer(repository.clone(), delivery, outcome, verdict))
     }

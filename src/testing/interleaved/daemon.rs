@@ -15,6 +15,7 @@ use crate::executor::admission::{Admission, SlotQueue};
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
 use crate::executor::perform::Performer;
+use crate::executor::previews::NoPreviews;
 use crate::executor::proposals::NoProposals;
 use crate::executor::reconciler::Reconciler;
 use crate::executor::sync;
@@ -81,6 +82,7 @@ impl Daemon {
             runtime: daemon.runtime.clone(),
             proposals: Arc::new(NoProposals),
             indicators: Arc::<PretendedIndicators>::default(),
+            previews: Arc::new(NoPreviews),
         };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         for repository in daemon.hosting.repositories() {

@@ -7,7 +7,7 @@ mod shop;
 pub(crate) use process::eventually;
 use process::{Daemon, Watching, entry};
 use recorder::Recorder;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::receiver::SECRET;
 use crate::repository::{Repository, ShownStatus};
@@ -312,7 +312,10 @@ async fn a_webhook_is_registered_repaired_and_tried_out_by_a_check() {
     assert!(!told.contains(SECRET), "{told}");
     let registered = hooks_of(&repository, &daemon).await;
     assert_eq!(registered.len(), 1, "{registered:#?}");
-    assert_eq!(registered[0]["events"], json!(["push"]), "{registered:#?}");
+    let mut events: Vec<&str> =
+        registered[0]["events"].as_array().unwrap().iter().filter_map(|event| event.as_str()).collect();
+    events.sort_unstable();
+    assert_eq!(events, ["pull_request", "pull_request_sync", "push"], "{registered:#?}");
 
     let told = daemon.check(&["--register-webhook"]);
     assert!(told.contains("webhook: Gitea calls") && told.contains("push was accepted"), "{told}");
@@ -349,6 +352,53 @@ async fn a_token_that_may_not_register_a_webhook_says_what_it_needs() {
     assert!(told.contains("statuses: the token may not write commit statuses"), "{told}");
     assert!(told.contains("its user has to administer the repository") && !told.contains(&token), "{told}");
     assert!(repository.hooks().await.is_empty());
+}
+
+#[tokio::test]
+async fn a_pull_request_tells_the_plan_of_merging_it_and_merging_does_that() {
+    let repository = Repository::create("daemon-preview").await;
+    let (tree, first) = pushed_shop(&repository).await;
+    let daemon = Daemon::start(&repository, &Watching::over_http(&repository)).await;
+    daemon.settled(&repository, &first).await;
+    let told = daemon.check(&["--register-webhook"]);
+    assert!(told.contains("registered: Gitea calls"), "{told}");
+
+    tree.git(&["checkout", "--quiet", "-b", "topic"]);
+    let head = shop::commit_change(&tree);
+    tree.push_over_http("topic").await;
+    let number = repository.open_pull("topic").await;
+    let comment = async |commit: &str| {
+        let comments = repository.comments(number).await;
+        assert!(comments.len() <= 1, "{comments:#?}");
+        let text = comments.first()?["body"].as_str()?.to_owned();
+        text.contains(&commit[..7]).then_some(text)
+    };
+    let text = eventually("a comment", async || comment(&head).await).await;
+    for expected in
+        ["**`dev`**, with the push", "deploy `DeploymentConfig/web`", "runs `pre (Abort)", "**`production`**"]
+    {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+    let plan_of = async |commit: &str| {
+        let statuses = repository.statuses(commit).await;
+        statuses.into_iter().find(|status| status.context == "launchway/plan")
+    };
+    let status = eventually("a status", async || plan_of(&head).await).await;
+    assert_eq!(status.state, "success");
+    assert!(status.description.starts_with("merging it: dev: 1 deploy"), "{}", status.description);
+    assert_eq!(daemon.serving("dev").await, (1, 1), "nothing of it runs");
+
+    // A push to it changes the same comment, also one that is forced.
+    tree.git(&["commit", "--quiet", "--amend", "--message", "the same again"]);
+    let second = tree.head();
+    tree.push_over_http("+topic").await;
+    eventually("the comment follows", async || comment(&second).await).await;
+
+    let merged = repository.merge(number).await;
+    let statuses = daemon.settled(&repository, &merged).await;
+    assert!(statuses.iter().all(|status| status.state == "success"), "{statuses:#?}");
+    assert_eq!((daemon.serving("dev").await, daemon.serving("production").await), ((2, 1), (2, 1)));
+    assert_eq!(repository.comments(number).await.len(), 1);
 }
 
 /// How often the daemon looked at the repository.

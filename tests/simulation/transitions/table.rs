@@ -80,5 +80,6 @@ fn action(action: &Action) -> String {
         Action::ClearTimer { timer } => format!("clears {}", timer.as_str()),
         Action::Report { .. } => "reports".into(),
         Action::Propose { .. } => "proposes".into(),
+        Action::Preview { .. } => "previews".into(),
     }
 }

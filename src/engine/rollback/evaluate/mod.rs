@@ -198,7 +198,8 @@ fn entry_name(entry: &Value) -> Option<String> {
     Some(name.as_str().map_or_else(|| name.to_string(), str::to_owned))
 }
 
-fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
+/// The hooks that a deployment runs, such as `pre (Abort): bin/migrate`.
+pub fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
     let hook = |point: HookPoint| {
         let hook = spec.strategy.hook(point)?;
         let policy = match hook.failure_policy {

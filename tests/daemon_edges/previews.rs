@@ -1,0 +1,256 @@
+//! What merging a pull request would do, told in it by a real daemon on a small Gitea.
+
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard};
+
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, patch, post};
+use axum::{Json, Router};
+use launchway::clock::SystemClock;
+use launchway::plan::build::effect;
+use launchway::store::ReadStore as _;
+use launchway::store::sqlite::SqliteStore;
+use serde_json::{Value, json};
+
+use crate::support::daemon::{World, config, eventually, hook, private, repository};
+use crate::support::git_http::GitHttp;
+
+/// What the host has.
+#[derive(Default)]
+struct Hosted {
+    pulls: Vec<Value>,
+    /// With their numbers.
+    comments: Vec<(u64, Value)>,
+    /// Commits with what was written on them.
+    statuses: Vec<(String, Value)>,
+    writes: usize,
+}
+
+type Shared = Arc<Mutex<Hosted>>;
+
+/// A Gitea with pull requests; it ends when dropped.
+struct Gitea {
+    address: SocketAddr,
+    hosted: Shared,
+    _runtime: tokio::runtime::Runtime,
+}
+
+impl Gitea {
+    fn start() -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let listener = runtime.block_on(tokio::net::TcpListener::bind("127.0.0.1:0")).unwrap();
+        let (address, hosted) = (listener.local_addr().unwrap(), Shared::default());
+        let repository = Router::new()
+            .route("/pulls", get(async |State(hosted): State<Shared>| Json(hosted.lock().unwrap().pulls.clone())))
+            .route("/issues/{number}/comments", get(comments).post(comment))
+            .route("/issues/comments/{id}", patch(edit))
+            .route("/commits/{commit}/status", get(async || Json(json!({"statuses": []}))))
+            .route("/statuses/{commit}", post(status));
+        let app = Router::new()
+            .route("/api/v1/version", get(async || Json(json!({"version": "1.26.4"}))))
+            .nest("/api/v1/repos/moody/origin", repository)
+            .with_state(Arc::clone(&hosted));
+        runtime.spawn(async move { axum::serve(listener, app).await });
+        Self { address, hosted, _runtime: runtime }
+    }
+
+    fn hosted(&self) -> MutexGuard<'_, Hosted> {
+        self.hosted.lock().unwrap()
+    }
+
+    /// The only comment on a pull request.
+    fn comment(&self, number: u64) -> String {
+        let hosted = self.hosted();
+        let mut found = hosted.comments.iter().filter(|(on, _)| *on == number);
+        let text = found.next().map(|(_, comment)| comment["body"].as_str().unwrap().to_owned());
+        assert!(found.next().is_none(), "two comments: {:?}", hosted.comments);
+        text.unwrap_or_default()
+    }
+
+    /// State and description of the last status `launchway/plan` of a commit.
+    fn plan_status(&self, commit: &str) -> String {
+        let hosted = self.hosted();
+        let of = |row: &&(String, Value)| row.0 == commit && row.1["context"] == "launchway/plan";
+        let found = hosted.statuses.iter().rev().find(of);
+        let text = |field: &str| found.map(|(_, row)| row[field].as_str().unwrap().to_owned()).unwrap_or_default();
+        format!("{} {}", text("state"), text("description"))
+    }
+}
+
+async fn comments(State(hosted): State<Shared>, Path(number): Path<u64>) -> Json<Value> {
+    let hosted = hosted.lock().unwrap();
+    let found = hosted.comments.iter().filter(|(on, _)| *on == number);
+    Json(found.map(|(_, comment)| comment.clone()).collect())
+}
+
+async fn comment(State(hosted): State<Shared>, Path(number): Path<u64>, Json(body): Json<Value>) -> Response {
+    let mut hosted = hosted.lock().unwrap();
+    hosted.writes += 1;
+    let comment = json!({"id": 100 + hosted.comments.len(), "body": body["body"]});
+    hosted.comments.push((number, comment.clone()));
+    (StatusCode::CREATED, Json(comment)).into_response()
+}
+
+async fn edit(State(hosted): State<Shared>, Path(id): Path<u64>, Json(body): Json<Value>) -> Response {
+    let mut hosted = hosted.lock().unwrap();
+    hosted.writes += 1;
+    let Some((_, comment)) = hosted.comments.iter_mut().find(|(_, comment)| comment["id"] == id) else {
+        return StatusCode::NOT_FOUND.into_response();
+    };
+    comment["body"] = body["body"].clone();
+    Json(comment.clone()).into_response()
+}
+
+async fn status(State(hosted): State<Shared>, Path(commit): Path<String>, Json(body): Json<Value>) -> Response {
+    let mut hosted = hosted.lock().unwrap();
+    hosted.writes += usize::from(body["context"] == "launchway/plan");
+    hosted.statuses.push((commit, body));
+    (StatusCode::CREATED, Json(json!({}))).into_response()
+}
+
+/// A name with a generated value in it.
+const TEMPLATE: &str = "\
+apiVersion: template.openshift.io/v1
+kind: Template
+metadata: {name: t}
+parameters:
+- {name: PASSWORD, generate: expression, from: '[a-z]{12}'}
+objects:
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: 'x-${PASSWORD}'}, data: {a: b}}
+";
+
+/// A deployment config with a hook.
+fn web(variable: &str) -> String {
+    let container =
+        format!("{{name: main, image: host, command: [sleep, '1000'], env: [{{name: V, value: '{variable}'}}]}}");
+    config("web", &format!("type: Recreate, recreateParams: {{{}}}", hook("pre", "Abort", "exit 0")), &container)
+}
+
+/// A pull request that changes some files of the branch that is watched, or what one brings now.
+fn open(world: &World, host: &Gitea, number: u64, is_fork: bool, files: &[(&str, &str)]) -> String {
+    world.git.git(&["checkout", "-q", "-B", "topic", "origin/main"]);
+    let head = world.git.commit_files(files);
+    world.git.git(&["push", "-q", "-f", "origin", &format!("topic:refs/pull/{number}/head")]);
+    world.git.git(&["checkout", "-q", "-B", "main", "origin/main"]);
+    let mut hosted = host.hosted();
+    hosted.pulls.retain(|pull| pull["number"] != number);
+    hosted.pulls.push(json!({
+        "number": number, "html_url": format!("https://git.example/pulls/{number}"), "state": "open",
+        "head": {"ref": "topic", "sha": head, "repo_id": if is_fork { 2 } else { 1 }},
+        "base": {"ref": "main", "repo_id": 1},
+    }));
+    drop(hosted);
+    world.tell(&["sync"]);
+    head
+}
+
+#[test]
+fn a_pull_request_tells_the_plan_of_its_merge_result_and_merging_it_has_that_plan() {
+    let world = World::new(&[]);
+    let (host, server) = (Gitea::start(), GitHttp::start(world.git.root()));
+    let token = world.git.path("token");
+    private(&token, "d8a1c2e3f4051627384950617283940516273849\n");
+    let more = [
+        format!("forge: {{kind: gitea, url: 'http://{}'}}", host.address),
+        format!("credentials: {{tokenFile: {}}}", token.display()),
+        "notes: true".to_owned(),
+    ];
+    let more: Vec<&str> = more.iter().map(String::as_str).collect();
+    world.configure(&repository("shop", &server.url("moody/origin.git"), &more));
+    let base = world.git.push_files(&[("web.yaml", &web("1")), ("readme", "1")]);
+    world.start();
+    world.status(&base, "launchway/default", "success");
+
+    let first = open(&world, &host, 7, false, &[("web.yaml", &web("2"))]);
+    eventually("a comment", || host.comment(7).contains(&first[..7]));
+    let told = host.comment(7);
+    for expected in
+        ["<!-- launchway/plan ", "**`default`**, with the push", "deploy `DeploymentConfig/web`", "runs `pre (Abort)"]
+    {
+        assert!(told.contains(expected), "{expected}: {told}");
+    }
+    eventually("a status", || host.plan_status(&first) == "success merging it: default: 1 deploy");
+    let config = &world.json(&["get", "dc", "web"])["items"][0];
+    assert_eq!(config["serving"]["version"], 1, "nothing of it runs");
+
+    // A fork's files are read, and that is all.
+    let forked = open(&world, &host, 8, true, &[("web.yaml", &web("3").replace("replicas: 1", "replicas: many"))]);
+    eventually("a problem", || host.comment(8).contains("web.yaml:5:13: error"));
+    eventually("an error", || host.plan_status(&forked).starts_with("error merging it: 1 problem: web.yaml:5:13"));
+
+    // What a template generates is shown to nobody who could not push.
+    for (number, is_fork) in [(9, false), (10, true)] {
+        open(&world, &host, number, is_fork, &[("t.yaml", TEMPLATE)]);
+        eventually("a plan", || !host.comment(number).is_empty());
+    }
+    let generated = |number: u64| {
+        let told = host.comment(number);
+        told.split_once("create `ConfigMap/x-").unwrap().1.split_once('`').unwrap().0.to_owned()
+    };
+    assert_ne!(generated(9), generated(10));
+
+    // Looked at again, nothing is told again.
+    let writes = host.hosted().writes;
+    let syncs = world.syncs();
+    world.tell(&["sync"]);
+    eventually("another sync", || world.syncs() > syncs);
+
+    let second = open(&world, &host, 7, false, &[("web.yaml", &web("4"))]);
+    eventually("the same comment tells the new plan", || host.comment(7).contains(&second[..7]));
+    eventually("a status", || host.plan_status(&second).starts_with("success"));
+    assert_eq!(host.hosted().writes, writes + 2, "one comment and one status");
+
+    world.stop();
+    let foreseen = remembered(&world, async |store| {
+        let state = store.repository(&"shop".into()).await.unwrap().unwrap().value;
+        state.previews.iter().find(|preview| preview.number == 7).and_then(|preview| preview.plan.clone())
+    });
+    world.start();
+    world.git.git(&["merge", "-q", "--no-ff", "-m", "Merge pull request 7", &second]);
+    world.git.push();
+    let merged = world.git.head();
+    world.tell(&["sync"]);
+    world.status(&merged, "launchway/default", "success");
+    world.stop();
+    let planned = remembered(&world, async |store| {
+        let revision = store.revision(&"shop".into(), &merged).await.unwrap().unwrap();
+        effect(revision.plan().unwrap())
+    });
+    assert_eq!(foreseen, Some(planned));
+}
+
+#[test]
+fn a_repository_whose_previews_are_off_tells_nothing_and_asks_for_nothing() {
+    let world = World::new(&[]);
+    let (host, server) = (Gitea::start(), GitHttp::start(world.git.root()));
+    let token = world.git.path("token");
+    private(&token, "d8a1c2e3f4051627384950617283940516273849\n");
+    let forge = format!("forge: {{kind: gitea, url: 'http://{}'}}", host.address);
+    let credentials = format!("credentials: {{tokenFile: {}}}", token.display());
+    let configure = |previews: &str| {
+        let more = [&*forge, &*credentials, "notes: true", previews];
+        world.configure(&repository("shop", &server.url("moody/origin.git"), &more));
+    };
+    configure("previews: false");
+    let base = world.git.push_files(&[("web.yaml", &web("1")), ("readme", "1")]);
+    world.start();
+    world.status(&base, "launchway/default", "success");
+    let head = open(&world, &host, 7, false, &[("web.yaml", &web("2"))]);
+    let syncs = world.syncs();
+    world.tell(&["sync"]);
+    eventually("another sync", || world.syncs() > syncs);
+    world.stop();
+    assert_eq!((host.comment(7), host.plan_status(&head)), (String::new(), " ".to_owned()));
+    configure("previews: true");
+    world.start();
+    eventually("a comment", || host.comment(7).contains(&head[..7]));
+}
+
+/// Something that a daemon which has ended has left in its store.
+fn remembered<T>(world: &World, read: impl AsyncFnOnce(&SqliteStore) -> T) -> T {
+    let store = SqliteStore::open(&world.state().join("store.db"), Arc::new(SystemClock)).unwrap();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(read(&store))
+}
