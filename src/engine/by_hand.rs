@@ -31,7 +31,8 @@ mod switch;
 pub use decide::{Verdict, abort, abort_run, decide, rerun};
 pub use pause::{Part, pause_delivery, resume_delivery};
 pub use retry::retry;
-pub use steer::{Resumed, pause, promote, resume};
+pub(in crate::engine) use steer::open_rollout;
+pub use steer::{Resumed, pause, promote, release, resume};
 pub(in crate::engine) use switch::refuse_if_down;
 pub use switch::{bring_up, is_down, stop_missed, take_down};
 

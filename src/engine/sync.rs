@@ -30,6 +30,9 @@ use crate::plan::summary::summary;
 
 mod already_there;
 mod moved;
+mod stopped;
+
+pub use stopped::FILE;
 
 /// A repository that is watched, as its configuration says.
 #[derive(Clone, Debug)]
@@ -102,6 +105,7 @@ pub fn decide(
             moved::keep_out(transition, &project, &plan, applied)?;
             already_there::pass(transition, &project, &plan)?;
             settle_holds(transition, &state, &project, head)?;
+            stopped::tell(transition, &plan)?;
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
             state.on_failure = project.on_failure;
@@ -461,11 +465,13 @@ fn is_due(records: &Records, plan: &Plan, stage: &StagePlan, part: &ServicePlan)
 }
 
 /// What is remembered of a commit that may have been read before. It did what its first plan says: if nothing more is to
-/// be done, all of that stays, else what its readers know.
+/// be done, all of that stays, unless a person has let something go on since that this plan leaves where it is; else what
+/// its readers know.
 pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_something: bool) -> RevisionState {
     let does_nothing = |state: &RevisionState| state.plan().map(Plan::does_nothing);
     let Some(known) = known else { return revision };
-    if !starts_something && does_nothing(&revision) == Some(true) && does_nothing(known) == Some(false) {
+    let is_done = !starts_something && does_nothing(&revision) == Some(true) && does_nothing(known) == Some(false);
+    if is_done && !brings_other(&revision, known) {
         return known.clone();
     }
     let first = || match &known.result {
@@ -473,6 +479,16 @@ pub fn revised(known: Option<&RevisionState>, revision: RevisionState, starts_so
         _ => None,
     };
     RevisionState { summary: known.summary.clone().or_else(first), again: known.again + 1, ..revision }
+}
+
+/// Whether a plan has a stage come to something else than an earlier one of the same files, whose deliveries lead on to what
+/// that says: then it has the last word.
+fn brings_other(revision: &RevisionState, known: &RevisionState) -> bool {
+    let (Some(plan), Some(before)) = (revision.plan(), known.plan()) else { return false };
+    plan.stages.iter().any(|stage| {
+        let was = |part: &ServicePlan| before.stage(&stage.stage)?.service(&part.service);
+        stage.services.iter().any(|part| was(part).is_some_and(|was| was.content != part.content))
+    })
 }
 
 fn rewrite_reason(state: &RepositoryState, head: &CommitId) -> String {

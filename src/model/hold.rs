@@ -58,6 +58,9 @@ pub struct ProjectHolds {
     /// What is let go although its file says `paused`, until a revision says that no longer.
     #[serde(default)]
     pub lifted: Vec<Lifted>,
+    /// `Deployment`s whose rollouts stay where they are because the file says `paused`, until a revision says that no longer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stopped: Vec<ConfigKey>,
 }
 
 /// A deployment config that a person lets go on although its file says `paused`.
@@ -83,7 +86,7 @@ pub struct Release {
 impl ProjectHolds {
     /// Nothing is held.
     pub fn none(project: ProjectName) -> Self {
-        Self { project, holds: Vec::new(), lifted: Vec::new() }
+        Self { project, holds: Vec::new(), lifted: Vec::new(), stopped: Vec::new() }
     }
 
     /// What is left once something was released.

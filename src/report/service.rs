@@ -6,6 +6,7 @@ use crate::clock::rfc3339;
 use crate::model::cloud_event::short;
 use crate::model::commit_status::StatusState;
 use crate::model::ids::{CommitId, ServiceName, StageName};
+use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision, ServicePlan, StagePlan, StageStart};
 use crate::model::run::{SequenceRun, SequenceState, TaskRecord};
@@ -95,9 +96,12 @@ fn waits_for_a_person(run: &SequenceRun, delivery: &Delivery<'_>) -> Option<Stri
     Some(first.config.name.clone())
 }
 
-/// What follows on what a run is at. A rollback passes every hold.
+/// What follows on what a run is at. A rollback passes every hold. What a file pauses keeps the rollout from going on whose
+/// end it waits for.
 pub(super) fn next_of(run: &SequenceRun) -> Next {
+    let paused = || run.changes().iter().find(|change| change.is_paused() && change.kind() == Kind::Deployment);
     match run.state {
+        SequenceState::Queued if let Some(change) = paused() => Next::Paused(change.key.name.clone()),
         SequenceState::Queued | SequenceState::Returning { .. } if !run.is_rollback => {
             Next::Turn(run.context.clone(), run.takes_from.clone())
         }

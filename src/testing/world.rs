@@ -229,6 +229,7 @@ pub fn deployment_config(name: &str, image: &str, replicas: u32, spec: Value) ->
             "replicas": replicas,
             "strategy": {"type": "Rolling", "rollingParams": {"maxSurge": 1, "maxUnavailable": 0}},
             "triggers": [{"type": "ConfigChange"}],
+            "paused": false,
             "template": {"metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": name, "image": image}]}},
         },
     });

@@ -339,7 +339,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     let of = |version, project: &str, holds: Vec<Hold>| {
         Write::Holds(Box::new(Versioned {
             version,
-            value: ProjectHolds { project: project.into(), holds, lifted: Vec::new() },
+            value: ProjectHolds { project: project.into(), holds, lifted: Vec::new(), stopped: Vec::new() },
         }))
     };
     let (h1, h2, h3) = (hold("h1", "shop", 5), hold("h2", "shop", 1), hold("h3", "other", 3));
@@ -347,7 +347,7 @@ pub(crate) async fn passed_content_holds_statuses_and_deliveries_are_remembered(
     assert_eq!(store.holds().await.unwrap().whole().unwrap(), [h2, h3.clone(), h1.clone()]);
     commit(&*store, [of(1, "shop", vec![h1.clone()])]).await;
     assert_eq!(store.holds().await.unwrap().whole().unwrap(), [h3, h1.clone()]);
-    let value = ProjectHolds { project: "shop".into(), holds: vec![h1], lifted: Vec::new() };
+    let value = ProjectHolds { project: "shop".into(), holds: vec![h1], lifted: Vec::new(), stopped: Vec::new() };
     assert_eq!(store.holds_of(&"shop".into()).await.unwrap(), Some(Versioned { version: 2, value }));
 
     let project = UniqueName::Project("shop".into());

@@ -148,7 +148,7 @@ pub async fn place_hold(driver: &Driver, scope: HoldScope, reason: String, by: &
 /// If the store fails.
 pub async fn release(driver: &Driver, project: &ProjectName, release: &Release) -> Result<Option<RepositoryName>> {
     let declaring = declaring(driver, project).await?;
-    driver.decide(|transition| holds::release(transition, project, release, declaring.as_ref())).await?;
+    driver.decide(|transition| by_hand::release(transition, project, release, declaring.as_ref())).await?;
     driver.examine_slots(project).await?;
     Ok(declaring)
 }

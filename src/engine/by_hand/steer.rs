@@ -1,6 +1,6 @@
 //! What people do with a rollout that waits, and with what stands beside the version that serves.
 
-use super::{config_state, deployment, ends_it, refuse_if_down};
+use super::{config_state, deployment, ends_it, holder, refuse_if_down};
 use crate::engine::deployment::beside;
 use crate::engine::holds;
 use crate::engine::records::{Lookup, Records, Undecided};
@@ -8,8 +8,9 @@ use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Lifted, Release};
-use crate::model::ids::{ConfigKey, HoldId, RepositoryName, ServiceKey};
-use crate::model::run::{DeploymentRun, DeploymentStep};
+use crate::model::ids::{ConfigKey, HoldId, ProjectName, RepositoryName, RunId, ServiceKey};
+use crate::model::object::Kind;
+use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun};
 use crate::model::state::{ConfigState, Standing};
 use crate::model::transaction::Write;
 
@@ -22,8 +23,8 @@ pub struct Resumed {
     pub paused: bool,
 }
 
-/// Nothing new starts for the service of a deployment config until it is resumed; what is under way goes on, as upstream. Says
-/// whether that was not so before.
+/// Nothing new starts for the service of a deployment config until it is resumed. What is under way goes on, as in OpenShift;
+/// a `Deployment`'s stays where it is, as in Kubernetes. Says whether that was not so before.
 ///
 /// # Errors
 /// If there is no such deployment config.
@@ -36,7 +37,24 @@ pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     let scope = HoldScope { project, stage: Some(stage), service: Some(service), context: None };
     let reason = format!("dc/{} is paused; `launchway rollout resume dc/{0} -s {}`", config.name, config.stage);
     holds::place(transition, HoldKind::Pause, scope, reason, by)?;
+    if let Some(run) = open_rollout(transition.records, &state)? {
+        transition.tell(run.id, Event::Paused { by: by.to_owned() });
+    }
     Ok(true)
+}
+
+/// The rollout of a `Deployment` that is under way, which a pause stops. That of a `DeploymentConfig` goes on.
+///
+/// # Errors
+/// If something must be read first.
+pub(in crate::engine) fn open_rollout(
+    records: &Records,
+    state: &ConfigState,
+) -> Result<Option<DeploymentRun>, Undecided> {
+    match state.object.declared_kind() {
+        Kind::Deployment => open_deployment(records, state),
+        _ => Ok(None),
+    }
 }
 
 /// A rollout that waits goes on, and nothing is paused any more: neither by a person nor by the file, until a revision changes
@@ -66,6 +84,42 @@ pub fn resume(
         holds::release(transition, &config.project, &release, declaring)?;
     }
     Ok(Resumed { rollout: rollout.is_some(), paused })
+}
+
+/// Releases what a project holds or pauses, and what the released pauses have stopped goes on.
+///
+/// # Errors
+/// If something must be read first.
+pub fn release(
+    transition: &mut Transition<'_>,
+    project: &ProjectName,
+    release: &Release,
+    declaring: Option<&RepositoryName>,
+) -> Result<(), Undecided> {
+    let known = transition.records.holds.get(project)?.cloned();
+    let is_released = |hold: &&Hold| hold.kind == HoldKind::Pause && release.holds.contains(&hold.id);
+    for hold in known.iter().flat_map(|known| &known.holds).filter(is_released) {
+        for run in stopped_by(transition.records, hold)? {
+            transition.tell(run, Event::Resumed { by: format!("the release of hold {}", hold.id) });
+        }
+    }
+    holds::release(transition, project, release, declaring)
+}
+
+/// The rollouts that a person's pause has stopped.
+fn stopped_by(records: &Records, hold: &Hold) -> Result<Vec<RunId>, Undecided> {
+    let Some(service) = hold.scope.one_service() else { return Ok(Vec::new()) };
+    let holder = holder(records, &service)?;
+    let task = holder.and_then(SequenceRun::task);
+    let mut stopped = Vec::new();
+    for open in task.into_iter().flat_map(|task| &task.deployments).filter(|it| it.outcome.is_none()) {
+        if let Some(Run::Deployment(run)) = open.run.as_ref().map(|id| records.runs.get(id)).transpose()?.flatten()
+            && run.waits.paused_by.as_ref() == Some(&hold.by)
+        {
+            stopped.push(run.id.clone());
+        }
+    }
+    Ok(stopped)
 }
 
 /// A version that proves itself beside another gets everything; says which. A canary skips the steps that are left, and A/B ends.

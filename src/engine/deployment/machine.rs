@@ -74,7 +74,8 @@ impl Step {
                 if self.exchanges() && *generation == self.run.generation =>
             {
                 let not_listening = if self.run.awaits_services() { not_listening.as_str() } else { "" };
-                let in_the_way = [problem.as_str(), not_listening].into_iter().filter(|told| !told.is_empty());
+                let paused = self.run.waits.paused_by.as_ref().map(|by| format!("paused by {by}")).unwrap_or_default();
+                let in_the_way = [&paused, problem.as_str(), not_listening].into_iter().filter(|told| !told.is_empty());
                 self.run.problem = in_the_way.collect::<Vec<_>>().join("; ");
                 let stays = *converged && !brought;
                 self.run.not_listening = if stays { not_listening.to_owned() } else { String::new() };

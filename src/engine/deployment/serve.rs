@@ -54,20 +54,26 @@ pub fn decide(wanted: &Wanted, observed: &Observed) -> Serving {
     }
 }
 
-/// Every version stays as it is. Pods that are lacking are of what serves until the rest is there; too many go where the
-/// most are, those that are not available before all others.
+/// Every version stays as it is. Pods that are lacking are of what serves until the rest is there, also those that others do
+/// not make up for because they are not available; too many go where the most are, those that are not available before all
+/// others.
 fn standing(wanted: &Wanted, observed: &Observed) -> BTreeMap<u32, u32> {
-    let surge = match wanted.pace {
-        Pace::Rolling { max_surge, .. } => max_surge,
-        Pace::Recreate => 0,
+    let (surge, floor) = match wanted.pace {
+        Pace::Rolling { max_surge, max_unavailable } => (max_surge, wanted.desired().saturating_sub(max_unavailable)),
+        Pace::Recreate => (0, 0),
     };
     let mut next: BTreeMap<u32, u32> = observed.versions.iter().map(|(version, it)| (*version, it.living)).collect();
     let total = next.values().copied().fold(0, u32::saturating_add);
     let keeper = wanted.fallback.map(|fallback| fallback.version).or(wanted.version());
+    let ceiling = wanted.desired().saturating_add(surge);
     if let Some(keeper) = keeper {
-        *next.entry(keeper).or_default() += wanted.desired().saturating_sub(total);
+        let others = observed.versions.iter().filter(|(version, _)| **version != keeper);
+        let available: u32 = others.map(|(_, count)| count.available).sum();
+        let living = next.entry(keeper).or_default();
+        let lacking = floor.saturating_sub(available).saturating_sub(*living).min(ceiling.saturating_sub(total));
+        *living += lacking.max(wanted.desired().saturating_sub(total));
     }
-    let mut excess = total.saturating_sub(wanted.desired().saturating_add(surge));
+    let mut excess = total.saturating_sub(ceiling);
     for (version, pods) in next.iter_mut().rev() {
         let Count { living, available, .. } = observed.of(*version);
         let cut = excess.min(living.saturating_sub(available));

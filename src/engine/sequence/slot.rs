@@ -131,6 +131,7 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
     match run.state {
         SequenceState::Running { task } => {
             let deploys = run.tasks.get(task).is_some_and(|task| task.name == DEPLOYMENT_TASK);
+            let deploys = deploys && !repeats(next, run) && !lets_go_on(next, run);
             next.is_rollback || ((deploys || corrects(next, run)) && replaces(next, run))
         }
         SequenceState::Queued
@@ -140,11 +141,32 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
     }
 }
 
+/// Whether all that a run deploys is what the next one only pauses: as upstream, that keeps new rollouts from starting, and
+/// does not undo the one that runs.
+fn lets_go_on(next: &SequenceRun, run: &SequenceRun) -> bool {
+    let pauses = |old: &Change| next.changes().iter().any(|new| new.key == old.key && new.is_paused());
+    let is_deploying = run.task().is_some_and(|task| task.name == DEPLOYMENT_TASK);
+    let mut acts = run.changes().iter().filter(|change| change.decision.does_something()).peekable();
+    is_deploying
+        && next.delivery.is_some()
+        && next.changes().iter().all(|change| !change.decision.does_something())
+        && acts.peek().is_some()
+        && acts.all(pauses)
+}
+
 /// Whether the same content is delivered by another sequence or with other tasks. Newer code of the same tasks waits: whoever
 /// pushes often would never let a test end.
 fn corrects(next: &SequenceRun, run: &SequenceRun) -> bool {
-    let brings_the_same = run.planned_content().is_some() && run.planned_content() == next.planned_content();
-    brings_the_same && passed_procedure(&next.procedure) != passed_procedure(&run.procedure)
+    brings_the_same(next, run) && passed_procedure(&next.procedure) != passed_procedure(&run.procedure)
+}
+
+/// Whether the same content is delivered in the same way, as by a revision that takes back what one between them has changed.
+fn repeats(next: &SequenceRun, run: &SequenceRun) -> bool {
+    brings_the_same(next, run) && passed_procedure(&next.procedure) == passed_procedure(&run.procedure)
+}
+
+fn brings_the_same(next: &SequenceRun, run: &SequenceRun) -> bool {
+    run.planned_content().is_some() && run.planned_content() == next.planned_content()
 }
 
 /// Whether nothing of a run is left undone if the next one takes its place. A newer revision has the last word on those

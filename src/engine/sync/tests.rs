@@ -6,6 +6,7 @@ use crate::engine::fixtures::{
 use crate::model::hold::{HoldKind, ProjectHolds};
 use crate::model::ids::{ConfigKey, Digest};
 use crate::model::outcome::Outcome;
+use crate::model::plan::Decision;
 use crate::model::proposal::{Proposal, ProposalState, Proposed};
 use crate::model::slot::{Delivered, PassedState, SlotState};
 use crate::model::state::{ConfigState, Versioned};
@@ -243,6 +244,17 @@ fn a_revision_that_is_read_again_keeps_what_its_readers_were_told() {
     let files = project(&["shipyard dev", "declare web image=b"]);
     let of = |image: &str| RevisionResult::Planned(Box::new(plan(&files, "c2", &stages(image))));
     let (acts, rests) = (of("a"), of("b"));
+    let left = |content: &str| {
+        let RevisionResult::Planned(mut plan) = of("a") else { unreachable!() };
+        let parts = plan.stages.iter_mut().flat_map(|stage| &mut stage.services);
+        parts.for_each(|part| {
+            part.content = content.into();
+            part.changes.iter_mut().for_each(|change| change.decision = Decision::None);
+        });
+        RevisionResult::Planned(plan)
+    };
+    let as_planned = build::content_of(&files.stages[0], &"web".into());
+    let (as_before, let_go) = (left(as_planned.as_str()), left("sha256:unpaused"));
     let broken = RevisionResult::Broken { problems: Vec::new() };
     let state = |result: &RevisionResult| RevisionState {
         repository: "repo".into(),
@@ -260,6 +272,8 @@ fn a_revision_that_is_read_again_keeps_what_its_readers_were_told() {
     assert_eq!(revised(None, state(&acts), true), state(&acts), "nobody was told anything");
     for (known, new, starts, expected) in [
         (&acts, &rests, false, state(&acts)),
+        (&acts, &as_before, false, state(&acts)),
+        (&acts, &let_go, false, RevisionState { summary: first.clone(), again: 1, ..state(&let_go) }),
         (&acts, &rests, true, RevisionState { summary: first.clone(), again: 1, ..state(&rests) }),
         (&acts, &acts, false, RevisionState { summary: first, again: 1, ..state(&acts) }),
         (&rests, &rests, false, RevisionState { again: 1, ..state(&rests) }),

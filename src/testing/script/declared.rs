@@ -285,6 +285,11 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
     }
     let replicas = count("replicas")?.and_then(|replicas| u32::try_from(replicas).ok()).unwrap_or(1);
     let mut object = world::deployment_config(name, text("image").unwrap_or("a"), replicas, spec);
+    if text("kind") == Some("Deployment") {
+        let mut content = object.content.value();
+        content["kind"] = json!("Deployment");
+        digest::exchange(&mut object, content);
+    }
     if let Some(map) = text("needs") {
         let mut content = object.content.value();
         content["spec"]["template"]["spec"]["containers"][0]["envFrom"] = json!([{"configMapRef": {"name": map}}]);

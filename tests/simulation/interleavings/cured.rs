@@ -2261,4 +2261,36 @@ pub(crate) const CURED: &[Cured] = &[
             turns 28
             takeover",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what a person releases is what serves, and a delivery under way brings it as the file pauses it",
+        story: "
+            order 13
+            shipyard dev:check,deployment,test production
+            task test retries=1
+            task check
+            declare web kind=Deployment
+            pass 1s
+            push
+            pass 1s
+            release production/web
+            declare web paused=true
+            push",
+    },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a rollout that waits is resumed while the delivery that pauses it has not come to its stage",
+        story: "
+            order 0
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web strategy=Canary steps=10+1s?Abort,50+resume
+            push
+            pass 1s
+            declare web image=d stage=production
+            push
+            pass 1s
+            declare web paused=true
+            push",
+    },
 ];

@@ -109,6 +109,9 @@ impl Teller {
             "strategy=AB weight=20",
         ]);
         self.say(format!("declare web {hooks}"));
+        if self.random.once_in(2) {
+            self.say("declare web kind=Deployment");
+        }
         for repository in repositories {
             self.say(format!("{repository}push"));
         }
@@ -167,6 +170,8 @@ impl Teller {
             "strategy=",
             "trigger=none",
             "trigger=",
+            "paused=true",
+            "paused=",
         ]);
         self.say(format!("declare {config} {setting}"));
         if self.random.once_in(4) {

@@ -6,8 +6,9 @@ use std::sync::Arc;
 use launchway::engine::sequence::slot::decide;
 use launchway::model::event::Event;
 use launchway::model::hold::{Hold, HoldKind, HoldScope};
-use launchway::model::ids::HoldId;
+use launchway::model::ids::{Digest, HoldId};
 use launchway::model::outcome::Outcome;
+use launchway::model::plan::{Decision, PAUSED};
 use launchway::model::project::Procedure;
 use launchway::model::run::{SequenceRun, SequenceState};
 use proptest::prelude::*;
@@ -20,7 +21,9 @@ fn hold() -> Hold {
 }
 
 fn run(number: usize, state: SequenceState, is_rollback: bool) -> SequenceRun {
-    SequenceRun { state, is_rollback, ..sequence(&format!("{number:08}")) }
+    let mut run = SequenceRun { state, is_rollback, ..sequence(&format!("{number:08}")) };
+    run.delivery.as_mut().unwrap().content = Digest::new(format!("sha256:{number}"));
+    run
 }
 
 proptest! {
@@ -111,6 +114,16 @@ fn nothing_is_left_undone_by_what_takes_its_place() {
     assert_eq!(superseded(&[tested, corrected(&content)]), first, "a corrected test takes the place of the wrong one");
     let rolled_back = |number, config| SequenceRun { is_rollback: true, ..by_hand(number, config, WAITS) };
     assert_eq!(superseded(&[rolled_back(1, "web"), rolled_back(2, "api")]), [""; 0], "each is rolled back");
+    let mut repeated = whole(3, WAITS);
+    repeated.delivery.as_mut().unwrap().content = whole(1, WAITS).delivery.unwrap().content;
+    assert_eq!(superseded(&[whole(1, DEPLOYS), whole(2, WAITS), repeated]), ["00000002"], "what is taken back");
+    let mut paused = whole(2, WAITS);
+    for change in &mut paused.delivery.as_mut().unwrap().changes {
+        (change.decision, change.cause) = (Decision::Wait, PAUSED.to_owned());
+    }
+    assert_eq!(superseded(&[whole(1, DEPLOYS), paused.clone()]), [""; 0], "what a file pauses is not undone");
+    paused.delivery.as_mut().unwrap().changes.pop();
+    assert_eq!(superseded(&[whole(1, DEPLOYS), paused]), first, "but for what it pauses no longer declares");
     let hangs = by_hand(1, "web", DEPLOYS);
     let fixed = SequenceRun { by: None, plan: Some("plan".into()), ..by_hand(3, "web", WAITS) };
     assert_eq!(

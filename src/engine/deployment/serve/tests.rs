@@ -200,6 +200,11 @@ fn what_is_to_stay_as_it_is_only_loses_and_gets_pods_by_their_number() {
     };
     assert_eq!(next(&stays, &[(1, pods(2, 2)), (2, pods(2, 1))]), [(1, 2), (2, 2)], "nothing is exchanged");
     assert_eq!(next(&stays, &[(1, pods(1, 1)), (2, pods(1, 1))]), [(1, 2), (2, 1)], "one has died");
+    assert_eq!(
+        next(&stays, &[(1, pods(1, 1)), (2, pods(2, 0))]),
+        [(1, 2), (2, 2)],
+        "what is new does not make up for it"
+    );
     let more = Wanted { replicas: 6, ..stays.clone() };
     assert_eq!(next(&more, &[(1, pods(2, 2)), (2, pods(2, 2))]), [(1, 4), (2, 2)], "it was scaled up");
     let fewer = Wanted { replicas: 1, ..stays };

@@ -1,7 +1,9 @@
 //! What the heads of all repositories come to once nothing is under way any more.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use crate::engine::sync::FILE;
 use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::model::deployment_config::DeploymentConfigSpec;
@@ -39,7 +41,7 @@ impl Heads<'_> {
             if state.applied.as_ref() != Some(&head.id) {
                 continue;
             }
-            for held in [self.plan_is_empty(&name, &head)?, self.head_runs(&head)?] {
+            for held in [self.plan_is_empty(&name, &head)?, self.head_runs(&head)?, self.pauses(&head)?] {
                 if held.is_err() {
                     return Ok(held);
                 }
@@ -77,6 +79,20 @@ impl Heads<'_> {
                 let changes = run.changes().iter().map(|change| format!("{} {}", change.decision.as_str(), change.key));
                 let what = format!("{} would start: {}", run.service, changes.collect::<Vec<_>>().join(", "));
                 return Ok(Err(Violation::new(Invariant::PlanIsEmpty, what)));
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// No rollout stays where it is because of a file that does not pause it.
+    fn pauses(&self, head: &Commit) -> Held {
+        let open = now(self.driver.store.runs(&RunFilter { open: Some(true), ..RunFilter::default() }))?.whole()?;
+        for run in &open {
+            let Run::Deployment(run) = &run.value else { continue };
+            let is_its = run.config.project == head.project.name && run.waits.paused_by.as_deref() == Some(FILE);
+            if is_its && !is_paused(head, &run.config) {
+                let what = format!("{} stays where it is, and {} does not pause it", run.id, head.id.short());
+                return Ok(Err(Violation::new(Invariant::EveryRunEnds, what)));
             }
         }
         Ok(Ok(()))
@@ -145,4 +161,12 @@ impl Heads<'_> {
 /// Whether a revision is refused because another repository has its project.
 fn is_turned_away(revision: &RevisionState) -> bool {
     matches!(&revision.result, RevisionResult::Refused { reason } if reason.contains("declares project"))
+}
+
+/// Whether a head's file says `paused` of a deployment config.
+fn is_paused(head: &Commit, config: &ConfigKey) -> bool {
+    let stages = head.project.stages.iter().filter(|stage| stage.name == config.stage);
+    let mut declared = stages.flat_map(|stage| stage.objects.iter());
+    let is_it = |object: &&Arc<Object>| object.key.kind == Kind::DeploymentConfig && object.key.name == config.name;
+    declared.find(is_it).is_some_and(|object| spec_of(object).is_ok_and(|spec| spec.paused))
 }
