@@ -4,7 +4,7 @@ use clap::Args;
 
 use super::arguments::Global;
 use super::client::Client;
-use super::get::{image_tags, short};
+use super::get::{image_tags, short, some_pods};
 use super::here;
 use super::moment::age;
 use super::output::{Complaint, Exit, Outcome, Output, Table, colored, heading};
@@ -85,6 +85,7 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
     let parts = config.traffic.iter().map(|part| format!("{} % for version {}", part.percent, part.version));
     let kept = config.kept.iter().map(|kept| format!("version {} is kept until {}", kept.version, kept.until));
     let serving = [serving].into_iter().chain(parts).chain(kept).collect::<Vec<_>>().join(", ");
+    let serving = unrecorded(config).map_or(serving.clone(), |there| format!("{there}; on record is {serving}"));
     let mut text = facts(&[
         ("Name", config.name.clone()),
         ("Project", config.project.clone()),
@@ -106,6 +107,16 @@ fn human_config(config: &ConfigView, history: &List<HistoryRow>) -> String {
         table.row([version, row.status.clone(), cause, short(&row.commit), age(&row.created_at), message]);
     }
     text + &table.render("None.")
+}
+
+/// What serves in place of what is on record, and what to do about it.
+fn unrecorded(config: &ConfigView) -> Option<String> {
+    let there = some_pods(config.unrecorded);
+    let until = format!(
+        "until a deployment takes their place, such as by a push or `launchway rollout latest dc/{}`",
+        config.name
+    );
+    (config.unrecorded > 0).then(|| format!("{there} from before the store was lost or restored, {until}"))
 }
 
 /// What its image triggers have brought.

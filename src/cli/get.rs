@@ -153,13 +153,21 @@ fn deployments(list: &List<ConfigView>) -> String {
     table.without_common("REPOSITORY").render("Nothing is deployed.")
 }
 
-/// The version that serves, or those that have a part of the traffic: `1 (90 %), 2 (10 %)`.
+/// The version that serves, or those that have a part of the traffic: `1 (90 %), 2 (10 %)`; or what serves in its place.
 fn serving(config: &ConfigView) -> String {
+    if config.unrecorded > 0 {
+        return format!("{} of an earlier store", some_pods(config.unrecorded));
+    }
     if config.traffic.is_empty() {
         return config.serving.as_ref().map(|serving| serving.version.to_string()).unwrap_or_default();
     }
     let parts = config.traffic.iter().map(|part| format!("{} ({} %)", part.version, part.percent));
     parts.collect::<Vec<_>>().join(", ")
+}
+
+/// `1 pod`, `2 pods`.
+pub(super) fn some_pods(count: u32) -> String {
+    format!("{count} pod{}", if count == 1 { "" } else { "s" })
 }
 
 /// Also what `describe` prints of one stream.

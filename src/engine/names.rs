@@ -20,7 +20,8 @@ pub(in crate::engine) fn taken(
     let owner = records.names.get(&UniqueName::Project(project.name.clone()))?;
     if let Some(other) = owner.filter(|owner| &owner.repository != repository) {
         return Ok(Some(format!(
-            "repository `{}` declares project `{}` already; rename one in launchway.yaml",
+            "repository `{0}` declares project `{1}` already; rename one in launchway.yaml, or, if `{0}` is what this one was \
+             called before, call it so again in the configuration",
             other.repository, project.name
         )));
     }

@@ -25,7 +25,7 @@ use crate::executor::selector_index::SelectorIndex;
 use crate::model::ids::{ConfigKey, Namespace, PlanId, RepositoryName, RunId, ServiceKey};
 use crate::model::pod::{ObservedPod, PodId, PodOwner, PodPhase};
 use crate::model::run::Run;
-use crate::model::state::ConfigState;
+use crate::model::state::{ConfigState, RepositoryState};
 use crate::model::unique_name::UniqueName;
 use crate::runtime::Runtime;
 use crate::runtime::logs::{self, LogQuery};
@@ -53,6 +53,8 @@ pub struct Query {
     pub selectors: Arc<SelectorIndex>,
     /// What is said of revisions.
     pub renderings: Arc<Renderings>,
+    /// The repositories that this process watches; nothing, if it watches none and cannot tell who is.
+    pub watched: Option<Arc<BTreeSet<RepositoryName>>>,
 }
 
 impl std::fmt::Debug for Query {
@@ -67,8 +69,10 @@ impl Query {
         self.check(selection).await?;
         let states = self.store.repositories().await?;
         let pods_of_another_version = self.pods_of_another_version().await?;
-        let known =
-            states.found.iter().map(|state| RepositoryView { pods_of_another_version, ..(&state.value).into() });
+        let known = states
+            .found
+            .iter()
+            .map(|state| RepositoryView { pods_of_another_version, ..self.repository_view(&state.value) });
         let mut views: Vec<_> = known.chain(states.damaged.iter().map(RepositoryView::from)).collect();
         views.retain(|view| selection.takes_repository(&view.name));
         views.sort_by(|one, other| one.name.cmp(&other.name));
@@ -79,11 +83,16 @@ impl Query {
     pub async fn repository(&self, name: &str) -> Answer<RepositoryView> {
         if let Some(state) = self.store.repository(&name.into()).await? {
             let pods_of_another_version = self.pods_of_another_version().await?;
-            return Ok(RepositoryView { pods_of_another_version, ..(&state.value).into() });
+            return Ok(RepositoryView { pods_of_another_version, ..self.repository_view(&state.value) });
         }
         let watched: Vec<String> = self.repository_names(None).await?.iter().map(ToString::to_string).collect();
         let problem = Problem::not_found(format!("there is no repository `{name}`"));
         Err(problem.hint(format!("the watched ones: {}", watched.join(", "))))
+    }
+
+    fn repository_view(&self, state: &RepositoryState) -> RepositoryView {
+        let is_watched = self.watched.as_ref().is_none_or(|watched| watched.contains(&state.name));
+        RepositoryView::from(state).with_watching(is_watched)
     }
 
     /// What the last webhooks of a watched repository came to, newest first.
@@ -366,7 +375,7 @@ impl Query {
         // What another life of the store has left there is on no record yet, and a record may be damaged.
         for namespace in runtime.namespaces().await? {
             let owner = self.store.name_owner(&UniqueName::Namespace(namespace.clone())).await?;
-            if owner.is_some_and(|owner| selection.takes_owner(&owner.value)) {
+            if owner.map_or_else(|| selection.takes_nobodys(), |owner| selection.takes_owner(&owner.value)) {
                 found.insert(namespace);
             }
         }

@@ -109,7 +109,8 @@ fn a_head_that_is_refused_changes_nothing_and_says_why() {
     let owner = NameOwner { name, repository: "other".into(), project: "shop".into(), stage: None };
     let broken = Head { declared: Err(vec!["web.yaml:3: no image".into()]), ..head("c2", &FILES) };
     let refused = |reason: &str| RevisionResult::Refused { reason: reason.into() };
-    let taken = "repository `other` declares project `shop` already; rename one in launchway.yaml";
+    let taken = "repository `other` declares project `shop` already; rename one in launchway.yaml, or, if `other` is what this one was \
+                 called before, call it so again in the configuration";
     let rewrite = "history was rewritten: c2 does not descend from c1; `launchway sync --accept-rewrite c2` accepts it";
     for (memory, head, expected) in [
         (before(), rewritten("c2"), refused(rewrite)),

@@ -66,6 +66,11 @@ impl Selection {
             && self.takes(self.stage.as_ref(), stage)
     }
 
+    /// Whether what belongs to no repository that is known is meant too.
+    pub(super) fn takes_nobodys(&self) -> bool {
+        self.repository.is_none() && self.project.is_none() && self.stage.is_none()
+    }
+
     /// Whether a hold is in the way of what is selected: one of a project is in that of each of its stages.
     pub(super) fn takes_hold(&self, hold: &HoldView) -> bool {
         let covers = |wanted, covered: Option<&String>| covered.is_none_or(|covered| self.takes(wanted, covered));

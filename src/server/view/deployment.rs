@@ -8,7 +8,7 @@ use super::time;
 use crate::model::deployment_config::{IMAGE_CHANGE, ImageChangeParams, Trigger};
 use crate::model::event::Event;
 use crate::model::outcome::Status;
-use crate::model::pod::{ObservedPod, PodPhase};
+use crate::model::pod::{ObservedPod, PodPhase, STRANGER};
 use crate::model::run::{DeploymentRun, Phase};
 use crate::model::state::{ConfigState, Standing, Version};
 use crate::model::wanted::Target;
@@ -50,6 +50,10 @@ pub struct ConfigView {
     pub current: Option<u32>,
     /// Of these, the ready ones.
     pub ready: Option<u32>,
+    /// How many pods beside these are there that were started before the store was lost or restored, and whose version it
+    /// does not know: they serve until a deployment takes their place.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub unrecorded: u32,
     /// Who asked for this number of pods instead of the files'.
     pub scaled_by: Option<String>,
     /// What starts a deployment, as `oc get dc` names it.
@@ -131,6 +135,7 @@ impl From<&ConfigState> for ConfigView {
             desired: state.wanted.desired(),
             current: None,
             ready: None,
+            unrecorded: 0,
             scaled_by: state.scaled.as_ref().map(|scaled| scaled.by.clone()),
             triggers: triggers(state),
             images: images(state),
@@ -155,11 +160,19 @@ impl ConfigView {
         let counts = |version: u32| state.wanted.version() == Some(version) || has_part(version);
         let wanted =
             |pod: &&ObservedPod| pod.version().is_some_and(|(of, version)| of == &state.key && counts(version));
-        let alive = pods.iter().filter(wanted).filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
+        let alive = pods.iter().filter(|pod| !matches!(pod.phase, PodPhase::Ended { .. }));
+        let unrecorded = alive.clone().filter(|pod| pod.version() == Some((&state.key, STRANGER))).count();
+        let alive = alive.filter(wanted);
         let (ready, others): (Vec<_>, Vec<_>) = alive.partition(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
-        let count = |number: usize| Some(u32::try_from(number).unwrap_or(u32::MAX));
-        Self { ready: count(ready.len()), current: count(ready.len() + others.len()), ..self }
+        let count = |number: usize| u32::try_from(number).unwrap_or(u32::MAX);
+        let (ready, current) = (count(ready.len()), count(ready.len() + others.len()));
+        Self { ready: Some(ready), current: Some(current), unrecorded: count(unrecorded), ..self }
     }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
 }
 
 fn traffic(state: &ConfigState) -> Vec<TrafficView> {

@@ -64,10 +64,17 @@ impl From<&ObservedPod> for PodView {
             status: pod.phase.as_str().to_owned(),
             ready_since,
             restarts: pod.restarts,
-            message: pod.message.clone(),
+            message: message(pod),
             created_at: time(pod.created_at),
         }
     }
+}
+
+/// What a pod says of itself, and whose it is if this store does not know its version.
+fn message(pod: &ObservedPod) -> String {
+    let project = pod.version().map(|(config, _)| &config.project).filter(|_| pod.is_stranger() && pod.lives());
+    let left = project.map(|project| format!("left by an earlier store, of project {project}"));
+    left.into_iter().chain(Some(pod.message.clone()).filter(|told| !told.is_empty())).collect::<Vec<_>>().join("; ")
 }
 
 /// A service's address.

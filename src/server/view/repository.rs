@@ -11,7 +11,10 @@ use crate::model::object::Object;
 use crate::model::state::{ConfigState, Quarantined, RepositoryState};
 use crate::store::Damaged;
 
-/// A watched repository.
+/// The status of a repository that was taken down.
+const DOWN: &str = "Down";
+
+/// A repository that is watched, or was.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct RepositoryView {
@@ -23,7 +26,7 @@ pub struct RepositoryView {
     pub branch: String,
     /// What it declares itself to be.
     pub project: Option<String>,
-    /// `New`, `Ready`, `Failed` or `Down`.
+    /// `New`, `Ready`, `Failed`, `Down`, or `Unwatched`, if it was watched earlier and is in the configuration no longer.
     pub status: String,
     /// The head that was last applied.
     pub applied: Option<String>,
@@ -67,6 +70,19 @@ impl From<&RepositoryState> for RepositoryView {
     }
 }
 
+impl RepositoryView {
+    /// With whether it is still watched: of one that is not, no push arrives, and what runs of it runs on.
+    #[must_use]
+    pub fn with_watching(self, is_watched: bool) -> Self {
+        if is_watched || self.status == DOWN {
+            return self;
+        }
+        let problem =
+            format!("it is not watched any more, and what it runs goes on; `launchway down {}` ends that", self.name);
+        Self { status: "Unwatched".to_owned(), problem: Some(problem), ..self }
+    }
+}
+
 impl From<&Damaged> for RepositoryView {
     /// What can be said of one whose record cannot be read.
     fn from(damaged: &Damaged) -> Self {
@@ -81,7 +97,7 @@ impl From<&Damaged> for RepositoryView {
 
 fn status(state: &RepositoryState) -> &'static str {
     match (state.down, &state.problem, state.synced_at) {
-        (true, ..) => "Down",
+        (true, ..) => DOWN,
         (false, Some(_), _) => "Failed",
         (false, None, None) => "New",
         (false, None, Some(_)) => "Ready",
