@@ -13,7 +13,7 @@ use crate::engine::sequence::incoming::Told;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
-use crate::model::hold::{Hold, Lifted};
+use crate::model::hold::Lifted;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::object::Kind;
 use crate::model::outcome::Outcome;
@@ -29,6 +29,7 @@ use crate::plan::order;
 use crate::plan::summary::summary;
 
 mod already_there;
+mod held;
 mod moved;
 mod stopped;
 
@@ -104,7 +105,7 @@ pub fn decide(
             take_up_passed(transition, &project, applied)?;
             moved::keep_out(transition, &project, &plan, applied)?;
             already_there::pass(transition, &project, &plan)?;
-            settle_holds(transition, &state, &project, head)?;
+            held::settle(transition, &state, &project, &head.lifted)?;
             stopped::tell(transition, &plan)?;
             state.namespaces = project.stages.iter().map(|stage| stage.destination.namespace.clone()).collect();
             state.project = Some(project.name.clone());
@@ -142,26 +143,6 @@ pub fn decide(
         transition.report(watched.name.clone(), commit);
     }
     Ok(result)
-}
-
-/// What people let go stays let go as far as the head pauses it, and rollbacks that it says itself are held no longer.
-fn settle_holds(
-    transition: &mut Transition<'_>,
-    state: &RepositoryState,
-    project: &Project,
-    head: &Head,
-) -> Result<(), Undecided> {
-    let Some(known) = transition.records.holds.get(&project.name)?.cloned() else { return Ok(()) };
-    let fulfilled = propose::fulfilled(state, project, &known);
-    let is_fulfilled = |hold: &&Hold| fulfilled.contains(&hold.id);
-    let services: Vec<ServiceKey> =
-        known.holds.iter().filter(is_fulfilled).filter_map(|hold| hold.scope.one_service()).collect();
-    if let Some(holds) = transition.records.holds.get_mut(&project.name)? {
-        holds.lifted.clone_from(&head.lifted);
-        holds.holds.retain(|hold| !fulfilled.contains(&hold.id));
-    }
-    services.into_iter().for_each(|service| transition.examine(service));
-    Ok(())
 }
 
 /// What passed before what was delivered last counts again, so that it is not forgotten while it is declared. What was
