@@ -181,9 +181,7 @@ async fn set_down(driver: &Driver, watched: &Watched, down: bool) {
 
 async fn newest_plan(driver: &Driver) -> Plan {
     let newest = driver.store.revisions(&name(), 1).await.unwrap().remove(0);
-    let RevisionResult::Planned(plan) = newest.result else {
-        panic!("what was made can be planned: {:?}", newest.result)
-    };
+    let RevisionResult::Planned(plan) = newest.result else { unreachable!("cannot be planned: {:?}", newest.result) };
     *plan
 }
 

@@ -3,7 +3,8 @@
 use std::io::{BufRead as _, BufReader, BufWriter, Write as _};
 use std::path::Path;
 use std::process::{Child, ChildStdin, ChildStdout, Stdio};
-use std::time::{SystemTime, UNIX_EPOCH};
+
+use launchway::clock::{Clock as _, SystemClock};
 
 use super::git::git;
 
@@ -27,7 +28,7 @@ impl Importer {
     /// Commits files on top of what is there, as a pack of their own; the branch has moved when this returns.
     pub(crate) fn commit(&mut self, files: impl IntoIterator<Item = (String, String)>) {
         // As people commit: commits of one and the same second make Git read more of the history.
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
+        let now = SystemClock.now().0 / 1000;
         let committer = format!("committer Ada <ada@example.org> {now} +0000");
         write!(self.input, "commit refs/heads/main\n{committer}\ndata 6\nChange\n").unwrap();
         for (path, content) in files {

@@ -457,7 +457,7 @@ mod tests {
                 "it tells of fork, push, and not of push",
             ),
             (Webhook { secret: SecretSeen::Missing, ..right.clone() }, "it has no secret"),
-            (Webhook { secret: SecretSeen::Other, ..right.clone() }, "it has another secret than the daemon"),
+            (Webhook { secret: SecretSeen::Other, ..right }, "it has another secret than the daemon"),
             (
                 webhook("1", "http://ann:secret@deploy.example/webhooks/shop?token=secret"),
                 "it leads to http://deploy.example/webhooks/shop",

@@ -112,7 +112,7 @@ fn new_commits(mirror: &git2::Repository, new: Oid, known: &HashSet<Oid>) -> Res
 }
 
 fn request(update: Update<'_>, pack: &[u8]) -> Vec<u8> {
-    let [old, new] = [update.old, update.new].map(|id| id.unwrap_or_else(|| Oid::ZERO_SHA1));
+    let [old, new] = [update.old, update.new].map(|id| id.unwrap_or(Oid::ZERO_SHA1));
     let mut request = Vec::new();
     push_line(&mut request, format!("{old} {new} {}\0 report-status agent=launchway\n", update.reference).as_bytes());
     request.extend_from_slice(FLUSH);
