@@ -152,7 +152,7 @@ impl Audience<'_> {
                 drop(world.tell(&["rerun", service, "-s", stage, "--sequence", sequence.as_deref().unwrap()]));
             }
             Command::Pass(_) => {} // it passes by itself
-            other => panic!("{other:?} is nothing that a daemon can be told"),
+            other => unreachable!("{other:?} is nothing that a daemon can be told"),
         }
     }
 
