@@ -207,7 +207,7 @@ fn told(events: &[Value]) -> Vec<String> {
         assert!(event["gitcommitid"].is_string(), "{event}");
         let mut data = data.clone();
         if let Some(evaluation) = data["evaluation"].as_object_mut() {
-            ["timeStart", "timeEnd"].iter().for_each(|key| drop(evaluation.remove(*key)));
+            ["timeStart", "timeEnd", "comparedEvents"].iter().for_each(|key| drop(evaluation.remove(*key)));
         }
         lines.push(timeless(&person(&format!(
             "{place} {kind} of {source} answers {}: {data}",

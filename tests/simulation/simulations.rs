@@ -51,7 +51,7 @@ fn the_same_comes_as_json() {
     assert_eq!(kinds[0], "sh.keptn.event.dev.delivery.triggered");
     assert!(kinds.contains(&"sh.keptn.event.deploy.finished"), "{kinds:?}");
     assert_eq!(step["events"][0]["data"]["labels"], serde_json::json!({"build": "17"}));
-    assert_eq!(told["states"].as_array().unwrap().len(), 3, "{:#}", told["states"]);
+    assert_eq!(told["states"].as_array().unwrap().len(), 2, "{:#}", told["states"]);
 }
 
 #[test]
