@@ -144,7 +144,9 @@ impl Reconciler {
             self.take_stock(queue).await?;
             queue.everything = false;
         }
-        self.reconcile_services(&queue.services).await?;
+        if self.reconcile_services(&queue.services).await? {
+            queue.orphans.get_or_insert(self.driver.clock.now() + STRANGERS_PAUSE);
+        }
         for image in std::mem::take(&mut queue.images) {
             queue.configs.extend(self.driver.hindrances.waiting_for(&image));
         }
@@ -217,8 +219,9 @@ impl Reconciler {
         inherited::end_orphans(&*self.driver.store, &*self.declarations, &*self.runtime, known, pods).await
     }
 
-    /// The services of everything that was announced, or all.
-    async fn reconcile_services(&self, due: &ServicesDue) -> Result<()> {
+    /// The services of everything that was announced, or all; says whether some that nobody declares may not go yet.
+    async fn reconcile_services(&self, due: &ServicesDue) -> Result<bool> {
+        let mut are_left = false;
         let sharing = self.sharing().clone();
         let services = self.services(&sharing);
         let mut places: BTreeSet<ObjectPlace> =
@@ -227,12 +230,13 @@ impl Reconciler {
             due.awaited.iter().cloned().chain(places.iter().filter_map(|place| self.driver.selectors.service(place)));
         let awaiting = self.awaiting(awaited.collect()).await;
         if due.all {
-            services.reconcile_all().await?;
+            are_left = services.reconcile_all().await?;
         } else {
             // What is gone comes first: another may have its name by now.
             for (namespace, place) in &due.left {
-                let left = services.leave(namespace, place).await;
-                self.aside.judge(Item::Leftover(namespace.clone(), place.key.name.clone()), left);
+                let stays = services.leave(namespace, place).await;
+                let item = Item::Leftover(namespace.clone(), place.key.name.clone());
+                are_left |= self.aside.judge(item, stays).unwrap_or_default();
             }
             for run in &awaiting {
                 places.extend(self.driver.selectors.of(&run.service).into_iter().chain(run.services()));
@@ -243,7 +247,7 @@ impl Reconciler {
             let told = self.tell_awaiting(&services, &run).await;
             self.aside.judge(Item::Awaiting(run.service), told);
         }
-        Ok(())
+        Ok(are_left)
     }
 
     /// The sequences that wait for `Service` objects of these services to listen. They are read before these are asked, so

@@ -107,11 +107,13 @@ impl Answering {
 }
 
 impl Services<'_> {
-    /// Makes all declared services answer, and ends those that are declared no longer.
+    /// Makes all declared services answer, and ends those that are declared no longer; says whether some of these may not go
+    /// yet.
     ///
     /// # Errors
     /// If the store or the runtime fails; one service that fails is set aside.
-    pub async fn reconcile_all(&self) -> Result<()> {
+    pub async fn reconcile_all(&self) -> Result<bool> {
+        let mut are_left = false;
         let answering = self.apply_all(None).await?;
         let mut namespaces = BTreeSet::from_iter(self.runtime.namespaces().await?);
         namespaces.extend(answering.known.iter().map(|(namespace, _)| namespace.clone()));
@@ -120,19 +122,20 @@ impl Services<'_> {
             let there = self.aside.judge(Item::Namespace(namespace.clone()), there).unwrap_or_default();
             let left = there.into_iter().map(|service| service.name);
             for name in left.filter(|name| !answering.may_include(&namespace, name)) {
-                let ended = self.end(&namespace, &name).await;
-                self.aside.judge(Item::Leftover(namespace.clone(), name), ended);
+                let stays = self.end(&namespace, &name).await;
+                are_left |= self.aside.judge(Item::Leftover(namespace.clone(), name), stays).unwrap_or_default();
             }
         }
-        Ok(())
+        Ok(are_left)
     }
 
-    /// Ends a service that no object declares, once it may go.
-    async fn end(&self, namespace: &Namespace, name: &str) -> Result<()> {
-        match self.may_go(namespace, name).await? {
-            true => self.runtime.remove_service(namespace, name).await,
-            false => Ok(()),
+    /// Ends a service that no object declares, if it may go; says whether it stays.
+    async fn end(&self, namespace: &Namespace, name: &str) -> Result<bool> {
+        let may_go = self.may_go(namespace, name).await?;
+        if may_go {
+            self.runtime.remove_service(namespace, name).await?;
         }
+        Ok(!may_go)
     }
 
     async fn may_go(&self, namespace: &Namespace, name: &str) -> Result<bool> {
@@ -164,18 +167,18 @@ impl Services<'_> {
         self.answer(&service, endpoints.as_ref().map(|endpoints| &endpoints.value), is_down).await.map(drop)
     }
 
-    /// Ends the service that an object was, unless it is there again.
+    /// Ends the service that an object was, unless it is there again; says whether it may not go yet.
     ///
     /// # Errors
     /// As [`Services::reconcile_all`].
-    pub async fn leave(&self, namespace: &Namespace, place: &ObjectPlace) -> Result<()> {
+    pub async fn leave(&self, namespace: &Namespace, place: &ObjectPlace) -> Result<bool> {
         if place.key.kind != Kind::Service {
-            return Ok(());
+            return Ok(false);
         }
         let declared = self.store.object(&place.project, &place.stage, &place.key).await?;
         let is_there = declared.is_some_and(|declared| declared.value.destination.namespace == *namespace);
         if is_there {
-            return Ok(());
+            return Ok(false);
         }
         self.selectors.forget(place);
         self.end(namespace, &place.key.name).await

@@ -106,6 +106,11 @@ impl PretendedRuntime {
         };
     }
 
+    /// From now on, all services can listen.
+    pub fn let_all_listen(&self) {
+        self.state().not_listening.clear();
+    }
+
     /// From now on, images that contain `part` are still being prepared, or not.
     pub fn hold_image(&self, part: &str, held: bool) {
         if held {
@@ -126,6 +131,11 @@ impl PretendedRuntime {
     /// Everything that was really done, in order.
     pub fn deeds(&self) -> Vec<Deed> {
         self.state().deeds.clone()
+    }
+
+    /// What was really done since so many deeds were.
+    pub fn deeds_since(&self, known: usize) -> Vec<Deed> {
+        self.state().deeds.get(known..).map(<[Deed]>::to_vec).unwrap_or_default()
     }
 
     /// Every pod that was ever really started, in order.
@@ -152,7 +162,8 @@ impl PretendedRuntime {
 
     /// All pods that are known, sorted by name, ended ones included.
     pub fn pods(&self) -> Vec<ObservedPod> {
-        self.templates().into_iter().map(|(_, seen)| seen).collect()
+        let state = self.state();
+        state.pods.values().map(|(_, seen)| state.seen_by(self.life.as_ref(), seen)).collect()
     }
 
     /// A pod dies as when the machine or its supervisor does.
@@ -396,8 +407,10 @@ impl Runtime for PretendedRuntime {
     }
 
     async fn namespaces(&self) -> Result<Vec<Namespace>> {
-        let namespaces: BTreeSet<Namespace> = self.state().pods.keys().map(|pod| pod.namespace.clone()).collect();
-        Ok(namespaces.into_iter().collect())
+        let state = self.state();
+        let of_pods = state.pods.keys().map(|pod| &pod.namespace);
+        let all: BTreeSet<&Namespace> = of_pods.chain(state.services.keys().map(|(namespace, _)| namespace)).collect();
+        Ok(all.into_iter().cloned().collect())
     }
 
     async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {

@@ -16,9 +16,11 @@ use crate::clock::Clock;
 use crate::error::{Failure, Result};
 use crate::model::action::Lane;
 use crate::model::ids::{Incarnation, RunId};
+use crate::model::run::Run;
+use crate::model::state::ConfigState;
 use crate::model::time::Timestamp;
 use crate::simulation::memory_store::tables::Tables;
-use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction, Write};
+use crate::store::{CommitError, OutboxId, OutboxRow, Retained, Retention, Store, Transaction, Versioned, Write};
 
 /// What a store's file is on a real machine: it outlives the processes that open it.
 #[derive(Clone, Debug, Default)]
@@ -65,6 +67,16 @@ impl MemoryDisk {
     /// How often anything was written; grows with every commit.
     pub fn commits(&self) -> u64 {
         self.content().commits
+    }
+
+    /// The runs that are open, as they are stored: nothing is copied for whoever only looks.
+    pub fn open_runs(&self) -> Vec<Arc<Versioned<Run>>> {
+        self.content().tables.open_runs().cloned().collect()
+    }
+
+    /// The same of deployment configs.
+    pub fn configs(&self) -> Vec<Arc<Versioned<ConfigState>>> {
+        self.content().tables.configs.values().cloned().collect()
     }
 
     /// Which process has it, counted from the first.

@@ -145,6 +145,11 @@ impl Hosting {
         heads.filter(|head| &head.project.name == project).any(|head| is_empty(&head))
     }
 
+    /// How many commits there are in all repositories.
+    pub fn pushes(&self) -> usize {
+        self.all().values().map(|repository| repository.commits.len()).sum()
+    }
+
     /// Every commit, oldest first.
     pub fn commits(&self, repository: &RepositoryName) -> Vec<Commit> {
         self.all().get(repository).map(|repository| repository.commits.clone()).unwrap_or_default()

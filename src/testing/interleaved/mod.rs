@@ -4,6 +4,7 @@
 pub mod alarm;
 pub mod checks;
 pub mod daemon;
+mod executors;
 mod hosted;
 pub mod hosting;
 mod people;

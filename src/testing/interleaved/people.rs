@@ -7,13 +7,17 @@ use futures::FutureExt as _;
 use crate::config::RetentionSettings;
 use crate::control::commands::by_hand;
 use crate::control::housekeeping::Housekeeping;
+use crate::engine::by_hand::{self as commands, Verdict};
 use crate::engine::sync::{Allowance, Trigger};
 use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::hold::{Lifted, Release};
-use crate::model::ids::{ConfigKey, ProjectName, RepositoryName, ServiceName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, ProjectName, RepositoryName, ServiceKey, ServiceName, StageName};
+use crate::model::run::SequenceRun;
+use crate::store::RunFilter;
 use crate::testing::interleaved::daemon::Daemon;
+use crate::testing::interleaved::executors;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::world::config_key;
 use crate::testing::script::number;
@@ -22,7 +26,7 @@ use crate::testing::world::hold_scope;
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 17] = [
+const VERBS: [&str; 22] = [
     "hold",
     "release",
     "cancel",
@@ -40,6 +44,11 @@ const VERBS: [&str; 17] = [
     "allow-prune",
     "accept-rewrite",
     "prune",
+    "approve",
+    "reject",
+    "abort",
+    "rerun",
+    "executor",
 ];
 
 /// Whether a line is something that people ask for.
@@ -85,6 +94,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
                 Trigger { stage: &stage, service: Some(&service), force: force.first().copied(), by: WHO, told: None };
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
+        ["approve" | "reject" | "abort" | "rerun" | "executor", ..] => judge(driver, project, words).await,
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
             switch::up(driver, repository, WHO).await?;
@@ -100,14 +110,8 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             let (driver, runtime) = (driver.clone(), daemon.runtime.clone());
             Housekeeping { driver, runtime, policy }.clean(false).await.map(drop)
         }
-        ["allow-prune"] => {
-            let prune = hosting.head(repository).map(|head| head.id);
-            allow(daemon, repository, Allowance { prune, ..Allowance::default() }).await
-        }
-        ["accept-rewrite"] => {
-            let rewrite = hosting.accept_rewrite(repository);
-            allow(daemon, repository, Allowance { rewrite, ..Allowance::default() }).await
-        }
+        ["allow-prune"] => allow(daemon, repository, hosting.head(repository).map(|head| head.id), None).await,
+        ["accept-rewrite"] => allow(daemon, repository, None, hosting.accept_rewrite(repository)).await,
         _ => Err(Failure::stalled("this is no command")),
     }
 }
@@ -127,6 +131,47 @@ async fn roll_out(driver: &Driver, verb: &str, config: &ConfigKey, rest: &[&str]
     }
 }
 
+/// Says of the sequences of a service whether they go on, end, or run again, or how a task of theirs gets on.
+async fn judge(driver: &Driver, project: &ProjectName, words: &[&str]) -> Result<()> {
+    let place = |stage: &str, service: &str| ServiceKey {
+        project: project.clone(),
+        stage: StageName::new(stage),
+        service: ServiceName::new(service),
+    };
+    match words {
+        [verb @ ("approve" | "reject"), stage, service] => {
+            let (service, verdict) =
+                (place(stage, service), Verdict { approve: *verb == "approve", reason: "", by: WHO });
+            driver.decide(|transition| commands::decide(transition, &service, verdict)).await.map(drop)
+        }
+        ["abort", stage, service] => {
+            let service = place(stage, service);
+            driver.decide(|transition| commands::abort(transition, &service, WHO)).await.map(drop)
+        }
+        ["rerun", stage, service, from @ ..] => rerun(driver, &place(stage, service), from == ["from-start"]).await,
+        ["executor", name, says, stage, service, rest @ ..] => {
+            executors::say(driver, &place(stage, service), name, says, rest.first().copied()).await
+        }
+        _ => Err(Failure::stalled("this is no command")),
+    }
+}
+
+/// Runs the last sequence of a service again that only ran tasks.
+async fn rerun(driver: &Driver, service: &ServiceKey, from_start: bool) -> Result<()> {
+    let sequences = RunFilter {
+        project: Some(service.project.clone()),
+        stage: Some(service.stage.clone()),
+        service: Some(service.service.to_string()),
+        sequences: Some(true),
+        ..RunFilter::default()
+    };
+    let known = driver.store.runs(&sequences).await?.whole()?;
+    let only_tasks = |run: &&SequenceRun| run.delivery.is_none() && run.ended_at.is_some();
+    let last = known.iter().filter_map(|run| run.value.sequence()).find(only_tasks);
+    let last = last.ok_or_else(|| Failure::stalled("there is nothing to run again"))?;
+    driver.decide(|transition| commands::rerun(transition, &last.id, from_start, WHO)).await.map(drop)
+}
+
 /// Lets go on what is held, as the daemon's command does.
 async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Result<()> {
     if let Some(repository) = by_hand::release(&daemon.driver, project, &release).await? {
@@ -136,8 +181,13 @@ async fn release(daemon: &Daemon, project: &ProjectName, release: Release) -> Re
 }
 
 /// Has a head judged anew with what is allowed for it.
-async fn allow(daemon: &Daemon, repository: &RepositoryName, allowed: Allowance) -> Result<()> {
-    sync::allow(&daemon.driver, &hosted(daemon, repository), &allowed).await?;
+async fn allow(
+    daemon: &Daemon,
+    repository: &RepositoryName,
+    prune: Option<CommitId>,
+    rewrite: Option<CommitId>,
+) -> Result<()> {
+    sync::allow(&daemon.driver, &hosted(daemon, repository), &Allowance { rewrite, prune }).await?;
     daemon.hosting.request_sync(repository);
     Ok(())
 }

@@ -9,6 +9,10 @@
 //! accept-rewrite                 a person takes such a head
 //! turns 30                       so many turns are taken; without it the next line happens at once
 //! trigger STAGE SERVICE [FORCED] by hand; like every command it is under way while the next lines happen
+//! approve STAGE SERVICE, reject  what waits for approval
+//! abort STAGE SERVICE            a sequence ends
+//! rerun STAGE SERVICE [from-start]   the last sequence that only ran tasks
+//! executor NAME starts STAGE SERVICE, reports, finishes   of the task that is left to executors; `finishes dev web fail`
 //! refuse-statuses busy, rights   statuses are refused for a while, or for want of rights; `take-statuses` ends that
 //! prepare IMAGE                  images whose names contain this are being prepared until `prepared IMAGE`
 //! prune MOST                     what nothing needs is deleted; of the rest so many of each kind stay

@@ -28,9 +28,9 @@ impl Trace {
     /// Prints what differs from the turn before.
     pub(super) fn after_turn(&mut self, turn: u64, around: &Surroundings) -> Result<()> {
         let store = around.disk.read(around.clock.clone());
-        let deeds = around.runtime.deeds();
-        deeds[self.deeds..].iter().for_each(|deed| println!("{turn:>6}  {deed:?}"));
-        self.deeds = deeds.len();
+        let deeds = around.runtime.deeds_since(self.deeds);
+        deeds.iter().for_each(|deed| println!("{turn:>6}  {deed:?}"));
+        self.deeds += deeds.len();
         let configs = now(store.configs(None, None))?.whole()?;
         let runs = now(store.runs(&RunFilter::default()))?.whole()?;
         let configs = configs.iter().map(|config| (config.value.key.to_string(), config_line(&config.value)));

@@ -18,6 +18,7 @@ use crate::store::{ReadStore, RunFilter, Store};
 use crate::testing::interleaved::alarm::Alarms;
 use crate::testing::interleaved::checks::{Checks, Invariant, Moment, Violation};
 use crate::testing::interleaved::daemon::{Daemon, Surroundings};
+use crate::testing::interleaved::executors;
 use crate::testing::interleaved::hosting::{Hosting, Pushed, Refuses};
 use crate::testing::interleaved::people;
 use crate::testing::interleaved::scheduler::Scheduler;
@@ -60,6 +61,8 @@ pub(super) struct World {
     lives: u64,
     declared: BTreeMap<RepositoryName, Declared>,
     checks: Checks,
+    /// Once everything is to come to its end, what was answered of what is left to people and executors.
+    answered: Option<BTreeSet<String>>,
     /// Where `TRACE` is set, what happens is printed turn by turn.
     trace: Option<Trace>,
 }
@@ -86,7 +89,7 @@ impl World {
         let daemon = Daemon::start(&around, &scheduler.spawner(), 1);
         let checks = Checks::new(&around, only);
         let trace = std::env::var_os("TRACE").map(|_| Trace::default());
-        Self { around, scheduler, daemon, taken_over: Vec::new(), lives: 1, declared, checks, trace }
+        Self { around, scheduler, daemon, taken_over: Vec::new(), lives: 1, declared, checks, answered: None, trace }
     }
 
     /// How many turns were taken.
@@ -130,7 +133,7 @@ impl World {
             ["takeover"] => self.take_over(),
             ["lose-store"] => {
                 self.around.disk.lose();
-                self.checks.store_changed_hands()?;
+                self.checks.store_changed_hands(&self.around);
                 self.crash();
             }
             ["backup", name] => people::now(self.around.disk.read(self.around.clock.clone()).backup(Path::new(name)))?,
@@ -138,7 +141,7 @@ impl World {
                 // What was made in the copy's life is older than this one.
                 self.around.clock.advance(Duration::from_millis(1));
                 self.around.disk.restore(Path::new(name), self.around.clock.now())?;
-                self.checks.store_changed_hands()?;
+                self.checks.store_changed_hands(&self.around);
                 self.crash();
             }
             ["prune", _] => {
@@ -197,6 +200,8 @@ impl World {
             ["linger", prefix] => runtime.behave(prefix, Behaviour::Lingers),
             ["refuse", prefix] => runtime.behave(prefix, Behaviour::CannotStart("no such program".into())),
             ["heal", prefix] => runtime.behave(prefix, Behaviour::Good),
+            ["stop-listening", service, reason @ ..] => runtime.keep_from_listening(service, Some(&reason.join(" "))),
+            ["let-listen", service] => runtime.keep_from_listening(service, None),
             ["finish"] => self.finish(),
             ["reboot"] => runtime.reboot(),
             ["lose", pod] => {
@@ -258,12 +263,36 @@ impl World {
 
     /// Everything happens that can happen without time passing.
     fn come_to_rest(&mut self) -> Played {
-        while let Some(held) = self.turn()? {
-            if held.is_err() {
-                return Ok(held);
+        loop {
+            while let Some(held) = self.turn()? {
+                if held.is_err() {
+                    return Ok(held);
+                }
+            }
+            if !self.answer()? {
+                return self.checks.rested(&self.around);
             }
         }
-        self.checks.rested(&self.around)
+    }
+
+    /// Once everything is to come to its end, people and executors do what is left to them; says whether there was anything.
+    fn answer(&mut self) -> Result<bool> {
+        let Some(answered) = &mut self.answered else { return Ok(false) };
+        let store = self.around.disk.read(self.around.clock.clone());
+        let open = RunFilter { open: Some(true), sequences: Some(true), ..RunFilter::default() };
+        let (mut any, spawner) = (false, self.scheduler.spawner());
+        for run in people::now(store.runs(&open))?.whole()?.iter().filter_map(|run| run.value.sequence()) {
+            let Some((task, _)) = run.offered().filter(|(task, _)| answered.insert(run.triggered_id(*task))) else {
+                continue;
+            };
+            for line in executors::answers(run, task) {
+                let words = line.split(' ').map(str::to_owned).collect();
+                let (repository, project) = (run.repository.clone(), run.service.project.clone());
+                spawner.spawn(self.daemon.group, people::ask(self.daemon.clone(), repository, project, words));
+            }
+            any = true;
+        }
+        Ok(any)
     }
 
     /// Time passes, and everything happens that was due on the way.
@@ -305,6 +334,8 @@ impl World {
     fn heal(&mut self) -> Played {
         self.around.runtime.behave("", Behaviour::Good);
         self.around.runtime.prepare_all();
+        self.around.runtime.let_all_listen();
+        self.answered = Some(BTreeSet::new());
         for repository in self.around.hosting.repositories() {
             self.take_statuses(&repository);
         }
@@ -313,6 +344,7 @@ impl World {
             self.resume_rollouts()?;
             held!(self.pass(LONG));
         }
+        self.answered = None;
         Ok(Ok(()))
     }
 }

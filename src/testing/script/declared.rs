@@ -190,7 +190,10 @@ fn object(key: &ObjectKey, settings: &Settings) -> Result<Object> {
     let service = settings.remove("service").unwrap_or_else(|| key.name.clone());
     let mut object = match key.kind {
         Kind::DeploymentConfig => deployment_config(&key.name, &settings)?,
-        Kind::Service => plain(key, "spec", &json!({"selector": settings, "ports": [{"port": 80}]})),
+        Kind::Service => {
+            let port: u16 = settings.remove("port").map_or(Ok(80), |port| number(&port))?;
+            plain(key, "spec", &json!({"selector": settings, "ports": [{"port": port}]}))
+        }
         Kind::ImageStream => plain(key, "spec", &json!({"tags": tags(&settings)})),
         _ => plain(key, "data", &json!(settings)),
     };

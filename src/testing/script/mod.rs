@@ -11,6 +11,7 @@
 //! declare web strategy=Canary steps=10+5m?Abort,50+resume   weights with a pause and an analysis each
 //! declare web strategy=BlueGreen keep=10m analysis=Abort    also strategy=AB weight=20
 //! object ConfigMap colors red=1 service=web    any other object
+//! object Service front app=web port=81 service=web   one that leads to pods, on port 80 unless given
 //! remove web [stage=…]                         takes every object of that name away
 //! push, sync, allow-prune                      a new revision; the last one as it was pushed, perhaps with more rights
 //! fail|unknown|hang|refuse|linger|die|heal PREFIX  how pods behave from now on; `fail PREFIX exit N`

@@ -2293,4 +2293,22 @@ pub(crate) const CURED: &[Cured] = &[
             declare web paused=true
             push",
     },
+    Cured {
+        invariant: Invariant::ServicesLead,
+        because: "a service that may lead to what a lost store has left stays, and nobody asks again once that is replaced",
+        story: "
+            order 0
+            shipyard dev
+            declare web image=a replicas=1
+            declare back image=a service=web pre=Abort
+            object Service front app=api service=web
+            declare web strategy=AB weight=20
+            push
+            settle
+            lose-store
+            turns 5
+            declare web image=b
+            remove front
+            push",
+    },
 ];

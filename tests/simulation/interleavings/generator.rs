@@ -20,11 +20,15 @@ pub(crate) enum Family {
     Identities,
     /// Statuses are refused, images take their time, tests fail once, and what nothing needs is deleted.
     Surroundings,
+    /// `Service` objects come, lead elsewhere, cannot listen, and go.
+    Services,
+    /// Tasks are done by executors, which answer late or never; people approve, abort, and run again.
+    Executors,
     /// The daemon dies in the middle of what people, pushes and renames have set off, or its store is another one then.
     Interrupted,
 }
 
-const FAMILIES: [Family; 8] = [
+const FAMILIES: [Family; 10] = [
     Family::Pushes,
     Family::People,
     Family::Repositories,
@@ -32,6 +36,8 @@ const FAMILIES: [Family; 8] = [
     Family::Stores,
     Family::Identities,
     Family::Surroundings,
+    Family::Services,
+    Family::Executors,
     Family::Interrupted,
 ];
 
@@ -44,6 +50,18 @@ const SHIPYARDS: &[&str] = &[
     "dev:check,deployment,test production",
     "dev:deployment+2s production:check,deployment+1s,test",
 ];
+
+/// The same where executors do some tasks, and people decide.
+const LEFT_TO_OTHERS: &[&str] = &[
+    "dev:verify,deployment,verify production:approval,deployment",
+    "dev:deployment,approval production:deployment,verify",
+    "dev:deployment,verify+1s production",
+    "dev:approval,deployment,test production:verify,deployment",
+    "dev:deployment,approval,test",
+];
+
+/// Where `Service` objects lead.
+const LEADS: &[&str] = &["app=web", "app=web", "app=back", "app=api", "app=none", "app=web port=81"];
 
 /// The story of a seed.
 pub(crate) fn story(seed: u64) -> Story {
@@ -74,7 +92,7 @@ impl Teller {
 
     /// What is declared at first.
     fn opening(&mut self, family: Family) {
-        let stages = self.one_of(SHIPYARDS);
+        let stages = self.one_of(if family == Family::Executors { LEFT_TO_OTHERS } else { SHIPYARDS });
         let repositories: &[&str] = if family == Family::Repositories { &["", "@two ", "@three "] } else { &[""] };
         for repository in repositories {
             let project = if repository.is_empty() { "shop" } else { self.one_of(&["shop", "shop", "store"]) };
@@ -95,6 +113,13 @@ impl Teller {
         }
         if self.random.once_in(3) {
             self.say("declare back image=a service=web pre=Abort");
+        }
+        if family == Family::Services || self.random.once_in(4) {
+            self.service();
+        }
+        if family == Family::Executors && self.random.once_in(2) {
+            self.say("sequence dev look:verify");
+            self.say("triggered dev.look on dev.delivery.finished");
         }
         let hooks = self.one_of(&[
             "",
@@ -127,7 +152,7 @@ impl Teller {
             (0..4, _) => self.push(repository),
             (4, _) => self.change(),
             (5..7, _) => self.pods(),
-            (7, _) => self.time(),
+            (7, _) if family != Family::Executors => self.time(),
             (8.., Family::People) => self.people(""),
             (8.., Family::Deaths) => {
                 let line = self.one_of(&["crash", "crash", "takeover"]);
@@ -135,6 +160,8 @@ impl Teller {
             }
             (8.., Family::Stores) => self.store(),
             (8.., Family::Surroundings) => self.surroundings(),
+            (8.., Family::Services) => self.services(),
+            (7.., Family::Executors) => self.executors(),
             (8..11, Family::Identities) => self.identity(),
             (8.., Family::Interrupted) => self.interrupted(),
             _ if self.random.once_in(2) => self.people(repository),
@@ -258,6 +285,68 @@ impl Teller {
         }
         if line.starts_with("shipyard") || line.starts_with("declare") {
             self.say("push");
+        }
+    }
+
+    fn service(&mut self) {
+        let name = self.one_of(&["front", "front", "web", "shared"]);
+        let leads = self.one_of(LEADS);
+        let delivered_with = self.one_of(&["web", "web", "web", "api", "front"]);
+        let stage = self.one_of(&["", "", "", " stage=dev", " stage=production"]);
+        self.say(format!("object Service {name} {leads} service={delivered_with}{stage}"));
+    }
+
+    fn services(&mut self) {
+        match self.random.below(8) {
+            0 => {
+                let name =
+                    self.one_of(&["stop-listening front out of order", "stop-listening web", "let-listen front"]);
+                self.say(name);
+            }
+            1 => {
+                let name = self.one_of(&["remove front", "remove front", "remove shared"]);
+                self.say(name);
+                self.say("push");
+            }
+            2 => self.store(),
+            3 => self.say("crash"),
+            4 => self.people(""),
+            _ => {
+                self.service();
+                self.say("push");
+            }
+        }
+    }
+
+    /// Executors get on with tasks, or do not; people decide about sequences.
+    fn executors(&mut self) {
+        let stage = self.one_of(&["dev", "dev", "production"]);
+        let name = self.one_of(&["one", "one", "two"]);
+        match self.random.below(12) {
+            0..4 => {
+                self.say(format!("executor {name} starts {stage} web"));
+                if self.random.once_in(2) {
+                    self.few_turns();
+                    self.say(format!("executor {name} finishes {stage} web"));
+                }
+            }
+            4 => self.say(format!("executor {name} finishes {stage} web")),
+            5 => self.say(format!("executor {name} finishes {stage} web fail")),
+            6 => self.say(format!("executor {name} reports {stage} web")),
+            7 => {
+                let verb = self.one_of(&["approve", "approve", "reject"]);
+                self.say(format!("{verb} {stage} web"));
+            }
+            8 => self.say(format!("abort {stage} web")),
+            9 => {
+                let from = self.one_of(&["", " from-start"]);
+                self.say(format!("rerun {stage} web{from}"));
+            }
+            10 => self.time(),
+            _ => {
+                let line = self.one_of(&["crash", "pass 11m", "takeover", "down", "up", "shipyard dev production"]);
+                self.say(line);
+            }
         }
     }
 

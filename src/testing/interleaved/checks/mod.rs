@@ -3,6 +3,7 @@
 mod heads;
 mod pods;
 mod rest;
+mod services;
 mod slots;
 mod statuses;
 
@@ -36,6 +37,8 @@ pub enum Invariant {
     DownIsDown,
     /// The pods that are there are those of the version, and of the content, that the record names.
     RecordedServes,
+    /// The services that are recorded answer as they are recorded, and no other.
+    ServicesLead,
     /// The record credits a commit with what serves that declares it.
     CreditIsDue,
     /// What became of a hook or task is what became of a pod that was started for it.
@@ -85,6 +88,9 @@ impl Violation {
 /// More runs than any story has: what a check would start is none of them.
 const APART: i64 = 10_000_000;
 
+/// What grows with everything that happens: in the store, to pods, in repositories.
+type Moved = (u64, u64, usize);
+
 /// When to check whether everything has come to where it should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Moment {
@@ -104,6 +110,8 @@ pub(super) struct Checks {
     driver: Driver,
     commits: u64,
     announced: u64,
+    /// What there was when all of it was checked last at rest.
+    rested: Option<Moved>,
     slots: Slots,
     pods: Pods,
     /// Whether the store was lost or replaced by a copy: then hosts may show what nobody remembers.
@@ -121,15 +129,15 @@ impl Checks {
         let ids = CountingIds::after(APART);
         let driver = Driver::new(store, around.clock.clone(), Arc::new(ids));
         let (slots, pods) = (Slots::default(), Pods::default());
-        Self { driver, commits: 0, announced: 0, slots, pods, another_store: false, pruned: false, only }
+        Self { driver, commits: 0, announced: 0, rested: None, slots, pods, another_store: false, pruned: false, only }
     }
 
     /// The store was lost or replaced by an earlier copy of it.
-    pub(super) fn store_changed_hands(&mut self) -> Result<()> {
+    pub(super) fn store_changed_hands(&mut self, around: &Surroundings) {
         self.another_store = true;
+        self.rested = None;
         self.commits = u64::MAX; // a copy may have as many commits as what it replaces
-        self.slots = Slots::found_in(&*self.driver.store)?;
-        Ok(())
+        self.slots = Slots::found_in(&around.disk);
     }
 
     /// Runs that nothing needs may be gone from now on.
@@ -142,8 +150,8 @@ impl Checks {
         let commits = around.disk.commits();
         if commits != self.commits {
             self.commits = commits;
-            self.pods.promises(&*self.driver.store, &around.hosting)?;
-            if let Err(violation) = self.slots.check(&*self.driver.store)?
+            self.pods.promises(&*self.driver.store, around)?;
+            if let Err(violation) = self.slots.check(&*self.driver.store, &around.disk)?
                 && self.matters(&violation)
             {
                 return Ok(Err(violation));
@@ -169,6 +177,10 @@ impl Checks {
     /// What must hold whenever nothing can happen without time passing, also while pods hang and hosts refuse statuses.
     pub(super) fn rested(&mut self, around: &Surroundings) -> Held {
         self.pods.rested();
+        let moved = Some((around.disk.commits(), around.runtime.announced(), around.hosting.pushes()));
+        if std::mem::replace(&mut self.rested, moved) == moved {
+            return Ok(Ok(())); // time has passed, and nothing else
+        }
         let store = &*self.driver.store;
         let rest = rest::At { store, around, moment: Moment::Untouched };
         let heads = heads::Heads { driver: &self.driver, around };
@@ -188,6 +200,7 @@ impl Checks {
             &|| rest.runs_ended(),
             &|| rest.down_is_down(),
             &|| rest.record_serves(),
+            &|| rest.services_lead(),
             &|| rest.own_pods(),
             &|| heads.one_owner(),
             &|| heads.check(),

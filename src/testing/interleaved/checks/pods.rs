@@ -11,7 +11,7 @@ use crate::model::wanted::Pace;
 use crate::simulation::runtime::{Deed, PretendedRuntime};
 use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
-use crate::testing::interleaved::hosting::Hosting;
+use crate::testing::interleaved::daemon::Surroundings;
 use crate::testing::interleaved::people::now;
 
 /// How many changes of a promise people make faster than anybody acts on the first: they scale twice in a row.
@@ -36,18 +36,19 @@ pub(super) struct Pods {
 impl Pods {
     /// Notes what is promised now. What a store does not know yet that took the place of another stays promised: it goes
     /// on serving until it is replaced, no file declares it any more, or a person takes it down.
-    pub(super) fn promises(&mut self, store: &dyn Store, hosting: &Hosting) -> Result<()> {
-        let configs: Vec<ConfigState> =
-            now(store.configs(None, None))?.whole()?.into_iter().map(|it| it.value).collect();
-        self.taken_up = configs.iter().filter(is_taken_up).map(|config| config.key.clone()).collect();
-        let repositories: Vec<RepositoryState> =
-            now(store.repositories())?.whole()?.into_iter().map(|it| it.value).collect();
-        for (key, promised) in &mut self.promised {
-            if !self.taken_up.contains(key) && !hosting.declares(key, &repositories) {
-                *promised = [0; PROMISES];
-            }
+    pub(super) fn promises(&mut self, store: &dyn Store, around: &Surroundings) -> Result<()> {
+        let configs = around.disk.configs();
+        let configs: Vec<&ConfigState> = configs.iter().map(|config| &config.value).collect();
+        let taken_up = configs.iter().filter(|config| is_taken_up(config));
+        self.taken_up = taken_up.map(|config| config.key.clone()).collect();
+        let mut unknown = self.promised.iter_mut().filter(|(key, _)| !self.taken_up.contains(*key)).peekable();
+        if unknown.peek().is_some() {
+            let repositories: Vec<RepositoryState> =
+                now(store.repositories())?.whole()?.into_iter().map(|it| it.value).collect();
+            let gone = unknown.filter(|(key, _)| !around.hosting.declares(key, &repositories));
+            gone.for_each(|(_, promised)| *promised = [0; PROMISES]);
         }
-        for config in &configs {
+        for config in configs {
             let promise = promise(config);
             let known = self.promised.entry(config.key.clone()).or_insert([promise; PROMISES]);
             if known[PROMISES - 1] != promise && self.taken_up.contains(&config.key) {
@@ -83,9 +84,9 @@ impl Pods {
     /// Looks at what was done to pods since the last time.
     pub(super) fn check(&mut self, runtime: &PretendedRuntime) -> Held {
         let pods = runtime.pods();
-        let deeds = runtime.deeds();
+        let deeds = runtime.deeds_since(self.deeds);
         let before = std::mem::replace(&mut self.ready, ready(&pods));
-        for deed in &deeds[self.deeds..] {
+        for deed in &deeds {
             let Deed::Stopped(pod) = deed else { continue };
             let Some(config) = before.get(pod).filter(|_| !self.late.contains(pod)) else { continue };
             let left = self.ready.values().filter(|ready| *ready == config).count();
@@ -95,14 +96,14 @@ impl Pods {
                 return Ok(Err(Violation::new(Invariant::PodsAsPromised, what)));
             }
         }
-        self.deeds = deeds.len();
+        self.deeds += deeds.len();
         self.promise_what_answers();
         Ok(one_hook(&pods).and_then(|()| one_stage(&pods)))
     }
 }
 
 /// Whether a store knows what serves, or that nothing should: also because what is declared ends others first.
-fn is_taken_up(config: &&ConfigState) -> bool {
+fn is_taken_up(config: &ConfigState) -> bool {
     let recreates = || config.spec().is_ok_and(|spec| spec.strategy.kind == StrategyKind::Recreate);
     let ends_others = config.wanted.generation > 0 && config.wanted.pace == Pace::Recreate;
     config.serving.is_some() || config.removed || ends_others && recreates()

@@ -60,7 +60,7 @@ impl At<'_> {
         })
     }
 
-    fn down(&self) -> crate::error::Result<BTreeSet<RepositoryName>> {
+    pub(super) fn down(&self) -> crate::error::Result<BTreeSet<RepositoryName>> {
         Ok(self.repositories()?.into_iter().filter(|state| state.down).map(|state| state.name).collect())
     }
 

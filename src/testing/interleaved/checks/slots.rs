@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::error::Result;
 use crate::model::ids::{RunId, ServiceKey};
 use crate::model::run::{Run, SequenceRun, SequenceState};
-use crate::store::{RunFilter, Store};
+use crate::simulation::memory_store::MemoryDisk;
+use crate::store::Store;
 use crate::testing::interleaved::checks::{Held, Invariant, Violation};
 use crate::testing::interleaved::people::now;
 
@@ -18,17 +18,16 @@ pub(super) struct Slots {
 
 impl Slots {
     /// What began before anybody looked.
-    pub(super) fn found_in(store: &dyn Store) -> Result<Self> {
+    pub(super) fn found_in(disk: &MemoryDisk) -> Self {
         let has_begun =
-            |run: Run| run.sequence().filter(|run| run.state != SequenceState::Queued).map(|run| run.id.clone());
-        let runs = now(store.runs(&open()))?.whole()?.into_iter();
-        Ok(Self { begun: runs.filter_map(|run| has_begun(run.value)).collect() })
+            |run: &Run| run.sequence().filter(|run| run.state != SequenceState::Queued).map(|run| run.id.clone());
+        Self { begun: disk.open_runs().iter().filter_map(|run| has_begun(&run.value)).collect() }
     }
 
-    pub(super) fn check(&mut self, store: &dyn Store) -> Held {
+    pub(super) fn check(&mut self, store: &dyn Store, disk: &MemoryDisk) -> Held {
         let mut under_way: BTreeMap<ServiceKey, RunId> = BTreeMap::new();
-        for run in now(store.runs(&open()))?.whole()? {
-            let Run::Sequence(run) = run.value else { continue };
+        let open = disk.open_runs();
+        for run in open.iter().rev().filter_map(|run| run.value.sequence()) {
             let is_under_way = matches!(run.state, SequenceState::Running { .. } | SequenceState::Ending { .. });
             if !is_under_way || run.yields_slot() {
                 continue;
@@ -38,17 +37,13 @@ impl Slots {
                 return Ok(Err(Violation::new(Invariant::OneRunPerSlot, what)));
             }
             if self.begun.insert(run.id.clone())
-                && let Err(violation) = held(store, &run)?
+                && let Err(violation) = held(store, run)?
             {
                 return Ok(Err(violation));
             }
         }
         Ok(Ok(()))
     }
-}
-
-fn open() -> RunFilter {
-    RunFilter { sequences: Some(true), open: Some(true), ..RunFilter::default() }
 }
 
 fn held(store: &dyn Store, run: &SequenceRun) -> Held {

@@ -1,0 +1,78 @@
+//! Where `Service` objects lead once nothing is under way any more.
+
+use std::collections::BTreeMap;
+
+use crate::model::ids::Namespace;
+use crate::model::object::Kind;
+use crate::model::pod::ObservedPod;
+use crate::model::selector::{Labels, selects};
+use crate::model::state::ObjectState;
+use crate::runtime::ServiceSpec;
+use crate::testing::interleaved::checks::rest::At;
+use crate::testing::interleaved::checks::{Held, Invariant, Violation};
+use crate::testing::interleaved::people::now;
+
+impl At<'_> {
+    /// Each service that is recorded answers as it is recorded, and no other; which versions share its traffic are some that
+    /// are there. What another life of the store has left serves on with the services that lead to it.
+    pub(super) fn services_lead(&self) -> Held {
+        let down = self.down()?;
+        let objects = now(self.store.objects(None, None, Some(&Kind::Service)))?.whole()?;
+        let recorded: BTreeMap<(Namespace, String), ObjectState> = objects
+            .into_iter()
+            .map(|it| it.value)
+            .filter(|it| !down.contains(&it.repository))
+            .map(|it| ((it.destination.namespace.clone(), it.object.key.name.clone()), it))
+            .collect();
+        let pods = self.around.runtime.pods();
+        let serves_on = |namespace: &Namespace| {
+            pods.iter().any(|pod| &pod.id.namespace == namespace && pod.is_stranger() && pod.lives())
+        };
+        let there = self.around.runtime.services();
+        for spec in &there {
+            let record = recorded.get(&(spec.namespace.clone(), spec.name.clone()));
+            if let Err(what) = leads(spec, record, &pods)
+                && !serves_on(&spec.namespace)
+            {
+                return Ok(Err(Violation::new(Invariant::ServicesLead, what)));
+            }
+        }
+        let is_missing = |(namespace, name): &&(Namespace, String)| {
+            !there.iter().any(|it| (&it.namespace, &it.name) == (namespace, name))
+        };
+        Ok(match recorded.keys().find(is_missing) {
+            Some((namespace, name)) => Err(Violation::new(
+                Invariant::ServicesLead,
+                format!("{namespace}/{name} is recorded and does not answer"),
+            )),
+            None => Ok(()),
+        })
+    }
+}
+
+/// Whether a service is as its record says.
+fn leads(spec: &ServiceSpec, record: Option<&ObjectState>, pods: &[ObservedPod]) -> Result<(), String> {
+    let name = format!("{}/{}", spec.namespace, spec.name);
+    let record = record.ok_or_else(|| format!("{name} answers, and no record names it"))?;
+    let content = record.object.content.value();
+    let selector: Labels = serde_json::from_value(content["spec"]["selector"].clone()).unwrap_or_default();
+    let port = content["spec"]["ports"][0]["port"].as_u64();
+    let answers = spec.ports.first().map(|port| u64::from(port.port));
+    if record.inherited.is_none() && (spec.selector != selector || answers != port) {
+        return Err(format!(
+            "{name} leads to {:?} on {answers:?}, and {selector:?} on {port:?} is recorded",
+            spec.selector
+        ));
+    }
+    let leads_to =
+        |pod: &&ObservedPod| pod.id.namespace == spec.namespace && pod.lives() && selects(&spec.selector, &pod.labels);
+    let gets_some = |pod: &ObservedPod| {
+        let backend = spec.backends.iter().find(|it| pod.version() == Some((&it.config, it.version)));
+        backend.is_some_and(|it| it.weight > 0)
+    };
+    let mut selected = pods.iter().filter(leads_to).peekable();
+    if !spec.backends.is_empty() && selected.peek().is_some() && !selected.any(gets_some) {
+        return Err(format!("{name} shares its traffic among {:?}, none of which is there", spec.backends));
+    }
+    Ok(())
+}
