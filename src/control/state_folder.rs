@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, Permissions};
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, FileTypeExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{DirBuilderExt, FileTypeExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
 use rustix::fs::FlockOperation;
@@ -93,8 +93,17 @@ impl StateFolder {
     /// they kept it to themselves.
     fn close(&self) -> Result<()> {
         let unusable = || format!("cannot use state folder `{}`", self.root.display());
-        let mode = fs::metadata(&self.root).or_stalled(unusable)?.permissions().mode();
-        let is_exposed = mode & 0o066 != 0;
+        let folder = fs::metadata(&self.root).or_stalled(unusable)?;
+        let is_exposed = folder.permissions().mode() & 0o066 != 0;
+        let user = rustix::process::geteuid();
+        // Its owner could have root run anything.
+        if user.is_root() && folder.uid() != 0 {
+            let owner = folder.uid();
+            let message = format!("state folder `{}` is that of user {owner}, and this is root", self.root.display());
+            return Err(
+                Failure::stalled(message).hint("run as that user, choose another with --state, or `chown -R root` it")
+            );
+        }
         match fs::set_permissions(&self.root, Permissions::from_mode(self.mode_for_pods())) {
             Err(error) if error.kind() == io::ErrorKind::PermissionDenied && is_exposed => {
                 let message =

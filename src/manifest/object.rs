@@ -176,6 +176,7 @@ impl Declarations {
         } else {
             match type_of(value) {
                 Some((version, kind)) if is_list(version, kind, value) => {
+                    slip::in_list(value, &mut findings);
                     for (index, item) in items(value, "/items") {
                         self.add(&source.item(&format!("/items/{index}"), item));
                     }

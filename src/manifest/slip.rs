@@ -38,6 +38,9 @@ const KNOWN: [Known; 13] = [
 /// Kubernetes' own word, which only resembles one of those.
 const NO_SLIP: &str = "PodTemplate";
 
+/// What lists have their objects under.
+const ITEMS: &str = "items";
+
 /// What holds an object's content.
 const CONTENT: [&str; 5] = ["spec", "data", "stringData", "binaryData", "subsets"];
 
@@ -121,6 +124,25 @@ pub(crate) fn in_keys(value: &Value, findings: &mut Findings<'_>) {
     }
 }
 
+/// Reports a list without what it lists, or with that under another key: it would declare nothing, and what it declared
+/// before would be deleted.
+pub(crate) fn in_list(value: &Value, findings: &mut Findings<'_>) {
+    let Some(map) = value.as_object() else { return };
+    let items = Key::find(map, ITEMS);
+    match items.written.and_then(|key| map.get(key)) {
+        Some(Value::Array(_) | Value::Null) => items.report_spelling(findings),
+        Some(_) => {
+            let problem =
+                findings.error(&format!("/{}", items.written.unwrap_or(ITEMS)), "type", "`items` must be a list");
+            problem.hint = Some("write each object as an entry of it".to_owned());
+        }
+        None => {
+            let problem = findings.error("", "misspelt", "this List has no `items`");
+            problem.hint = Some("write `items:` before what it lists, or `items: []` if that is nothing".to_owned());
+        }
+    }
+}
+
 /// A known kind tells it, or an object's frame. A chart's description has an `apiVersion`, and neither.
 fn looks_like_ours(value: &Value, kind: &Key<'_>, version: &Key<'_>) -> bool {
     let Some(map) = value.as_object() else { return false };
@@ -158,12 +180,16 @@ impl<'a> Key<'a> {
         map.get(self.written?)?.as_str()
     }
 
+    fn report_spelling(&self, findings: &mut Findings<'_>) {
+        if let Some(key) = self.written.filter(|key| *key != self.name) {
+            let message = format!("the key `{key}` is not known");
+            findings.error_at_key(&format!("/{key}"), "misspelt", message).hint = Some(did_you_mean(self.name));
+        }
+    }
+
     fn report(&self, findings: &mut Findings<'_>, what_to_write: impl Fn() -> String) {
         match self.written {
-            Some(key) if key != self.name => {
-                let message = format!("the key `{key}` is not known");
-                findings.error_at_key(&format!("/{key}"), "misspelt", message).hint = Some(did_you_mean(self.name));
-            }
+            Some(key) if key != self.name => self.report_spelling(findings),
             Some(key) if !self.is_text => {
                 let problem = findings.error(&format!("/{key}"), "type", format!("`{key}` must be text"));
                 problem.hint = Some(what_to_write());
@@ -230,6 +256,10 @@ mod tests {
             ("{kind: 7, apiVersion: v1, metadata: {name: a}, spec: {}}", "1:8", "write it, such as `kind: Service`"),
             ("{apiVersion: v1, metadata: {name: a}, data: {}}", "1:1", "write it, such as `kind: Service`"),
             ("{apiVersion: v1, items: [{kind: Service}]}", "1:1", "write it, such as `kind: Service`"),
+            ("{apiVersion: v1, kind: List, item: []}", "1:30", "did you mean `items`?"),
+            ("{apiVersion: v1, kind: List, Items: [{kind: Service}]}", "1:30", "did you mean `items`?"),
+            ("{apiVersion: v1, kind: List, objects: []}", "1:1", "write `items:`"),
+            ("{apiVersion: v1, kind: List, items: {a: 1}}", "1:37", "write each object"),
         ];
         for (text, place, hint) in table {
             let found = problems(text);

@@ -31,7 +31,8 @@ pub(crate) fn choose_port(seed: u32, is_taken: impl Fn(u16) -> bool) -> Option<u
     candidates.map(|offset| PORTS.start + offset).filter(|port| !is_taken(*port)).find(|port| is_free(*port))
 }
 
-fn is_free(port: u16) -> bool {
+/// Whether nothing listens on a port.
+pub(crate) fn is_free(port: u16) -> bool {
     TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).is_ok()
 }
 

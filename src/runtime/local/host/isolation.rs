@@ -56,6 +56,7 @@ impl Isolation {
     /// Hides the folders and files in a mount namespace, in which everything of its own was opened; what is not there any
     /// more is nothing to hide. Fails with what is wrong; then [`Self::confine`] refuses what it can.
     pub(crate) fn hide(&self, space: &Space<'_>) -> Result<(), String> {
+        space.close_groups();
         self.hidden.iter().filter(|path| path.exists()).try_for_each(|path| {
             let hidden = if path.is_dir() { space.hide(path, &self.own) } else { space.hide_file(path) };
             hidden.map_err(|error| format!("cannot hide `{}`: {error}", path.display()))

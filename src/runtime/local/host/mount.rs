@@ -111,6 +111,16 @@ impl<'a> Space<'a> {
         Ok(unmount(self.scratch, UnmountFlags::DETACH)?)
     }
 
+    /// Refuses writing to control groups: a process that may move itself out of its own has no limits. Where the machine does
+    /// not allow that, limits hold for who keeps them.
+    pub(super) fn close_groups(&self) {
+        let mounts = fs::read_to_string("/proc/self/mounts").unwrap_or_default();
+        let fields = mounts.lines().map(|line| line.split(' ').collect::<Vec<_>>());
+        for mount in fields.filter(|fields| fields.get(2).is_some_and(|kind| kind.starts_with("cgroup"))) {
+            mount.get(1).map(|place| make_read_only(Path::new(place)).ok());
+        }
+    }
+
     /// Mounts volumes, outer mount points first. Fails with what is wrong.
     pub(crate) fn mount_all(&mut self, mut points: Vec<MountPoint<'_>>) -> Result<(), String> {
         points.sort_by(|one, other| one.target.cmp(&other.target));

@@ -18,7 +18,7 @@ use crate::model::object::ObjectKey;
 use crate::model::pod::{Container, ContainerPort, Pod};
 use crate::model::time::Timestamp;
 use crate::runtime::ServiceAddress;
-use crate::runtime::local::host::address::{choose_address, choose_port, number_of};
+use crate::runtime::local::host::address::{choose_address, choose_port, is_free, number_of};
 use crate::runtime::local::host::files;
 
 /// All that goes into a record besides the pod.
@@ -131,6 +131,9 @@ fn map_ports(record: &PodRecord, seed: u32, in_use: &InUse<'_>) -> Result<Vec<Po
             _ if own_address => port.container_port,
             Some(asked) if own.contains(&asked) || (in_use.port)(asked) => {
                 return Err(Failure::waiting(format!("another pod has `hostPort` {asked}")));
+            }
+            Some(asked) if !is_free(asked) => {
+                return Err(Failure::waiting(format!("another program of this machine has `hostPort` {asked}")));
             }
             Some(asked) => asked,
             None => choose_port(seed, |port| own.contains(&port) || (in_use.port)(port))

@@ -232,7 +232,8 @@ impl Machine {
         let Some(unit) = self.units.get_mut(index) else { return };
         let again = again && !(unit.init && exit.code == Some(0));
         if !(again && matches!(unit.life, Life::Stopping { .. }) && unit.problem.is_some()) {
-            unit.problem = (exit.code != Some(0)).then(|| describe(unit.name(), &exit));
+            // What is to serve has no good end: a program that went on in the background leaves its container.
+            unit.problem = (again || exit.code != Some(0)).then(|| describe(unit.name(), &exit));
         }
         unit.exit = Some(exit);
         if again {

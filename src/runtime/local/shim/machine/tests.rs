@@ -215,6 +215,14 @@ fn liveness_restarts_and_readiness_only_admits() {
 }
 
 #[test]
+fn a_program_that_ends_well_before_its_pod_is_ready_is_a_problem_too() {
+    let probe = json!({"exec": {"command": ["x"]}, "periodSeconds": 60});
+    let mut machine = running(&pod(json!({"containers": [{"name": "a", "readinessProbe": probe}]})));
+    machine.step(seconds(1), Event::Gone(0, exit(0)));
+    assert_eq!(machine.units()[0].problem.as_deref(), Some("container `a` exited with code 0: last words"));
+}
+
+#[test]
 fn what_a_probe_says_is_a_problem_after_some_seconds_and_an_end_is_one_until_it_is_ready() {
     let probe = json!({"exec": {"command": ["x"]}, "periodSeconds": 60});
     let mut machine = running(&pod(json!({"containers": [{"name": "a", "readinessProbe": probe}]})));
