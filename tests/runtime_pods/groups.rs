@@ -66,7 +66,7 @@ async fn memory_is_limited_where_the_machine_lets_it() {
 async fn nothing_leaves_its_groups() {
     let world = World::new();
     let script = "for group in /sys/fs/cgroup/cgroup.procs /sys/fs/cgroup/*/cgroup.procs; do \
-                  echo $$ > $group && echo left; done 2> /dev/null; echo tried";
+                  [ -f $group ] && echo $$ > $group && echo left; done 2> /dev/null; echo tried";
     let pod = Pod { run_once_seconds: Some(60), ..pod(json!({"containers": [shell(script)]})) };
     world.start(&pod).await;
     world.ended(&pod).await;
