@@ -195,3 +195,18 @@ fn describe(commit: &git2::Commit<'_>) -> CommitInfo {
 fn one_line(text: &str) -> String {
     text.chars().filter(|character| !character.is_control()).take(MAX_SUBJECT_CHARS).collect()
 }
+
+/// The commits of the history of `head` that nothing known leads to, newest first. What is known and not here, such as a commit that was
+/// rewritten away, leads to nothing.
+pub(super) fn commits_beyond(
+    repository: &git2::Repository,
+    head: Oid,
+    known: impl IntoIterator<Item = Oid>,
+) -> Result<Vec<Oid>, git2::Error> {
+    let mut walk = repository.revwalk()?;
+    walk.push(head)?;
+    for known in known.into_iter().filter(|known| repository.find_commit(*known).is_ok()) {
+        walk.hide(known)?;
+    }
+    walk.collect()
+}

@@ -13,6 +13,7 @@ use std::path::Path;
 use git2::Oid;
 
 use super::git::failed;
+use super::history::commits_beyond;
 use super::notes::NOTES_REF;
 use super::packs;
 use super::tree::each_new_object;
@@ -127,17 +128,13 @@ fn new_commits(
     reference: &str,
     id: Oid,
 ) -> Result<Vec<Oid>, git2::Error> {
-    let mut walk = source.revwalk()?;
-    walk.push(id)?;
-    for known in mirror.references()? {
-        let known = known?;
-        let is_related = (known.name() == Ok(NOTES_REF)) == (reference == NOTES_REF);
-        // A commit that was rewritten away is not in the source any more, and hides nothing there.
-        if let Some(known) = known.target().filter(|known| is_related && source.find_commit(*known).is_ok()) {
-            walk.hide(known)?;
-        }
+    let mut known = Vec::new();
+    for here in mirror.references()? {
+        let here = here?;
+        let is_related = (here.name() == Ok(NOTES_REF)) == (reference == NOTES_REF);
+        known.extend(here.target().filter(|_| is_related));
     }
-    walk.collect()
+    commits_beyond(source, id, known)
 }
 
 struct Missing<'a> {

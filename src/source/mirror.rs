@@ -158,7 +158,7 @@ impl Mirror {
     ) -> Result<Option<Oid>> {
         let deadline = Deadline::after(remote.time.transfer, remote.time.idle);
         let lent = Lent::new(remote, deadline, most.map_or(self.limits.fetch, |most| most.min(self.limits.fetch)));
-        let explain = |error| lent.explain("fetching from", error);
+        let explain = |error| lent.explain(error);
         let mut connection = mirror.remote_anonymous(&lent.url()).map_err(explain)?;
         let mut callbacks = RemoteCallbacks::new();
         callbacks.transfer_progress(|_| !deadline.has_passed());

@@ -27,13 +27,20 @@ pub(super) fn write(source: &git2::Repository, target: &git2::Repository, object
         return Ok(());
     }
     let describe = || format!("cannot copy {} objects into `{}`", objects.len(), target.path().display());
-    let mut builder = source.packbuilder().map_err(failed(describe))?;
-    for object in objects {
-        builder.insert_object(*object, None).map_err(failed(describe))?;
-    }
+    let mut builder = builder(source, objects).map_err(failed(describe))?;
     let folder = target.path().join("objects/pack");
     fs::create_dir_all(&folder).or_transient(describe)?;
     builder.write(&folder, 0o444).map_err(failed(describe))
+}
+
+/// A pack of `objects`, to be written somewhere.
+pub(super) fn builder<'a>(
+    repository: &'a git2::Repository,
+    objects: &[Oid],
+) -> Result<git2::PackBuilder<'a>, git2::Error> {
+    let mut builder = repository.packbuilder()?;
+    objects.iter().try_for_each(|object| builder.insert_object(*object, None))?;
+    Ok(builder)
 }
 
 /// What there is to consolidate.
@@ -83,10 +90,7 @@ fn worth_writing_again(sizes: &[u64]) -> usize {
 fn write_consolidated(repository: &git2::Repository, ids: &[Oid]) -> Result<PathBuf> {
     let describe = || format!("cannot consolidate `{}`", repository.path().display());
     let folder = repository.path().join("objects/pack");
-    let mut builder = repository.packbuilder().map_err(failed(describe))?;
-    for id in ids {
-        builder.insert_object(*id, None).map_err(failed(describe))?;
-    }
+    let mut builder = builder(repository, ids).map_err(failed(describe))?;
     builder.write(&folder, 0o444).map_err(failed(describe))?;
     let name = builder.name().map_err(failed(describe))?.unwrap_or_default();
     let index = folder.join(format!("pack-{name}.idx"));

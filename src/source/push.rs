@@ -10,7 +10,9 @@ use git2::Oid;
 
 use super::Remote;
 use super::git::failed;
+use super::history::commits_beyond;
 use super::ls_refs::advertised;
+use super::packs;
 use super::pkt_line::{FLUSH, Packet, push_line, read_packet};
 use super::transport::{Connection, Deadline, Protocol, Service};
 use super::tree::each_new_object;
@@ -76,8 +78,7 @@ pub(super) fn means_moved(reason: &str) -> bool {
 
 /// What a remote that has what is `known` lacks of a commit.
 fn pack(mirror: &git2::Repository, new: Oid, known: &HashSet<Oid>) -> Result<Vec<u8>, git2::Error> {
-    let (mut builder, mut seen) = (mirror.packbuilder()?, HashSet::new());
-    let mut objects = Vec::new();
+    let (mut objects, mut seen) = (Vec::new(), HashSet::new());
     for commit in new_commits(mirror, new, known)? {
         objects.push(commit);
         let commit = mirror.find_commit(commit)?;
@@ -90,11 +91,8 @@ fn pack(mirror: &git2::Repository, new: Oid, known: &HashSet<Oid>) -> Result<Vec
             is_first
         })?;
     }
-    for id in objects {
-        builder.insert_object(id, None)?;
-    }
     let mut bytes = git2::Buf::new();
-    builder.write_buf(&mut bytes)?;
+    packs::builder(mirror, &objects)?.write_buf(&mut bytes)?;
     Ok(bytes.to_vec())
 }
 
@@ -103,12 +101,7 @@ fn new_commits(mirror: &git2::Repository, new: Oid, known: &HashSet<Oid>) -> Res
     if mirror.find_commit(new)?.parent_ids().all(|parent| known.contains(&parent)) {
         return Ok(vec![new]);
     }
-    let mut walk = mirror.revwalk()?;
-    walk.push(new)?;
-    for known in known.iter().filter(|known| mirror.find_commit(**known).is_ok()) {
-        walk.hide(*known)?;
-    }
-    walk.collect()
+    commits_beyond(mirror, new, known.iter().copied())
 }
 
 fn request(update: Update<'_>, pack: &[u8]) -> Vec<u8> {

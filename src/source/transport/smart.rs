@@ -67,13 +67,13 @@ impl Lent {
     }
 
     /// What really went wrong behind an error of libgit2.
-    pub(in crate::source) fn explain(&self, attempt: &str, error: git2::Error) -> Failure {
+    pub(in crate::source) fn explain(&self, error: git2::Error) -> Failure {
         let url = &self.session.remote.url;
         if let Some(failure) = self.session.lock_failure().take() {
             return failure;
         }
         if self.session.deadline.has_passed() {
-            return Failure::transient(format!("{attempt} `{url}` took too long"));
+            return Failure::transient(format!("fetching from `{url}` took too long"));
         }
         if self.session.is_shallow.load(Ordering::Relaxed) {
             return Failure::stalled(format!("`{url}` is a shallow clone, which lacks its older history"))
@@ -82,7 +82,7 @@ impl Lent {
         if let Some(words) = error.message().strip_prefix(REMOTE_SAYS) {
             return refused(&self.session.remote, words);
         }
-        failed(|| format!("{attempt} `{url}` failed"))(error)
+        failed(|| format!("fetching from `{url}` failed"))(error)
     }
 }
 
@@ -160,7 +160,7 @@ impl SmartSubtransport for Dialer {
                 return Err(git2::Error::from_str("nothing is pushed this way"));
             }
         };
-        let stream = self.session.checked(self.connect(Service::UploadPack, first));
+        let stream = self.session.checked(self.connect(first));
         stream.map_err(|error| git2::Error::from_str(&error.to_string()))
     }
 
@@ -170,23 +170,18 @@ impl SmartSubtransport for Dialer {
 }
 
 impl Dialer {
-    fn connect(&self, service: Service, first: bool) -> Result<Box<dyn SmartSubtransportStream>> {
+    fn connect(&self, first: bool) -> Result<Box<dyn SmartSubtransportStream>> {
         let Session { remote, deadline, .. } = &*self.session;
         let session = Arc::clone(&self.session);
         if !matches!(remote.url.address(), Address::Http { .. }) {
-            let stream = super::Connection::open(remote, service, Protocol::V0, *deadline)?.stream;
+            let stream = super::Connection::open(remote, Service::UploadPack, Protocol::V0, *deadline)?.stream;
             return Ok(Box::new(Conversation::new(session, stream)));
         }
         if !first {
-            return Ok(Box::new(Exchange {
-                session,
-                http: Arc::clone(&self.http),
-                service,
-                state: State::Asking(Vec::new()),
-            }));
+            return Ok(Box::new(Exchange { session, http: Arc::clone(&self.http), state: State::Asking(Vec::new()) }));
         }
         let mut http = HttpRemote::new(remote, Protocol::V0, *deadline)?;
-        let stream = http.advertisement(service)?;
+        let stream = http.advertisement(Service::UploadPack)?;
         *self.http.lock().unwrap_or_else(PoisonError::into_inner) = Some(http);
         Ok(Box::new(Conversation::new(session, stream)))
     }
@@ -262,7 +257,6 @@ impl Write for Conversation {
 struct Exchange {
     session: Arc<Session>,
     http: Arc<Mutex<Option<HttpRemote>>>,
-    service: Service,
     state: State,
 }
 
@@ -278,7 +272,7 @@ impl Exchange {
             let request = std::mem::take(request);
             let http = self.http.lock().unwrap_or_else(PoisonError::into_inner);
             let http = http.as_ref().ok_or_else(|| Failure::transient("a request came before the connection"))?;
-            self.state = State::Answered(Box::new(http.call(self.service, request)?));
+            self.state = State::Answered(Box::new(http.call(Service::UploadPack, request)?));
         }
         match &mut self.state {
             State::Answered(stream) => Ok(stream),
