@@ -52,6 +52,17 @@ impl Ask<'_> {
         self.send(method, url, Some(body), refusals).await
     }
 
+    /// Has what is `known` be so, or makes one more of a list.
+    pub(super) async fn save(
+        self,
+        known: Option<Url>,
+        list: Url,
+        body: &(impl Serialize + Sync),
+    ) -> Result<Option<()>> {
+        let (method, url) = known.map_or((Method::POST, list), |known| (Method::PUT, known));
+        Ok(self.tell(method, url, body, &[]).await?.map(drop))
+    }
+
     fn read<T: DeserializeOwned>(self, answer: &Answer) -> Result<T> {
         let foreign = || format!("the answer is not that of {}; is `forge.url` right?", self.words.name);
         serde_json::from_slice(&answer.body).or_stalled(foreign)

@@ -10,10 +10,30 @@ use axum::http::StatusCode;
 use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use launchway::clock::{Clock, ManualClock};
+use launchway::forge::address::{ForgeKind, RepositoryAddress};
 use launchway::server::listener::{Bounds, serve};
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
+
+/// Routes of a host on which a project's path is one segment, which the router would take apart.
+pub(crate) fn with_whole_paths(inner: Router) -> Router {
+    Router::new().fallback_service(tower::service_fn(move |mut request: Request| {
+        let path = request.uri().to_string().replace("%2F", "/");
+        *request.uri_mut() = path.parse().unwrap();
+        tower::ServiceExt::oneshot(inner.clone(), request)
+    }))
+}
+
+/// Where a host of a kind has the repository of these tests.
+pub(crate) fn repository(kind: ForgeKind, host: &Host) -> RepositoryAddress {
+    let path = match kind {
+        ForgeKind::Azure => "acme/web/_git/shop",
+        ForgeKind::BitbucketDataCenter => "scm/ACME/shop.git",
+        _ => "acme/shop.git",
+    };
+    RepositoryAddress::on(kind, &format!("http://{}/{path}", host.address), None).unwrap()
+}
 
 /// What goes wrong with the next request that writes.
 #[derive(Clone, Copy, Debug)]

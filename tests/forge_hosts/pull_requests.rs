@@ -9,14 +9,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use launchway::error::Class;
-use launchway::forge::address::{ForgeKind, RepositoryAddress};
+use launchway::forge::address::ForgeKind;
 use launchway::forge::pull_request::{PullRequest, PullRequestState, PullRequests};
 use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
 use launchway::model::preview::OpenPullRequest;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Fault, Host, Shared};
+use crate::host::{Fault, Host, Shared, repository, with_whole_paths};
 use crate::{TOKEN, clock, settings};
 
 const KINDS: [ForgeKind; 6] = [
@@ -170,7 +170,7 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
     let dialect = dialect(kind);
     let routes = move |shared: Shared| {
         let double = Double { shared, dialect };
-        Router::new()
+        let inner = Router::new()
             .route(&dialect.list.replace("%2F", "/"), get(list).post(create))
             .route(&format!("{}/{{number}}", dialect.list.replace("%2F", "/")), any(one))
             .route(&format!("{}/{{number}}/{{what}}", dialect.list.replace("%2F", "/")), any(beside))
@@ -180,25 +180,11 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn PullRequests>, TempDir) {
             .route("/api/v1/repos/acme/shop/labels", get(async || Json(json!([{"id": 7, "name": "rollback"}]))))
             .route("/api/v1/repos/acme/shop/issues/{number}/labels", post(label))
             .route("/api/v3/repos/acme/shop/issues/{number}/labels", post(label))
-            .with_state(double)
-    };
-    let routes = move |shared: Shared| {
-        // A project's path is one segment, which the router would take apart.
-        let inner = routes(shared);
-        Router::new().fallback_service(tower::service_fn(move |mut request: axum::extract::Request| {
-            let path = request.uri().to_string().replace("%2F", "/");
-            *request.uri_mut() = path.parse().unwrap();
-            tower::ServiceExt::oneshot(inner.clone(), request)
-        }))
+            .with_state(double);
+        with_whole_paths(inner)
     };
     let host = Host::start(Arc::clone(&clock), dialect.token, dialect.header, routes).await;
-    let path = match kind {
-        ForgeKind::Azure => "acme/web/_git/shop",
-        ForgeKind::BitbucketDataCenter => "scm/ACME/shop.git",
-        _ => "acme/shop.git",
-    };
-    let address = RepositoryAddress::on(kind, &format!("http://{}/{path}", host.address), None).unwrap();
-    let (settings, time) = (settings(address, &folder), clock as _);
+    let (settings, time) = (settings(repository(kind, &host), &folder), clock as _);
     let opens = match kind {
         ForgeKind::Github => github::pull_requests(settings, time).await,
         ForgeKind::Gitlab => gitlab::pull_requests(settings, time).await,

@@ -10,14 +10,14 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{any, get, post};
 use axum::{Json, Router};
 use launchway::error::Class;
-use launchway::forge::address::{ForgeKind, RepositoryAddress};
+use launchway::forge::address::ForgeKind;
 use launchway::forge::registration::{Test, WantedWebhook, Webhooks};
 use launchway::forge::{azure, bitbucket, gitea, github, gitlab};
 use launchway::secret::Secret;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-use crate::host::{Fault, Hook, Host, Shared};
+use crate::host::{Fault, Hook, Host, Shared, repository, with_whole_paths};
 use crate::{TOKEN, clock, settings};
 
 const KINDS: [ForgeKind; 6] = [
@@ -111,21 +111,10 @@ async fn start(kind: ForgeKind) -> (Host, Arc<dyn Webhooks>, TempDir) {
             .route("/acme/_apis/hooks/testnotifications", post(notification))
             .route("/acme/web/_apis/git/repositories/shop", get(async || Json(ids)))
             .with_state(Double { shared, dialect });
-        // A project's path is one segment, which the router would take apart.
-        Router::new().fallback_service(tower::service_fn(move |mut request: axum::extract::Request| {
-            let path = request.uri().to_string().replace("%2F", "/");
-            *request.uri_mut() = path.parse().unwrap();
-            tower::ServiceExt::oneshot(inner.clone(), request)
-        }))
+        with_whole_paths(inner)
     };
     let host = Host::start(Arc::clone(&clock), dialect.token, dialect.header, routes).await;
-    let path = match kind {
-        ForgeKind::Azure => "acme/web/_git/shop",
-        ForgeKind::BitbucketDataCenter => "scm/ACME/shop.git",
-        _ => "acme/shop.git",
-    };
-    let address = RepositoryAddress::on(kind, &format!("http://{}/{path}", host.address), None).unwrap();
-    let (settings, time) = (settings(address, &folder), clock as _);
+    let (settings, time) = (settings(repository(kind, &host), &folder), clock as _);
     let hooks = match kind {
         ForgeKind::Github => github::webhooks(settings, time).await,
         ForgeKind::Gitlab => gitlab::webhooks(settings, time).await,

@@ -122,11 +122,8 @@ impl WebhookApi for AzureHooks {
 
     async fn put(&self, ask: Ask<'_>, wanted: &WantedWebhook, known: Option<&Webhook>) -> Result<Option<()>> {
         let body = self.subscription(ask, wanted, known).await?;
-        let told = match known {
-            Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,
-            None => ask.tell(Method::POST, self.url(&["subscriptions"], VERSION), &body, &[]).await?,
-        };
-        Ok(told.map(drop))
+        let list = self.url(&["subscriptions"], VERSION);
+        ask.save(known.map(|known| self.place(&known.id)), list, &body).await
     }
 
     fn place(&self, id: &str) -> Url {

@@ -3,7 +3,6 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use http::Method;
 use reqwest::Url;
 use serde_json::{Value, json};
 
@@ -73,11 +72,7 @@ impl WebhookApi for CloudHooks {
             "description": description.unwrap_or_else(|| "launchway".to_owned()), "url": wanted.url().as_str(),
             "active": true, "events": self.events(wanted), "secret": wanted.secret.reveal(),
         });
-        let told = match known {
-            Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,
-            None => ask.tell(Method::POST, self.url(&[]), &body, &[]).await?,
-        };
-        Ok(told.map(drop))
+        ask.save(known.map(|known| self.place(&known.id)), self.url(&[]), &body).await
     }
 
     fn place(&self, id: &str) -> Url {

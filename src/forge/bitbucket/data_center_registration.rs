@@ -85,11 +85,7 @@ impl WebhookApi for DataCenterHooks {
             "name": name, "url": wanted.url().as_str(), "active": true, "events": self.events(wanted),
             "configuration": {"secret": wanted.secret.reveal()}, "sslVerificationRequired": checks,
         });
-        let told = match known {
-            Some(known) => ask.tell(Method::PUT, self.place(&known.id), &body, &[]).await?,
-            None => ask.tell(Method::POST, self.url(&[]), &body, &[]).await?,
-        };
-        Ok(told.map(drop))
+        ask.save(known.map(|known| self.place(&known.id)), self.url(&[]), &body).await
     }
 
     fn place(&self, id: &str) -> Url {
