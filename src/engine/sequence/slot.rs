@@ -145,10 +145,8 @@ fn gives_way(run: &SequenceRun, next: &SequenceRun) -> bool {
 /// does not undo the one that runs.
 fn lets_go_on(next: &SequenceRun, run: &SequenceRun) -> bool {
     let pauses = |old: &Change| next.changes().iter().any(|new| new.key == old.key && new.is_paused());
-    let is_deploying = run.task().is_some_and(|task| task.name == DEPLOYMENT_TASK);
     let mut acts = run.changes().iter().filter(|change| change.decision.does_something()).peekable();
-    is_deploying
-        && next.delivery.is_some()
+    next.delivery.is_some()
         && next.changes().iter().all(|change| !change.decision.does_something())
         && acts.peek().is_some()
         && acts.all(pauses)
