@@ -4,6 +4,7 @@
 
 mod crash;
 mod http;
+mod patience;
 mod raw;
 mod renewal;
 mod spec;

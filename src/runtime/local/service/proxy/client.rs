@@ -71,6 +71,14 @@ impl Read for Client {
     }
 }
 
+impl Client {
+    /// The stream, and what was read of it beyond what hyper took for its own; `read` is what hyper still had.
+    pub(super) fn into_parts(self, read: Bytes) -> (TcpStream, Bytes) {
+        let ahead = if self.ahead.is_empty() { read } else { [read, self.ahead].concat().into() };
+        (self.stream.into_inner(), ahead)
+    }
+}
+
 /// hyper flushes when it has nothing more to write, so that between a write and a flush it has.
 impl Write for Client {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {

@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 use super::Session;
 use super::backends::PATIENCE;
 use super::http;
+use super::patience;
 use super::pod::Lease;
 use super::relay::relay;
 use super::sniff::{self, Protocol};
@@ -35,6 +36,7 @@ async fn decide(session: Session, client: TcpStream) -> io::Result<()> {
     }
     if protocol == Protocol::Http1 {
         drop(waiting);
+        patience::limit(&client, patience::FOR_A_RESPONSE)?;
         http::serve(session, client).await;
         return Ok(());
     }
@@ -43,6 +45,7 @@ async fn decide(session: Session, client: TcpStream) -> io::Result<()> {
         None => Box::pin(connect(&session)).await,
     };
     let Some((pod, _lease)) = connected else { return Ok(()) };
+    patience::limit(&client, patience::FOR_A_STREAM)?;
     Box::pin(relay(client, pod, session.stay)).await
 }
 

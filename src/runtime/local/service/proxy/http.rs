@@ -14,20 +14,23 @@ use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::backends::PATIENCE;
+use super::client::Client;
 use super::expect;
 use super::headers;
 use super::keep_alive;
+use super::patience;
 use super::pod::Lease;
 use super::relay::relay;
 use super::upstream::{RequestBody, Sender, Upstreams};
 use super::{Session, Stay};
 
-/// The most that the head of a message may hold, in bytes.
-pub(super) const MAX_HEAD: usize = 128 << 10;
+/// The most that the head of a message may hold, in bytes; what is on its way is bounded by it as well, on either side.
+pub(super) const MAX_HEAD: usize = 64 << 10;
 /// How often a request that may be repeated is sent at most. A request that kills whoever reads it must not go round.
 const MAX_SENT: usize = 3;
 
@@ -189,9 +192,14 @@ impl Message {
 
 /// Passes bytes both ways after both sides have agreed on another protocol.
 async fn tunnel(client: OnUpgrade, pod: OnUpgrade, _lease: Lease, stay: Stay) {
-    if let (Ok(client), Ok(pod)) = futures::future::join(client, pod).await {
+    let (Ok(client), Ok(pod)) = futures::future::join(client, pod).await else { return };
+    // hyper has only what it was given.
+    let Ok(client) = client.downcast::<Client>() else { return };
+    let ((client, ahead), mut pod) = (client.io.into_parts(client.read_buf), TokioIo::new(pod));
+    let begun = patience::limit(&client, patience::FOR_A_STREAM).is_ok() && pod.write_all(&ahead).await.is_ok();
+    if begun {
         // Whoever breaks off, both sides see the end.
-        relay(TokioIo::new(client), TokioIo::new(pod), stay).await.ok();
+        relay(client, pod, stay).await.ok();
     }
 }
 

@@ -29,8 +29,8 @@ use super::http::{MAX_HEAD, ResponseBody};
 /// How long a head may take from its first byte on. One that is sent at all comes at once; nobody may hold a place by a
 /// byte now and then.
 const HEAD: Duration = Duration::from_secs(10);
-/// How long a client may keep its connection without a request, or without taking a response. Long, because a client
-/// that sends its next request just when the connection is closed would see it fail.
+/// How long a client may keep its connection without a request. Long, because a client that sends its next request just
+/// when the connection is closed would see it fail.
 const IDLE: Duration = Duration::from_secs(3600);
 /// How long a connection keeps hyper after a request; it may be twice as long.
 const LINGER: Duration = Duration::from_secs(1);
@@ -88,7 +88,8 @@ async fn reached(mut sleep: Pin<&mut Sleep>, time: Instant) {
 struct Connection<R: Requests> {
     hyper: UpgradeableConnection<Client, R>,
     watch: Arc<Watch>,
-    limit: Option<Limit>,
+    /// When the head that has begun is late.
+    limit: Option<Pin<Box<Sleep>>>,
     linger: Option<Linger>,
     is_ending: bool,
 }
@@ -101,44 +102,29 @@ struct Linger {
     sleep: Pin<Box<Sleep>>,
 }
 
-/// What a connection waits for, and until when.
-struct Limit {
-    cause: Cause,
-    sleep: Pin<Box<Sleep>>,
-}
-
-/// What a connection without a request waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cause {
-    /// The rest of a head.
-    Head,
-    /// That the client takes the last response.
-    Reader,
-}
-
 /// What hyper stops for.
 enum Stop {
     /// The connection is closed, or has another protocol.
     Ended,
     /// Nothing is under way, unless the next head was read with the last one.
     AtRest,
-    /// What it waits for did not come in time.
-    Late(Cause),
+    /// The rest of a head did not come in time.
+    Late,
 }
 
 impl<R: Requests> Connection<R> {
     fn new(client: TcpStream, requests: &R) -> Self {
-        Self::with(TokioIo::new(client), Bytes::new(), requests.clone())
+        Self::with(client, Bytes::new(), requests.clone())
     }
 
-    fn with(stream: TokioIo<TcpStream>, ahead: Bytes, requests: R) -> Self {
+    fn with(stream: TcpStream, ahead: Bytes, requests: R) -> Self {
         let watch = Watch::new();
         let mut builder = http1::Builder::new();
         // hyper takes 100 fields in a head, as others do; room for more would be allocated for each request.
         builder.preserve_header_case(true).max_buf_size(MAX_HEAD).half_close(true);
         // The timer alone decides; the time is only what makes hyper ask it.
         builder.auto_date_header(false).timer(HeadTimer(watch.clone())).header_read_timeout(HEAD);
-        let client = Client { stream, ahead, watch: watch.clone() };
+        let client = Client { stream: TokioIo::new(stream), ahead, watch: watch.clone() };
         let hyper = builder.serve_connection(client, requests).with_upgrades();
         Self { hyper, watch, limit: None, linger: None, is_ending: false }
     }
@@ -147,19 +133,19 @@ impl<R: Requests> Connection<R> {
     async fn until_rest(mut self, mut ending: Pin<&mut WaitForCancellationFuture<'_>>) -> Option<TcpStream> {
         loop {
             let stop = poll_fn(|cx| self.poll(cx, ending.as_mut())).await;
-            if matches!(stop, Stop::Ended | Stop::Late(Cause::Reader)) {
+            if matches!(stop, Stop::Ended) {
                 return None;
             }
             // Everything was written: what is left are the stream, and what was read of it.
             let parts = self.hyper.into_parts()?;
-            let Client { stream, ahead, .. } = parts.io;
+            let (stream, ahead) = parts.io.into_parts(parts.read_buf);
             match stop {
-                _ if parts.read_buf.is_empty() && ahead.is_empty() => return Some(stream.into_inner()),
-                Stop::Late(_) => {
-                    refuse(&stream.into_inner());
+                _ if ahead.is_empty() => return Some(stream),
+                Stop::Late => {
+                    refuse(&stream);
                     return None;
                 }
-                _ => self = Self::with(stream, [parts.read_buf, ahead].concat().into(), parts.service),
+                _ => self = Self::with(stream, ahead, parts.service),
             }
         }
     }
@@ -178,15 +164,14 @@ impl<R: Requests> Connection<R> {
             self.linger.iter_mut().for_each(|linger| linger.was_used = true);
             return Poll::Pending;
         }
-        let (cause, time) = match (self.watch.has_unwritten(), self.watch.has_begun()) {
-            (true, _) => (Cause::Reader, IDLE),
-            (false, true) => (Cause::Head, HEAD),
+        match (self.watch.has_unwritten(), self.watch.has_begun()) {
+            // How long that may take is the kernel's business.
+            (true, _) => return Poll::Pending,
+            (false, true) => {}
             (false, false) => return self.linger(cx).map(|()| Stop::AtRest),
-        };
-        let limit = self.limit.take().filter(|limit| limit.cause == cause);
-        let limit = self.limit.insert(limit.unwrap_or_else(|| Limit { cause, sleep: Box::pin(sleep(time)) }));
-        ready!(limit.sleep.as_mut().poll(cx));
-        Poll::Ready(Stop::Late(cause))
+        }
+        ready!(self.limit.get_or_insert_with(|| Box::pin(sleep(HEAD))).as_mut().poll(cx));
+        Poll::Ready(Stop::Late)
     }
 
     /// Waits for the next request, if there is a place.

@@ -20,6 +20,7 @@ mod headers;
 mod http;
 mod keep_alive;
 mod orphan;
+mod patience;
 mod pod;
 mod relay;
 mod sniff;

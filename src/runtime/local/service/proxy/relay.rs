@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tokio::io::{AsyncRead, AsyncWrite, copy_bidirectional};
+use tokio::net::TcpStream;
 use tokio::time::sleep;
 use tokio_util::io::InspectReader;
 
@@ -16,9 +17,9 @@ const QUIET: Duration = Duration::from_millis(500);
 
 /// Passes bytes until both sides have ended; the end of one is passed on, and the other may go on. If the service ends, it
 /// ends as soon as it is idle.
-pub(super) async fn relay<S>(client: S, pod: S, stay: Stay) -> io::Result<()>
+pub(super) async fn relay<P>(client: TcpStream, pod: P, stay: Stay) -> io::Result<()>
 where
-    S: AsyncRead + AsyncWrite + Unpin,
+    P: AsyncRead + AsyncWrite + Unpin,
 {
     let passed = AtomicU64::new(0);
     let count = |bytes: &[u8]| {
