@@ -53,7 +53,7 @@ pub fn choose(set: &ReplicaSet, expected: u32, pods: &[ObservedPod], now: Timest
     // What another life of the store has left can only become fewer: nobody knows what it was made of.
     let wanted = if set.version == STRANGER { 0 } else { set.replicas as usize };
     let lacking = wanted.saturating_sub(living.len());
-    let due = next_start(&ended).max(after_interruption(pods.iter().filter(of_version)));
+    let due = next_start(&ended).max(after_interruption(pods.iter().filter(of_version), now));
     let (how_many, again) = match lacking {
         0 => (0, None),
         _ if due.is_some_and(|due| due > now) => (0, due),
@@ -75,12 +75,14 @@ fn has_failed(pod: &ObservedPod) -> bool {
 }
 
 /// Not before then does another pod take the place of those that were told to end with their shims: if the machine shuts
-/// down, it is over by then.
-fn after_interruption<'a>(pods: impl Iterator<Item = &'a ObservedPod>) -> Option<Timestamp> {
-    let is_interrupted = |pod: &&ObservedPod| {
-        matches!(pod.phase, PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted: true, .. } })
+/// down, it is over by then. Those that still end have what their successors need, such as a port.
+fn after_interruption<'a>(pods: impl Iterator<Item = &'a ObservedPod>, now: Timestamp) -> Option<Timestamp> {
+    let over = |pod: &ObservedPod| match pod.phase {
+        PodPhase::Stopping { interrupted: true } => Some(now),
+        PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted: true, .. } } => Some(ended_at(pod)),
+        _ => None,
     };
-    pods.filter(is_interrupted).map(|pod| ended_at(pod) + FIRST_PAUSE).max()
+    pods.filter_map(over).max().map(|over| over + FIRST_PAUSE)
 }
 
 fn ended_at(pod: &ObservedPod) -> Timestamp {

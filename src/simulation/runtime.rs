@@ -230,7 +230,7 @@ impl PretendedRuntime {
         let succeeded = PodPhase::Ended { outcome: PodOutcome::Succeeded };
         for pod in self.pods() {
             match (&pod.phase, &pod.owner) {
-                (PodPhase::Starting, PodOwner::Run { .. }) | (PodPhase::Stopping, _) => {
+                (PodPhase::Starting, PodOwner::Run { .. }) | (PodPhase::Stopping { .. }, _) => {
                     self.set_phase(&pod.id, succeeded.clone());
                 }
                 (PodPhase::Starting, PodOwner::Version { .. }) => {
@@ -377,7 +377,7 @@ impl Runtime for PretendedRuntime {
             let mut state = self.state();
             let running = matches!(
                 state.pods.get(pod),
-                Some((_, seen)) if !matches!(seen.phase, PodPhase::Stopping | PodPhase::Ended { .. })
+                Some((_, seen)) if !matches!(seen.phase, PodPhase::Stopping { .. } | PodPhase::Ended { .. })
             );
             if !running {
                 return Ok(());
@@ -387,7 +387,8 @@ impl Runtime for PretendedRuntime {
         };
         let message = "ended on request".to_owned();
         let outcome = PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message };
-        self.set_phase(pod, if lingers { PodPhase::Stopping } else { PodPhase::Ended { outcome } });
+        let stopping = PodPhase::Stopping { interrupted: false };
+        self.set_phase(pod, if lingers { stopping } else { PodPhase::Ended { outcome } });
         Ok(())
     }
 

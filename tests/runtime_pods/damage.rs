@@ -107,7 +107,7 @@ async fn what_may_still_run_of_a_pod_without_record_is_left_and_told() {
     let mut left = left.arg("1000").env("LAUNCHWAY_POD", format!("shop-dev/web-1-a:{inode:x}-1")).spawn().unwrap();
     world.restart();
     let told = world.observe(&pod).await.unwrap();
-    assert_eq!((&told.owner, &told.phase), (&PodOwner::Unknown, &PodPhase::Stopping));
+    assert_eq!((&told.owner, &told.phase), (&PodOwner::Unknown, &PodPhase::Stopping { interrupted: false }));
     let why = world.runtime().start_pod(&pod, &Default::default()).await.unwrap_err().one_line();
     for text in [told.message, why] {
         let expected = format!("end them ({}), then `{}` goes", left.id(), world.dir(&pod).display());

@@ -33,7 +33,7 @@ async fn a_pod_leaves_its_services_and_drains_before_it_is_told_to_end() {
     flock(&in_flight, FlockOperation::LockShared).unwrap();
     world.runtime().stop_pod(&pod.id).await.unwrap();
     eventually("out of its services", || !world.dir(&pod).join("ready").exists());
-    world.until(&pod, "stopping", |observed| observed.phase == PodPhase::Stopping).await;
+    world.until(&pod, "stopping", |observed| observed.phase == PodPhase::Stopping { interrupted: false }).await;
     assert!(lives(pid) && read(&trace).is_empty());
     drop(in_flight);
     assert_eq!(world.ended(&pod).await, PodOutcome::Succeeded);

@@ -8,7 +8,7 @@ use launchway::model::pod::{ObservedPod, PodPhase, ReplicaSet};
 use launchway::runtime::Runtime;
 use serde_json::{Value, json};
 
-use crate::world::{PATIENCE, World, pod, shell};
+use crate::world::{PATIENCE, World, pod, shell, terminate};
 
 fn set(spec: Value, replicas: u32) -> ReplicaSet {
     let pod = pod(spec);
@@ -75,6 +75,33 @@ async fn many_pods_are_not_started_in_one_go() {
     assert!(started < 20, "{started} were started at once");
     world.runtime().scale(&set(0), u32::try_from(started).unwrap(), &BTreeMap::new()).await.unwrap();
     until(&world, &set(0), |pods| pods.iter().all(|pod| pod.ended_at.is_some())).await;
+}
+
+#[tokio::test]
+async fn a_pod_whose_shim_was_told_to_end_is_not_replaced_while_it_ends() {
+    let world = World::new();
+    let go = world.file("go");
+    let script = format!(
+        "trap 'while [ ! -e {} ]; do sleep 0.02; done; exit 0' TERM; while :; do sleep 0.02; done",
+        go.display()
+    );
+    let set = set(json!({"containers": [shell(&script)], "terminationGracePeriodSeconds": 600}), 1);
+    world.runtime().scale(&set, 0, &BTreeMap::new()).await.unwrap();
+    let pods = until(&world, &set, |pods| ready(pods) == 1).await;
+    let dir = world.root().join("pods/shop-dev").join(pods[0].id.name.as_str());
+    let status: Value = serde_json::from_slice(&std::fs::read(dir.join("status.json")).unwrap()).unwrap();
+    terminate(i32::try_from(status["shim"]["pid"].as_i64().unwrap()).unwrap());
+    let ends = |pods: &[ObservedPod]| matches!(pods[0].phase, PodPhase::Stopping { interrupted: true });
+    until(&world, &set, ends).await;
+    for _ in 0..3 {
+        assert!(world.runtime().scale(&set, 0, &BTreeMap::new()).await.unwrap().is_some(), "it is to be asked again");
+        let pods = until(&world, &set, |_| true).await;
+        assert!(pods.len() == 1 && ends(&pods), "{pods:?}");
+    }
+    std::fs::write(go, "").unwrap();
+    let pods = until(&world, &set, |pods| pods[0].ended_at.is_some()).await;
+    let again = world.runtime().scale(&set, 0, &BTreeMap::new()).await.unwrap();
+    assert_eq!(again, pods[0].ended_at.map(|ended| ended + Duration::from_secs(10)));
 }
 
 #[tokio::test]

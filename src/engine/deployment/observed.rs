@@ -39,7 +39,7 @@ impl Observed {
             observed.next_available = observed.next_available.into_iter().chain(coming).min();
             let count = observed.versions.entry(version).or_default();
             match pod.phase {
-                PodPhase::Stopping => count.leaving += 1,
+                PodPhase::Stopping { .. } => count.leaving += 1,
                 PodPhase::Ended { .. } => count.ended += 1,
                 PodPhase::Starting | PodPhase::Ready { .. } => count.living += 1,
             }

@@ -251,7 +251,7 @@ impl ObservedPod {
     pub fn available_at(&self, min_ready_seconds: u32) -> Option<Timestamp> {
         match self.phase {
             PodPhase::Ready { since } => Some(since + Duration::from_secs(min_ready_seconds.into())),
-            PodPhase::Starting | PodPhase::Stopping | PodPhase::Ended { .. } => None,
+            PodPhase::Starting | PodPhase::Stopping { .. } | PodPhase::Ended { .. } => None,
         }
     }
 
@@ -278,7 +278,11 @@ pub enum PodPhase {
         since: Timestamp,
     },
     /// Asked to end, or ending by itself; it takes no new connections.
-    Stopping,
+    Stopping {
+        /// Whether that is because its owner was told to end, as when the machine shuts down: nothing takes its place right away.
+        #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+        interrupted: bool,
+    },
     /// All its processes are gone.
     Ended {
         /// How; for a pod that is not run-once only whether somebody knows matters.
@@ -292,7 +296,7 @@ impl PodPhase {
         match self {
             PodPhase::Starting => "Starting",
             PodPhase::Ready { .. } => "Ready",
-            PodPhase::Stopping => "Stopping",
+            PodPhase::Stopping { .. } => "Stopping",
             PodPhase::Ended { outcome: PodOutcome::Succeeded } => "Succeeded",
             PodPhase::Ended { outcome: PodOutcome::Failed { .. } } => "Failed",
             PodPhase::Ended { outcome: PodOutcome::Unknown { .. } } => "Unknown",

@@ -136,6 +136,11 @@ fn what_ended_with_its_shim_is_not_replaced_while_the_machine_may_be_shutting_do
     let choice = chosen(&set(2), &[interrupted(0, 3), interrupted(1, 1)], NOW);
     assert_eq!((choice.start, choice.again), (vec![], in_seconds(9)));
     assert_eq!(chosen(&set(2), &[interrupted(0, 13), interrupted(1, 10)], NOW).start, [2, 3]);
+    for (interrupted, start, again) in [(true, vec![], in_seconds(10)), (false, vec![2], None)] {
+        let ending = pod(0, PodPhase::Stopping { interrupted });
+        let choice = chosen(&set(2), &[ending, ready(1)], NOW);
+        assert_eq!((choice.start, choice.again), (start, again), "one that still ends: {interrupted}");
+    }
 }
 
 #[test]

@@ -104,7 +104,7 @@ impl Lost {
             owner: PodOwner::Unknown,
             origin: Origin::Own,
             labels: Default::default(),
-            phase: PodPhase::Stopping,
+            phase: PodPhase::Stopping { interrupted: false },
             restarts: 0,
             message: self.message.clone(),
             created_at: self.found_at,

@@ -106,7 +106,9 @@ impl PodStatus {
 
     /// It as a run of the machine sees it: if an earlier one shut down, that is over, and keeps nothing from being started.
     pub(crate) fn seen_in(mut self, boot_id: &str) -> Self {
-        if let PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted, .. } } = &mut self.phase {
+        if let PodPhase::Stopping { interrupted }
+        | PodPhase::Ended { outcome: PodOutcome::Unknown { interrupted, .. } } = &mut self.phase
+        {
             *interrupted &= self.boot_id == boot_id;
         }
         self

@@ -154,7 +154,7 @@ impl Entry {
             owner: self.owner.clone(),
             origin: self.origin,
             labels: self.labels.clone(),
-            phase: if stopping { PodPhase::Stopping } else { phase },
+            phase: if stopping { PodPhase::Stopping { interrupted: false } } else { phase },
             restarts: status.map_or(0, PodStatus::restarts),
             message: unreadable.or_else(|| status.map(|status| status.message.clone())).unwrap_or_default(),
             created_at: self.created_at,

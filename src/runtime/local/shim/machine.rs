@@ -136,6 +136,11 @@ impl Machine {
         self.admitted
     }
 
+    /// Whether it is to end because its shim was told to.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        matches!(self.stop, Some((Cause::Interrupted, _)))
+    }
+
     /// When it needs a [`Event::Tick`], if nothing happens before.
     pub(crate) fn next_due(&self) -> Option<Duration> {
         let units = self.active().filter_map(|unit| self.units.get(unit)?.next_due());

@@ -323,7 +323,9 @@ impl<'a> Supervisor<'a> {
         let phase = match (self.machine.stage(), self.ready_since) {
             (Stage::Running, Some(since)) => PodPhase::Ready { since },
             (Stage::Running, None) => PodPhase::Starting,
-            (Stage::Draining | Stage::Stopping | Stage::Sweeping(_), _) => PodPhase::Stopping,
+            (Stage::Draining | Stage::Stopping | Stage::Sweeping(_), _) => {
+                PodPhase::Stopping { interrupted: self.machine.is_interrupted() }
+            }
             (Stage::Ended(outcome), _) => PodPhase::Ended { outcome: outcome.clone() },
         };
         let message = match &phase {
