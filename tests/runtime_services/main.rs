@@ -6,6 +6,7 @@ mod crash;
 mod http;
 mod patience;
 mod raw;
+mod relay;
 mod renewal;
 mod spec;
 mod support;

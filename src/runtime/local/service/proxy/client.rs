@@ -7,24 +7,42 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes};
 use hyper::rt::{Read, ReadBufCursor, Sleep, Timer, Write};
 use hyper_util::rt::TokioIo;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
+use super::interim::Interim;
+use super::target;
+
+/// As much as is read at once of the beginning of a head.
+const BEGINNING: usize = 4 << 10;
+
 /// What is known of a connection while hyper serves it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Watch {
     awaits_head: AtomicBool,
     has_begun: AtomicBool,
     has_unwritten: AtomicBool,
+    /// What is to be written around hyper.
+    pub(super) interim: Interim,
 }
 
 impl Watch {
-    /// Something of the first head has come.
-    pub(super) fn new() -> Arc<Self> {
-        let [awaits_head, has_unwritten] = [(); 2].map(|()| AtomicBool::new(false));
-        Arc::new(Self { awaits_head, has_begun: AtomicBool::new(true), has_unwritten })
+    /// hyper is put on, because something of a head has come.
+    pub(super) fn begin(&self) {
+        self.awaits_head.store(false, Ordering::Relaxed);
+        self.has_begun.store(true, Ordering::Relaxed);
+        self.has_unwritten.store(false, Ordering::Relaxed);
+    }
+
+    /// The head of the final response is there. Where the last response is still on its way to the client, hyper puts this
+    /// one right behind it, and there is no place for others in between.
+    pub(super) fn end_interim(&self) {
+        if self.has_unwritten() {
+            self.interim.forget();
+        }
     }
 
     /// Whether a request's head is all that the connection waits for: no other request is under way.
@@ -51,19 +69,25 @@ impl Watch {
 /// The stream, and what was read of it before.
 #[derive(Debug)]
 pub(super) struct Client {
-    pub(super) stream: TokioIo<TcpStream>,
-    pub(super) ahead: Bytes,
-    pub(super) watch: Arc<Watch>,
+    stream: TokioIo<TcpStream>,
+    ahead: Bytes,
+    /// Whether nothing was read yet.
+    is_fresh: bool,
+    /// What of interim responses is being written.
+    interim: Bytes,
+    watch: Arc<Watch>,
 }
 
 impl Read for Client {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
-            let read = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-            if self.watch.awaits_head() {
+            if self.is_fresh || (self.watch.awaits_head() && !self.watch.has_begun()) {
+                ready!(self.poll_beginning(cx))?;
+                self.is_fresh = false;
                 self.watch.has_begun.store(true, Ordering::Relaxed);
+            } else {
+                return Pin::new(&mut self.stream).poll_read(cx, buf);
             }
-            return Poll::Ready(read);
         }
         let count = self.ahead.len().min(buf.remaining());
         buf.put_slice(&self.ahead.split_to(count));
@@ -72,6 +96,45 @@ impl Read for Client {
 }
 
 impl Client {
+    /// A stream of which something was read before.
+    pub(super) fn new(stream: TcpStream, ahead: Bytes, watch: Arc<Watch>) -> Self {
+        watch.begin();
+        let (is_fresh, interim) = (ahead.is_empty(), Bytes::new());
+        Self { stream: TokioIo::new(stream), ahead, is_fresh, interim, watch }
+    }
+
+    /// Reads the beginning of a head; nothing if the client has closed its side.
+    fn poll_beginning(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let mut room = [0; BEGINNING];
+        let mut read = ReadBuf::new(&mut room);
+        ready!(Pin::new(self.stream.inner_mut()).poll_read(cx, &mut read))?;
+        let read = read.filled();
+        self.ahead = target::as_uri(read).map_or_else(|| Bytes::copy_from_slice(read), Bytes::from);
+        Poll::Ready(Ok(()))
+    }
+
+    /// Writes interim responses where hyper has written what it had to write.
+    fn poll_interim(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if self.interim.is_empty() && !self.watch.has_unwritten() {
+            self.interim = self.watch.interim.take();
+        }
+        while !self.interim.is_empty() {
+            let written = ready!(Pin::new(self.stream.inner_mut()).poll_write(cx, &self.interim))?;
+            if written == 0 {
+                return Poll::Ready(Err(io::ErrorKind::WriteZero.into()));
+            }
+            self.interim.advance(written);
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// The same before hyper writes something of its own.
+    fn poll_interim_first(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let written = self.poll_interim(cx);
+        self.watch.has_unwritten.store(true, Ordering::Relaxed);
+        written
+    }
+
     /// The stream, and what was read of it beyond what hyper took for its own; `read` is what hyper still had.
     pub(super) fn into_parts(self, read: Bytes) -> (TcpStream, Bytes) {
         let ahead = if self.ahead.is_empty() { read } else { [read, self.ahead].concat().into() };
@@ -82,7 +145,7 @@ impl Client {
 /// hyper flushes when it has nothing more to write, so that between a write and a flush it has.
 impl Write for Client {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        self.watch.has_unwritten.store(true, Ordering::Relaxed);
+        ready!(self.poll_interim_first(cx))?;
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 
@@ -91,7 +154,7 @@ impl Write for Client {
         cx: &mut Context<'_>,
         bytes: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        self.watch.has_unwritten.store(true, Ordering::Relaxed);
+        ready!(self.poll_interim_first(cx))?;
         Pin::new(&mut self.stream).poll_write_vectored(cx, bytes)
     }
 
@@ -101,6 +164,9 @@ impl Write for Client {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.watch.has_unwritten.store(false, Ordering::Relaxed);
+        let written = self.poll_interim(cx)?;
+        self.watch.has_unwritten.store(written.is_pending(), Ordering::Relaxed);
+        ready!(written);
         Pin::new(&mut self.stream).poll_flush(cx)
     }
 

@@ -9,9 +9,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use hyper::ext::on_informational;
-use hyper::header::EXPECT;
-use hyper::{Request, StatusCode};
+use hyper::header::{EXPECT, HeaderMap};
 use tokio::sync::Notify;
 use tokio::time::timeout;
 
@@ -25,21 +23,20 @@ pub(super) struct ClientBody {
     wanted: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
-/// The request with its body, which is kept back if the client does so.
-pub(super) fn with_body(request: Request<Incoming>) -> Request<ClientBody> {
-    let mut request = request.map(|body| ClientBody { body, wanted: None });
-    let expected = request.headers().get(EXPECT);
-    if expected.is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"100-continue")) {
-        let wanted = Arc::new(Notify::new());
-        let told = wanted.clone();
-        request.body_mut().wanted = Some(Box::pin(async move { drop(timeout(PATIENCE, wanted.notified()).await) }));
-        on_informational(&mut request, move |response| {
-            if response.status() == StatusCode::CONTINUE {
-                told.notify_one();
-            }
+/// What the pod says by 100, if the client keeps the body back until then.
+pub(super) fn expected(headers: &HeaderMap) -> Option<Arc<Notify>> {
+    let expected = headers.get(EXPECT)?.as_bytes().eq_ignore_ascii_case(b"100-continue");
+    expected.then(Arc::default)
+}
+
+impl ClientBody {
+    /// A body, which is kept back until the pod has said that.
+    pub(super) fn new(body: Incoming, expected: Option<Arc<Notify>>) -> Self {
+        let wanted = expected.map(|expected| -> Pin<Box<dyn Future<Output = ()> + Send>> {
+            Box::pin(async move { drop(timeout(PATIENCE, expected.notified()).await) })
         });
+        Self { body, wanted }
     }
-    request
 }
 
 impl Body for ClientBody {

@@ -18,9 +18,20 @@ const PER_CONNECTION: [HeaderName; 6] = [
     UPGRADE,
 ];
 
-/// Whether a message asks for, or agrees to, another protocol on its connection.
-pub(super) fn is_upgrade(headers: &HeaderMap) -> bool {
-    headers.contains_key(UPGRADE) && connection_options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
+/// Whether a request asks for another protocol on its connection. One of HTTP/1.0 cannot (RFC 9110, 7.8).
+pub(super) fn is_upgrade(version: Version, headers: &HeaderMap) -> bool {
+    version >= Version::HTTP_11
+        && headers.contains_key(UPGRADE)
+        && connection_options(headers).any(|option| option.eq_ignore_ascii_case("upgrade"))
+}
+
+/// The transfer codings of a message, if there are others than the chunks that are taken apart here and made anew.
+pub(super) fn other_codings(headers: &HeaderMap) -> Option<HeaderValue> {
+    let values: Vec<&[u8]> = headers.get_all(TRANSFER_ENCODING).into_iter().map(HeaderValue::as_bytes).collect();
+    let codings = values.join(b", ".as_slice());
+    let is_plain = codings.is_empty() || codings.trim_ascii().eq_ignore_ascii_case(b"chunked");
+    // Values of fields, joined like this, are one.
+    if is_plain { None } else { HeaderValue::from_bytes(&codings).ok() }
 }
 
 /// Whether a request may be sent again when nobody knows whether it was received: RFC 9110, 9.2.2.
@@ -35,7 +46,7 @@ pub(super) fn has_several_hosts(headers: &HeaderMap) -> bool {
 
 /// Makes a client's request one of the proxy's own. `authority` is where the client connected to.
 pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
-    let upgrade = is_upgrade(&head.headers).then(|| head.headers.get(UPGRADE).cloned()).flatten();
+    let upgrade = is_upgrade(head.version, &head.headers).then(|| head.headers.get(UPGRADE).cloned()).flatten();
     let trailers = head.headers.get(TE).is_some_and(|value| value.as_bytes().eq_ignore_ascii_case(b"trailers"));
     remove_per_connection(&mut head.headers);
     // Who speaks HTTP/1.0 knows of no answer to that before the last one (RFC 9110, 10.1.1).
@@ -56,8 +67,13 @@ pub(super) fn prepare_request(head: &mut Parts, authority: &str) {
 pub(super) fn prepare_response<B>(response: &mut Response<B>) {
     let switches = response.status() == StatusCode::SWITCHING_PROTOCOLS;
     let upgrade = switches.then(|| response.headers().get(UPGRADE).cloned()).flatten();
+    let codings = other_codings(response.headers());
     remove_per_connection(response.headers_mut());
     keep_upgrade(response.headers_mut(), upgrade);
+    // The body passes as it is: hyper ends it by chunks, and says so, if that is not the last of them.
+    if let Some(codings) = codings {
+        response.headers_mut().insert(TRANSFER_ENCODING, codings);
+    }
     *response.version_mut() = Version::HTTP_11;
 }
 
@@ -68,7 +84,8 @@ fn keep_upgrade(headers: &mut HeaderMap, upgrade: Option<HeaderValue>) {
     }
 }
 
-fn remove_per_connection(headers: &mut HeaderMap) {
+/// Removes what concerns one connection.
+pub(super) fn remove_per_connection(headers: &mut HeaderMap) {
     // A body in chunks was read as such, whatever length was given as well (RFC 9112, 6.3).
     if headers.contains_key(TRANSFER_ENCODING) {
         headers.remove(CONTENT_LENGTH);
@@ -88,7 +105,8 @@ fn connection_options(headers: &HeaderMap) -> impl Iterator<Item = &str> {
 
 /// An absolute target names the host (RFC 9112, 3.2.2), and a client of HTTP/1.0 need not name any.
 fn set_host(head: &mut Parts, authority: &str) {
-    let host = head.uri.authority().map(ToString::to_string);
+    // Who asks is nobody's host (RFC 9110, 4.2.4).
+    let host = head.uri.authority().map(|it| it.as_str().rsplit('@').next().unwrap_or_default().to_owned());
     let value = match host {
         Some(host) => host,
         None if head.headers.contains_key(HOST) => return,
@@ -153,6 +171,7 @@ mod tests {
             (&HeaderValue::from_static("websocket"), &HeaderValue::from_static("upgrade"))
         );
         assert!(!prepared(request("keep-alive")).headers.contains_key(UPGRADE));
+        assert!(!prepared(request("Upgrade").version(Version::HTTP_10)).headers.contains_key(UPGRADE));
     }
 
     #[test]
@@ -162,6 +181,7 @@ mod tests {
             (absolute.uri.to_string().as_str(), &absolute.headers[HOST]),
             ("/x", &HeaderValue::from_static("shop.example:8080"))
         );
+        assert_eq!(prepared(Request::get("http://ann:secret@shop.example/x")).headers[HOST], "shop.example");
         assert_eq!(prepared(Request::get("/").version(Version::HTTP_10)).headers[HOST], "127.128.0.1:80");
         assert_eq!(prepared(Request::options("*")).uri, "*");
     }
@@ -171,6 +191,26 @@ mod tests {
         for (version, is_kept) in [(Version::HTTP_10, false), (Version::HTTP_11, true)] {
             let head = prepared(Request::post("/").version(version).header("Expect", "100-continue"));
             assert_eq!(head.headers.contains_key(EXPECT), is_kept, "{version:?}");
+        }
+    }
+
+    #[test]
+    fn codings_that_are_not_taken_off_stay_said() {
+        for (codings, left) in [
+            (vec![], None),
+            (vec!["chunked"], None),
+            (vec!["Chunked "], None),
+            (vec!["gzip, chunked"], Some("gzip, chunked")),
+            (vec!["gzip", "chunked"], Some("gzip, chunked")),
+            (vec!["gzip"], Some("gzip")),
+        ] {
+            let mut response = Response::new(());
+            for coding in &codings {
+                response.headers_mut().append(TRANSFER_ENCODING, HeaderValue::from_static(coding));
+            }
+            prepare_response(&mut response);
+            let said = response.headers().get(TRANSFER_ENCODING).map(|codings| codings.to_str().unwrap());
+            assert_eq!(said, left, "{codings:?}");
         }
     }
 

@@ -12,16 +12,17 @@ use hyper::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use hyper::http::request::Parts;
 use hyper::service::service_fn;
 use hyper::upgrade::OnUpgrade;
-use hyper::{Method, Request, Response, StatusCode};
+use hyper::{Method, Request, Response, StatusCode, Version};
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 use tokio::net::TcpStream;
 use tokio::time::Instant;
 
 use super::backends::PATIENCE;
-use super::client::Client;
-use super::expect;
+use super::client::{Client, Watch};
+use super::expect::{self, ClientBody};
 use super::headers;
+use super::interim;
 use super::keep_alive;
 use super::patience;
 use super::pod::Lease;
@@ -40,18 +41,20 @@ pub(super) type ResponseBody = Either<Relayed, Full<Bytes>>;
 pub(super) async fn serve(session: Session, client: TcpStream) {
     let authority = client.local_addr().map(|address| address.to_string()).unwrap_or_default();
     let ending = session.stay.ending.clone();
-    let client_side = Arc::new(ClientSide { session, authority });
+    let watch = Arc::<Watch>::default();
+    let client_side = Arc::new(ClientSide { session, authority, watch: watch.clone() });
     let requests = service_fn(move |request| {
         let client_side = client_side.clone();
         async move { Ok(client_side.answer(request).await) }
     });
-    keep_alive::serve(client, requests, ending).await;
+    keep_alive::serve(client, watch, requests, ending).await;
 }
 
 /// What is known of the client's connection.
 struct ClientSide {
     session: Session,
     authority: String,
+    watch: Arc<Watch>,
 }
 
 /// Why an attempt failed.
@@ -70,14 +73,22 @@ impl ClientSide {
         if headers::has_several_hosts(request.headers()) {
             return text(StatusCode::BAD_REQUEST, "the request names more than one host");
         }
-        self.forward(request).await.unwrap_or_else(|refusal| refusal)
+        if headers::other_codings(request.headers()).is_some() {
+            return text(StatusCode::NOT_IMPLEMENTED, "of transfer codings, `chunked` alone is known here");
+        }
+        self.watch.interim.begin().await;
+        let response = self.forward(request).await.unwrap_or_else(|refusal| refusal);
+        self.watch.end_interim();
+        response
     }
 
     async fn forward(&self, mut request: Request<Incoming>) -> Result<Response<ResponseBody>, Response<ResponseBody>> {
-        let upgrade = headers::is_upgrade(request.headers()).then(|| hyper::upgrade::on(&mut request));
+        let version = request.version();
+        let upgrade = headers::is_upgrade(version, request.headers()).then(|| hyper::upgrade::on(&mut request));
         let (mut head, body) = request.into_parts();
         headers::prepare_request(&mut head, &self.authority);
-        let mut message = Message::new(head, body, upgrade.is_some());
+        let hears_interim = (version >= Version::HTTP_11).then_some(&self.watch);
+        let mut message = Message::new(Request::from_parts(head, body), upgrade.is_some(), hears_interim);
         let deadline = Instant::now() + PATIENCE;
         let (mut tried, mut sent, mut last) = (Vec::new(), 0, None);
         loop {
@@ -85,16 +96,24 @@ impl ClientSide {
                 return Err(self.nobody_answers(last));
             };
             match self.attempt(&mut message, &lease).await {
-                Ok((response, sender)) => return Ok(self.relay(response, sender, lease, upgrade)),
+                Ok((response, sender)) => {
+                    return match refusal(&response, version, upgrade.is_some()) {
+                        Some(refusal) => Err(text(StatusCode::BAD_GATEWAY, refusal)),
+                        None => Ok(self.relay(response, sender, lease, upgrade)),
+                    };
+                }
                 Err(Failed::Unsent(error)) => last = Some(error),
                 // The pod has seen a part of it, and does not answer that.
                 Err(Failed::Sent(error)) if error.is_user() => {
-                    return Err(text(StatusCode::BAD_REQUEST, &format!("the body of the request is broken: {error}")));
+                    return Err(text(
+                        StatusCode::BAD_REQUEST,
+                        &format!("the body of the request is broken: {}", cause(&error)),
+                    ));
                 }
                 Err(Failed::Sent(error)) => {
                     sent += 1;
                     if !message.is_repeatable() || sent == MAX_SENT {
-                        return Err(text(StatusCode::BAD_GATEWAY, &format!("the pod broke off: {error}")));
+                        return Err(text(StatusCode::BAD_GATEWAY, &format!("the pod broke off: {}", cause(&error))));
                     }
                 }
             }
@@ -156,6 +175,24 @@ impl ClientSide {
     }
 }
 
+/// Why a response cannot be passed on, if it cannot.
+fn refusal(response: &Response<Incoming>, version: Version, upgrade: bool) -> Option<&'static str> {
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS && !upgrade {
+        return Some("the pod has changed to another protocol, which nobody asked for");
+    }
+    let is_coded = version < Version::HTTP_11 && headers::other_codings(response.headers()).is_some();
+    is_coded.then_some("the pod uses a transfer coding that HTTP/1.0 does not know")
+}
+
+/// What was the matter, which hyper tells in words of its own and keeps beneath them.
+fn cause(error: &hyper::Error) -> String {
+    let mut cause: &dyn std::error::Error = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause.to_string()
+}
+
 /// A request on its way, for as many attempts as it allows.
 enum Message {
     /// Has no body and may be sent again.
@@ -165,11 +202,17 @@ enum Message {
 }
 
 impl Message {
-    fn new(head: Parts, body: Incoming, upgrade: bool) -> Self {
-        if body.is_end_stream() && headers::is_idempotent(&head.method) && !upgrade {
-            return Self::Repeatable(head);
+    /// A request, whose interim responses are passed on to a client that knows what they are.
+    fn new(mut request: Request<Incoming>, upgrade: bool, hears_interim: Option<&Arc<Watch>>) -> Self {
+        let expected = expect::expected(request.headers());
+        if let Some(watch) = hears_interim {
+            interim::pass_on(&mut request, watch, expected.clone());
         }
-        Self::Once(Some(expect::with_body(Request::from_parts(head, body)).map(Either::Left)))
+        let is_bare = request.body().is_end_stream() && headers::is_idempotent(request.method());
+        if is_bare && !upgrade {
+            return Self::Repeatable(request.into_parts().0);
+        }
+        Self::Once(Some(request.map(|body| Either::Left(ClientBody::new(body, expected)))))
     }
 
     fn is_repeatable(&self) -> bool {

@@ -17,7 +17,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1::{self, UpgradeableConnection};
 use hyper::service::Service;
 use hyper::{Request, Response};
-use hyper_util::rt::TokioIo;
 use tokio::net::TcpStream;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, Sleep, sleep};
@@ -56,11 +55,16 @@ impl<R> Requests for R where
 }
 
 /// Serves a client, which has sent something, until it or the service ends.
-pub(super) async fn serve<R: Requests>(mut client: TcpStream, requests: R, ending: CancellationToken) {
+pub(super) async fn serve<R: Requests>(
+    mut client: TcpStream,
+    watch: Arc<Watch>,
+    requests: R,
+    ending: CancellationToken,
+) {
     let mut ending = pin!(ending.cancelled());
     let mut limit = pin!(sleep(IDLE));
     // The connection is on the heap, so that nothing is left of its size while it rests.
-    while let Some(rests) = Box::pin(Connection::new(client, &requests).until_rest(ending.as_mut())).await {
+    while let Some(rests) = Box::pin(Connection::new(client, &watch, &requests).until_rest(ending.as_mut())).await {
         let since = Instant::now();
         let has_more = tokio::select! {
             readable = rests.readable() => readable.is_ok(),
@@ -113,18 +117,17 @@ enum Stop {
 }
 
 impl<R: Requests> Connection<R> {
-    fn new(client: TcpStream, requests: &R) -> Self {
-        Self::with(client, Bytes::new(), requests.clone())
+    fn new(client: TcpStream, watch: &Arc<Watch>, requests: &R) -> Self {
+        Self::with(client, Bytes::new(), watch.clone(), requests.clone())
     }
 
-    fn with(stream: TcpStream, ahead: Bytes, requests: R) -> Self {
-        let watch = Watch::new();
+    fn with(stream: TcpStream, ahead: Bytes, watch: Arc<Watch>, requests: R) -> Self {
         let mut builder = http1::Builder::new();
         // hyper takes 100 fields in a head, as others do; room for more would be allocated for each request.
         builder.preserve_header_case(true).max_buf_size(MAX_HEAD).half_close(true);
         // The timer alone decides; the time is only what makes hyper ask it.
         builder.auto_date_header(false).timer(HeadTimer(watch.clone())).header_read_timeout(HEAD);
-        let client = Client { stream: TokioIo::new(stream), ahead, watch: watch.clone() };
+        let client = Client::new(stream, ahead, watch.clone());
         let hyper = builder.serve_connection(client, requests).with_upgrades();
         Self { hyper, watch, limit: None, linger: None, is_ending: false }
     }
@@ -145,7 +148,7 @@ impl<R: Requests> Connection<R> {
                     refuse(&stream);
                     return None;
                 }
-                _ => self = Self::with(stream, ahead, parts.service),
+                _ => self = Self::with(stream, ahead, self.watch, parts.service),
             }
         }
     }

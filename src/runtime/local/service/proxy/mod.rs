@@ -18,12 +18,14 @@ mod expect;
 mod folders;
 mod headers;
 mod http;
+mod interim;
 mod keep_alive;
 mod orphan;
 mod patience;
 mod pod;
 mod relay;
 mod sniff;
+mod target;
 mod upstream;
 mod worker;
 
