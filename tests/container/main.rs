@@ -177,6 +177,8 @@ fn the_image_runs_pods_that_outlive_the_daemon_and_come_back_with_the_container(
     assert_eq!(run("podman inspect --format '{{.State.ExitCode}}' launchway").trim(), "0", "all has ended in time");
     run("podman start launchway");
     machine.serving("v2");
+    let left = run("podman exec launchway sh -c 'cat /var/lib/launchway/local/pods/*/web-2-*/home/left'");
+    assert_eq!(left, "left\nleft\n", "both pods ran `preStop`, although their program takes no notice of SIGTERM");
     assert!(machine.boots().iter().any(|boot| !before.contains(boot)), "for pods it is another machine");
 
     run("podman kill launchway && podman wait launchway && podman start launchway");

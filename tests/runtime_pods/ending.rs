@@ -58,6 +58,32 @@ async fn a_machine_that_shuts_down_ends_its_pods_in_order() {
 }
 
 #[tokio::test]
+async fn what_runs_before_a_shutdown_ends_pods_in_order_whose_programs_take_no_notice() {
+    let world = World::new();
+    let trace = world.file("trace");
+    let said = format!("sleep 0.3; echo $POD_NAME left >> {}", trace.display());
+    let lifecycle = json!({"preStop": {"exec": {"command": ["sh", "-c", said]}}});
+    let pods = ["web-1-a", "web-1-b"].map(|name| {
+        let mut pod = pod(json!({"containers": [with(shell("exec sleep 1000"), json!({"lifecycle": lifecycle}))]}));
+        pod.id.name = name.into();
+        pod
+    });
+    for pod in &pods {
+        world.start(pod).await;
+        world.ready(pod).await;
+    }
+    let program = env!("CARGO_BIN_EXE_launchway-shim");
+    let ended = std::process::Command::new(program).arg("end-pods").arg(world.root()).status().unwrap();
+    assert!(ended.success());
+    let mut left: Vec<String> = read(&trace).lines().map(str::to_owned).collect();
+    left.sort();
+    assert_eq!(left, ["web-1-a left", "web-1-b left"], "it returns once all have ended");
+    for pod in &pods {
+        assert!(matches!(world.ended(pod).await, PodOutcome::Unknown { interrupted: true, .. }));
+    }
+}
+
+#[tokio::test]
 async fn connections_that_never_end_are_not_waited_for_longer_than_the_grace_period() {
     let world = World::new();
     let pod = pod(json!({"containers": [shell("exec sleep 1000")], "terminationGracePeriodSeconds": 1}));

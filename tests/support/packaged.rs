@@ -21,6 +21,7 @@ spec:
           image: git:web
           ports: [{containerPort: 8080}]
           readinessProbe: {httpGet: {path: /, port: 8080}, periodSeconds: 1}
+          lifecycle: {preStop: {exec: {command: [sh, -c, 'sleep 0.5; echo left > "$HOME/left"']}}}
 ---
 apiVersion: v1
 kind: Service

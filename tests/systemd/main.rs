@@ -107,6 +107,8 @@ fn the_unit_runs_pods_that_outlive_the_daemon_and_come_back_after_a_reboot() {
     machine.power_off();
     machine.boot();
     serving(&machine);
+    let left = machine.run("cat /var/lib/launchway/local/pods/*/web-1-*/home/left");
+    assert_eq!(left, "left\nleft\n", "both pods ran `preStop`, although their program takes no notice of SIGTERM");
     assert_eq!(machine.run("systemctl is-active launchway").trim(), "active");
     assert!(machine.run(&launchway("status")).contains("web version 1 serves"), "a reboot is no new version");
     machine.run(&launchway("down"));

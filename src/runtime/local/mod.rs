@@ -51,6 +51,7 @@ pub fn shim_entry(arguments: &[OsString]) -> Option<ExitCode> {
     match verb.to_str()? {
         "shim" => Some(shim::run(rest)),
         "container" => Some(pod::container::run(rest)),
+        "end-pods" => Some(shim::end_pods(rest)),
         host::program::BUILD_VERB => Some(host::program::tell_build()),
         _ => service::process_entry(arguments),
     }

@@ -5,6 +5,7 @@
 
 pub(crate) mod changes;
 mod child;
+mod end_pods;
 mod handlers;
 mod machine;
 mod probe;
@@ -42,6 +43,11 @@ use crate::runtime::local::pod::volume;
 
 /// How long a dead shim's processes may resist before their end is recorded all the same.
 const SWEEP_PATIENCE: Duration = Duration::from_secs(60);
+
+/// Runs the verb that ends all pods, for a machine that is about to shut down.
+pub(crate) fn end_pods(arguments: &[OsString]) -> ExitCode {
+    end_pods::run(arguments)
+}
 
 /// Runs the verb.
 pub(crate) fn run(arguments: &[OsString]) -> ExitCode {
