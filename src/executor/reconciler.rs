@@ -472,14 +472,13 @@ impl Reconciler {
     }
 }
 
-/// What the first pod of the wanted version that is not ready says about itself.
+/// What the first pod of the wanted version that says something about itself says; one that is ready, and has ended just
+/// before, after those that are not.
 fn pod_problem(state: &ConfigState, pods: &[ObservedPod]) -> Option<String> {
     let troubled = |pod: &&ObservedPod| {
         let wanted = state.wanted.version().map(|version| (&state.key, version));
-        wanted.is_some()
-            && pod.version() == wanted
-            && !pod.message.is_empty()
-            && !matches!(pod.phase, PodPhase::Ready { .. })
+        wanted.is_some() && pod.version() == wanted && !pod.message.is_empty()
     };
-    pods.iter().find(troubled).map(|pod| format!("{}: {}", pod.id.name, pod.message))
+    let first = pods.iter().filter(troubled).min_by_key(|pod| matches!(pod.phase, PodPhase::Ready { .. }));
+    first.map(|pod| format!("{}: {}", pod.id.name, pod.message))
 }

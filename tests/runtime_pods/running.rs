@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
-use launchway::model::pod::PodPhase;
+use launchway::model::pod::{ObservedPod, PodPhase};
 use launchway::runtime::{Runtime, RuntimeChange};
 use serde_json::{Value, json};
 
@@ -131,9 +131,28 @@ async fn a_crash_is_followed_by_a_restart_on_the_same_port() {
     world.until(&pod, "told of the crash", |observed| observed.message.contains("exited with code 7")).await;
     world.until(&pod, "restarted", |observed| observed.restarts == 2).await;
     eventually("running for the third time", || read(&ports).lines().count() == 3);
-    assert_eq!(world.ready(&pod).await.message, "");
+    let is_well = |pod: &ObservedPod| matches!(pod.phase, PodPhase::Ready { .. }) && pod.message.is_empty();
+    world.until(&pod, "well again", is_well).await;
     let ports: Vec<String> = read(&ports).lines().map(str::to_owned).collect();
     assert!(ports.iter().all(|port| *port == ports[0]), "{ports:?}");
+}
+
+#[tokio::test]
+async fn why_a_pod_crashes_is_told_from_one_crash_to_the_next() {
+    let world = World::new();
+    let pod = serving("sleep 0.3; echo no database; exit 7");
+    world.start(&pod).await;
+    let told = |pod: &ObservedPod| pod.message.ends_with("exited with code 7: no database");
+    world.until(&pod, "told of the crash", told).await;
+    let (mut restarts, mut was_ready) = (0, false);
+    while restarts < 3 {
+        let observed = world.observe(&pod).await.unwrap();
+        assert!(told(&observed), "after {restarts} restarts: {observed:?}");
+        was_ready |= matches!(observed.phase, PodPhase::Ready { .. });
+        restarts = observed.restarts;
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    assert!(was_ready);
 }
 
 #[tokio::test]

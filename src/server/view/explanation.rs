@@ -369,7 +369,8 @@ fn service_reason(name: &str, problem: &str, told: &[Reason]) -> Option<Reason> 
 }
 
 fn pod_reason(pod: &ObservedPod) -> Option<Reason> {
-    let troubled = !matches!(pod.phase, PodPhase::Ready { .. } | PodPhase::Ended { .. }) && !pod.message.is_empty();
+    // A ready one that says something has ended just before, and may do so again.
+    let troubled = !matches!(pod.phase, PodPhase::Ended { .. }) && !pod.message.is_empty();
     troubled.then(|| Reason::new("pod", format!("pod {}: {}", pod.id.name, pod.message)))
 }
 

@@ -180,7 +180,10 @@ impl Machine {
         if self.stage == Stage::Running {
             self.start_units(now, effects);
             self.check_probes(now, effects);
-            self.units.iter_mut().for_each(|unit| unit.lose_patience(now));
+            for unit in &mut self.units {
+                unit.lose_patience(now);
+                unit.forgive(now);
+            }
         }
         self.kill_overdue(now, effects);
         self.finish(effects);
@@ -289,7 +292,7 @@ impl Machine {
             (Some(problem), _) if !unit.ready() => {
                 unit.not_ready(format!("container `{}`: {}: {problem}", unit.name(), key.purpose.as_str()));
             }
-            _ => unit.forgive(),
+            _ => {}
         }
     }
 

@@ -13,6 +13,8 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(300);
 const PATIENCE: Duration = Duration::from_secs(3);
 /// A container that ran this long starts over with the first pause (Kubernetes' own).
 const RECOVERED_AFTER: Duration = Duration::from_secs(600);
+/// The most by which a container has to outlive its run before, so that how that one ended is told no more.
+const LONGEST_PROBATION: Duration = Duration::from_secs(60);
 
 /// Which handler of a container.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -102,6 +104,8 @@ pub(crate) struct Unit {
     /// What its probes said before it had the time to become ready.
     early: Option<String>,
     started: Duration,
+    /// How long it has to run until what was wrong with the run before is told no more.
+    probation: Duration,
     pause: Duration,
     post_start_done: bool,
     startup: Option<Schedule>,
@@ -121,6 +125,7 @@ impl Unit {
             problem: None,
             early: None,
             started: Duration::ZERO,
+            probation: Duration::ZERO,
             pause: FIRST_PAUSE,
             post_start_done: false,
             startup: None,
@@ -166,21 +171,23 @@ impl Unit {
         self.readiness = schedule(&self.container.readiness_probe);
         let post_start = self.container.lifecycle.post_start.is_some();
         self.post_start_done = !post_start;
-        self.forgive();
         post_start
     }
 
     /// `postStart` ended well.
     pub(crate) fn post_started(&mut self) {
         self.post_start_done = true;
-        self.forgive();
     }
 
-    /// Once it is ready, nothing is wrong with it any more. What was wrong with the run before is told until then; one
-    /// that initialises has to end well.
-    pub(crate) fn forgive(&mut self) {
-        if self.ready() && !self.init {
-            (self.problem, self.early) = (None, None);
+    /// Once it is ready, what its probes said is over. What was wrong with the run before is told until it has outlived that:
+    /// many are ready at once, and end again. One that initialises has to end well.
+    pub(crate) fn forgive(&mut self, now: Duration) {
+        if !self.ready() || self.init {
+            return;
+        }
+        self.early = None;
+        if now >= self.started + self.probation {
+            self.problem = None;
         }
     }
 
@@ -203,9 +210,13 @@ impl Unit {
 
     /// Its process is gone and is to be started again after a pause, which grows.
     pub(crate) fn restart_later(&mut self, now: Duration) {
-        if now.saturating_sub(self.started) >= RECOVERED_AFTER {
+        let lived = now.saturating_sub(self.started);
+        self.probation = if lived >= RECOVERED_AFTER {
             self.pause = FIRST_PAUSE;
-        }
+            LONGEST_PROBATION
+        } else {
+            lived + lived.clamp(PATIENCE, LONGEST_PROBATION)
+        };
         self.early = None;
         self.life = Life::Waiting { at: now + self.pause };
         self.restarts = self.restarts.saturating_add(1);
@@ -245,7 +256,8 @@ impl Unit {
             Life::Stopping { kill_at, .. } => Some(kill_at),
             Life::Running => {
                 let told = self.early.is_some().then(|| self.started + PATIENCE);
-                self.probes_due().map(|(_, due)| due).chain(told).min()
+                let forgiven = (self.problem.is_some() && self.ready()).then(|| self.started + self.probation);
+                self.probes_due().map(|(_, due)| due).chain(told).chain(forgiven).min()
             }
             Life::Starting | Life::Done => None,
         }

@@ -246,6 +246,25 @@ fn what_a_probe_says_is_a_problem_after_some_seconds_and_an_end_is_one_until_it_
 }
 
 #[test]
+fn how_a_container_ended_is_told_until_it_outlives_that_run() {
+    // (how long it ran, for how long the next run is under its reason)
+    for (ran, told) in [(0, 3), (1, 4), (20, 40), (90, 150), (599, 659), (600, 60), (86_400, 60)] {
+        let mut machine = running(&pod(json!({"containers": [{"name": "a"}]})));
+        machine.step(seconds(ran), Event::Gone(0, exit(1)));
+        let starts = ran + 1;
+        assert_eq!(machine.step(seconds(starts), Event::Tick), [Effect::Start(0)]);
+        machine.step(seconds(starts), Event::Started(0));
+        let problem = |machine: &Machine| machine.units()[0].problem.clone();
+        assert!(machine.admitted() && problem(&machine).is_some(), "after {ran} s it is ready, and has ended before");
+        assert_eq!(machine.next_due(), Some(seconds(starts + told)), "after {ran} s");
+        machine.step(seconds(starts + told - 1), Event::Tick);
+        assert!(problem(&machine).is_some(), "after {ran} s");
+        machine.step(seconds(starts + told), Event::Tick);
+        assert_eq!((problem(&machine), machine.next_due()), (None, None), "after {ran} s");
+    }
+}
+
+#[test]
 fn a_container_whose_post_start_fails_with_its_end_is_started_again() {
     let lifecycle = json!({"postStart": {"exec": {"command": ["x"]}}});
     let (gone, failed) = (Event::Gone(0, exit(1)), Event::Handled(key(Purpose::PostStart), Err("no".into())));
