@@ -250,14 +250,16 @@ fn revisions(list: &List<RevisionView>) -> String {
 
 /// Also what `repository list` prints.
 pub(super) fn repositories(list: &List<RepositoryView>) -> String {
-    let mut table = Table::new(["NAME", "STATUS", "BRANCH", "APPLIED", "SYNCED", "URL", "PROBLEM"]);
+    let mut table = Table::new(["NAME", "STATUS", "BRANCH", "APPLIED", "CHANGED", "SYNCED", "URL", "PROBLEM"]);
+    let ago = |at: Option<&String>| at.map(|at| format!("{} ago", age(at))).unwrap_or_default();
     for repository in &list.items {
         table.row([
             repository.name.clone(),
             repository.status.clone(),
             repository.branch.clone(),
             repository.applied.as_deref().map(short).unwrap_or_default(),
-            repository.synced_at.as_deref().map(|at| format!("{} ago", age(at))).unwrap_or_default(),
+            ago(repository.synced_at.as_ref()),
+            ago(repository.looked_at.as_ref().or(repository.synced_at.as_ref())),
             repository.url.clone(),
             problems(repository),
         ]);

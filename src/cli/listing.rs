@@ -70,7 +70,7 @@ impl Changes {
         table: fn(&List<T>) -> String,
         output: &mut Output,
     ) -> Outcome<()> {
-        let texts = list.items.iter().map(|item| serde_json::to_string(item).unwrap_or_default());
+        let texts = list.items.iter().map(essence);
         let now: Vec<(String, &T)> = texts.zip(&list.items).collect();
         let is_news = |(text, item): &&(String, &T)| !self.known.contains(text) && is_meant(item);
         if output.format() == Format::Human {
@@ -86,6 +86,13 @@ impl Changes {
         self.known = now.into_iter().map(|(text, _)| text).collect();
         Ok(())
     }
+}
+
+/// An item as far as it tells of a change: that somebody looked at it once more is none.
+fn essence(item: &impl Serialize) -> String {
+    let mut value = serde_json::to_value(item).unwrap_or_default();
+    value.as_object_mut().map(|fields| fields.remove("lookedAt"));
+    value.to_string()
 }
 
 #[cfg(test)]
@@ -112,6 +119,14 @@ mod tests {
         assert_eq!(shown(&mut changes, &["web new"], ""), "NAME\nweb new\n");
         assert_eq!(shown(&mut changes, &["web ready", "cart new"], ""), "web ready\ncart new\n");
         assert_eq!(shown(&mut changes, &["web ready"], ""), "");
+    }
+
+    #[test]
+    fn a_look_that_found_nothing_is_no_change() {
+        let item =
+            |at: u32, state: &str| essence(&serde_json::json!({"name": "shop", "lookedAt": at, "status": state}));
+        assert_eq!(item(1, "Ready"), item(2, "Ready"));
+        assert_ne!(item(1, "Ready"), item(1, "Failed"));
     }
 
     #[test]

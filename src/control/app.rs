@@ -146,7 +146,8 @@ impl App {
         let url = format!("http://{address}");
         let Driver { store, hindrances, selectors, .. } = parts.driver.clone();
         let renderings = parts.reporter.renderings.clone();
-        let watched = Some(Arc::new(watchers.keys().cloned().collect()));
+        let watched = watchers.values().map(|watcher| (watcher.watched.name.clone(), watcher.watched.clone()));
+        let watched = Some(Arc::new(watched.collect()));
         let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, selectors, renderings, watched };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
         work(&parts, &watchers, &stop, &tasks);

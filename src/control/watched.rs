@@ -1,6 +1,6 @@
 //! A repository that is watched: what its configuration says of it, and what its branch says now, read from a mirror.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +13,7 @@ use crate::manifest::{self, Content, FileEntry, FileKind, Files, LARGEST};
 use crate::model::ids::{CommitId, RepositoryName};
 use crate::model::project::Project;
 use crate::model::state::{RepositoryState, RevisionResult};
+use crate::model::time::Timestamp;
 use crate::source::{self, Blob, Entry, EntryKind, Limits, Mirror, ObjectId, Remote};
 use async_trait::async_trait;
 
@@ -43,6 +44,8 @@ pub struct Watched {
     snapshot: Mutex<Option<(CommitId, manifest::Snapshot)>>,
     /// Whether a sync was begun since the daemon started.
     synced: AtomicBool,
+    /// When the last sync came to its end that found out what the head is; 0 before the first.
+    looked_at: AtomicI64,
 }
 
 impl std::fmt::Debug for Watched {
@@ -73,6 +76,7 @@ impl Watched {
             default_branch: Mutex::default(),
             snapshot: Mutex::default(),
             synced: AtomicBool::new(false),
+            looked_at: AtomicI64::new(0),
         }
     }
 
@@ -82,7 +86,14 @@ impl Watched {
     /// If the remote cannot be reached or read, or the store fails; then nothing was changed.
     pub async fn sync(self: &Arc<Self>, driver: &Driver) -> Result<Synced> {
         let first = !self.synced.swap(true, Ordering::SeqCst);
-        sync::sync(driver, self, first).await
+        let synced = sync::sync(driver, self, first).await?;
+        self.looked_at.store(driver.clock.now().0, Ordering::Relaxed);
+        Ok(synced)
+    }
+
+    /// When it was last found out what its head is, also where that was no news and nothing was written down.
+    pub fn looked_at(&self) -> Option<Timestamp> {
+        Some(self.looked_at.load(Ordering::Relaxed)).filter(|at| *at != 0).map(Timestamp)
     }
 
     /// Whether a rule refuses the head that was seen: what it broke may be put right elsewhere.

@@ -9,7 +9,7 @@ mod selection;
 mod sequences;
 mod versions;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::problem::{Answer, Problem};
@@ -19,6 +19,7 @@ use super::view::{
 };
 use crate::control::commands::Refusal;
 use crate::control::renderings::{Renderings, Told};
+use crate::control::watched::Watched;
 use crate::error::{Class, Failure, Result};
 use crate::executor::hindrances::Hindrances;
 use crate::executor::selector_index::SelectorIndex;
@@ -54,7 +55,7 @@ pub struct Query {
     /// What is said of revisions.
     pub renderings: Arc<Renderings>,
     /// The repositories that this process watches; nothing, if it watches none and cannot tell who is.
-    pub watched: Option<Arc<BTreeSet<RepositoryName>>>,
+    pub watched: Option<Arc<BTreeMap<RepositoryName, Arc<Watched>>>>,
 }
 
 impl std::fmt::Debug for Query {
@@ -91,8 +92,9 @@ impl Query {
     }
 
     fn repository_view(&self, state: &RepositoryState) -> RepositoryView {
-        let is_watched = self.watched.as_ref().is_none_or(|watched| watched.contains(&state.name));
-        RepositoryView::from(state).with_watching(is_watched)
+        let view = RepositoryView::from(state);
+        let Some(watched) = &self.watched else { return view };
+        view.with_watching(watched.get(&state.name).map(|watched| watched.looked_at()))
     }
 
     /// What the last webhooks of a watched repository came to, newest first.

@@ -88,6 +88,33 @@ fn what_is_held_in_one_repository_is_not_released_from_the_work_tree_of_another(
 }
 
 #[test]
+fn a_look_that_finds_nothing_new_is_shown_and_one_that_fails_is_none() {
+    let world = World::new(&[]);
+    world.git.push_files(&[("web.yaml", &web("1"))]);
+    world.start();
+    let times = || {
+        let list = world.json(&["repository", "list"]);
+        ["syncedAt", "lookedAt"].map(|key| list["items"][0][key].as_str().unwrap_or_default().to_owned())
+    };
+    eventually("it was looked at", || !times()[1].is_empty());
+    let [synced, looked] = times();
+    eventually("it was looked at again", || {
+        world.tell(&["sync", "shop"]);
+        times()[1] > looked
+    });
+    let [still, looked] = times();
+    assert_eq!(still, synced, "there was no news");
+    let heads: Vec<String> =
+        world.tell(&["repository", "list"]).lines().next().unwrap().split_whitespace().map(str::to_owned).collect();
+    assert!(heads.contains(&"CHANGED".to_owned()) && heads.contains(&"SYNCED".to_owned()), "{heads:?}");
+
+    std::fs::rename(world.git.bare(), world.git.root().join("elsewhere")).unwrap();
+    world.run(&["sync", "shop"]);
+    eventually("the problem is told", || world.json(&["repository", "list"])["items"][0]["problem"].is_string());
+    assert_eq!(times()[1], looked, "nothing was found out");
+}
+
+#[test]
 fn verbs_take_the_repository_of_the_work_tree_that_they_are_typed_in() {
     let two = Two::deployed();
     two.done_in_bank(&["rollout", "latest", "dc/web"]);

@@ -9,6 +9,7 @@ use crate::model::hold::Hold;
 use crate::model::ids::ServiceKey;
 use crate::model::object::Object;
 use crate::model::state::{ConfigState, Quarantined, RepositoryState};
+use crate::model::time::Timestamp;
 use crate::store::Damaged;
 
 /// The status of a repository that was taken down.
@@ -32,8 +33,11 @@ pub struct RepositoryView {
     pub applied: Option<String>,
     /// The head that was last synced.
     pub seen: Option<String>,
-    /// When it was last synced.
+    /// When it was last synced with news: a head, or a problem.
     pub synced_at: Option<String>,
+    /// When the daemon last found out what its head is, news or not.
+    #[serde(default)]
+    pub looked_at: Option<String>,
     /// What is wrong with it.
     pub problem: Option<String>,
     /// Why statuses do not reach its commits; deployments go on.
@@ -61,6 +65,7 @@ impl From<&RepositoryState> for RepositoryView {
             applied: state.applied.as_ref().map(ToString::to_string),
             seen: state.seen.as_ref().map(ToString::to_string),
             synced_at: state.synced_at.map(time),
+            looked_at: None,
             problem: state.problem.clone(),
             status_problem: state.status_problem(),
             pods_of_another_version: None,
@@ -71,10 +76,14 @@ impl From<&RepositoryState> for RepositoryView {
 }
 
 impl RepositoryView {
-    /// With whether it is still watched: of one that is not, no push arrives, and what runs of it runs on.
+    /// With whether it is still watched, and when it was looked at last if it is: of one that is not, no push arrives, and
+    /// what runs of it runs on.
     #[must_use]
-    pub fn with_watching(self, is_watched: bool) -> Self {
-        if is_watched || self.status == DOWN {
+    pub fn with_watching(self, watched: Option<Option<Timestamp>>) -> Self {
+        if let Some(looked_at) = watched {
+            return Self { looked_at: looked_at.map(time), ..self };
+        }
+        if self.status == DOWN {
             return self;
         }
         let problem =
