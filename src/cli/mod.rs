@@ -97,7 +97,7 @@ fn dispatch(verb: &Verb, global: &Global, output: &mut Output) -> Outcome {
         Verb::Up(arguments) => serve(up::run(arguments, global, output), TOLD_OTHERWISE),
         Verb::Down(arguments) => serve(down::run(arguments, global, output), TOLD_OTHERWISE),
         Verb::Serve(arguments) => serve(serve::run(arguments, global, output), telemetry::DEFAULT_FILTER),
-        Verb::Validate(arguments) => validate::run(arguments, output),
+        Verb::Validate(arguments) => validate::run(arguments, global, output),
         Verb::Plan(arguments) => wait(plan::run(arguments, global, output)),
         Verb::Get(arguments) => wait(get::run(arguments, global, output)),
         Verb::Describe(arguments) => wait(describe::run(arguments, global, output)),

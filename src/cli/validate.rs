@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 
+use super::arguments::Global;
 use super::output::{Exit, Outcome, Output, colored, remark};
 use super::work_tree::WorkTree;
 use crate::error::Result;
@@ -32,19 +33,24 @@ struct Report {
     foreign: Vec<PathBuf>,
 }
 
-pub(super) fn run(arguments: &Arguments, output: &mut Output) -> Outcome {
-    let report = check(&arguments.paths)?;
+pub(super) fn run(arguments: &Arguments, global: &Global, output: &mut Output) -> Outcome {
+    let report = check(&arguments.paths, global.state_folder().ok().as_deref())?;
     output.show(&report, human)?;
     report.foreign.iter().for_each(|path| remark(foreign(path)));
     let failed = report.problems.iter().any(Problem::is_error);
     Ok(if failed { Exit::Failed } else { Exit::Good })
 }
 
-/// The problems of the named files, or of everything below the named folders.
-fn check(paths: &[PathBuf]) -> Result<Report> {
+/// The problems of the named files, or of everything below the named folders. A state folder of this machine tells whether
+/// it runs pods.
+fn check(paths: &[PathBuf], state: Option<&Path>) -> Result<Report> {
     let (mut found, mut foreign) = (BTreeMap::new(), Vec::new());
     for path in paths {
         let tree = WorkTree::around(path)?;
+        let tree = match state {
+            Some(state) => tree.on_machine_of(state),
+            None => tree,
+        };
         let chosen = tree.relative(path)?;
         let options = Options { repository: RepositoryName::new(tree.name()), seed: Seed::NONE };
         let snapshot = Snapshot::read(&tree, &options)?;
@@ -85,6 +91,7 @@ fn human(report: &Report) -> String {
 #[cfg(test)]
 mod tests {
     use std::fs;
+    use std::os::unix::fs::PermissionsExt;
 
     use super::*;
 
@@ -101,11 +108,34 @@ mod tests {
             "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\nspec: {typo: 1}\n",
         );
         let good = write("settings.yaml", "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: settings}\n");
-        let report = check(&[good]).expect("readable");
+        let report = check(&[good], None).expect("readable");
         assert!(report.problems.is_empty() && report.foreign.is_empty(), "{report:?}");
-        let problems = check(&[folder.path().to_owned()]).expect("readable").problems;
+        let problems = check(&[folder.path().to_owned()], None).expect("readable").problems;
         assert_eq!(problems.len(), 1, "{problems:?}");
         assert_eq!((problems[0].file.as_str(), problems[0].line), ("launchway.yaml", 4));
+    }
+
+    #[test]
+    fn an_interpreter_is_looked_for_where_pods_run() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = |name: &str| folder.path().join(name);
+        fs::create_dir_all(path("web/bin")).expect("made");
+        fs::create_dir(path("state")).expect("made");
+        fs::write(path("web/bin/launch"), "#!/usr/bin/no-such-python -u\n").expect("written");
+        fs::set_permissions(path("web/bin/launch"), fs::Permissions::from_mode(0o755)).expect("allowed");
+        let config = "apiVersion: apps.openshift.io/v1\nkind: DeploymentConfig\nmetadata: {name: web}\nspec:\n  selector: {app: web}\n  \
+                      template: {metadata: {labels: {app: web}}, spec: {containers: [{name: web, image: 'git:web'}]}}\n";
+        fs::write(path("web.yaml"), config).expect("written");
+        fs::write(path("launchway.yaml"), "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n")
+            .expect("written");
+        let problems = || check(&[folder.path().to_owned()], Some(&path("state"))).expect("readable").problems;
+        assert_eq!(problems(), [], "nobody knows where they run");
+        fs::write(path("state/daemon.json"), "{}").expect("written");
+        let [problem] = &problems()[..] else { panic!("{:?}", problems()) };
+        assert!(
+            !problem.is_error() && problem.message.contains("`/usr/bin/no-such-python`, which is missing"),
+            "{problem}"
+        );
     }
 
     #[test]
@@ -114,7 +144,7 @@ mod tests {
         let path = |name: &str| folder.path().join(name);
         fs::create_dir(path("docs")).expect("made");
         fs::write(path("docs/Chart.yaml"), "name: web\nversion: 1\n").expect("written");
-        let foreign = |paths: &[PathBuf]| check(paths).expect("readable").foreign;
+        let foreign = |paths: &[PathBuf]| check(paths, None).expect("readable").foreign;
         assert_eq!(foreign(&[path("docs")]), [path("docs")]);
         for (file, text) in [
             ("launchway.yaml", "apiVersion: launchway.dev/v1\nkind: Project\nmetadata: {name: shop}\n"),

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, Failure, Result};
 use crate::manifest::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
+use crate::runtime::local;
 
 /// The most files of a folder.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -18,6 +19,8 @@ const LARGEST_FILE: u64 = 4 << 20;
 #[derive(Clone, Debug)]
 pub(super) struct WorkTree {
     root: PathBuf,
+    /// Whether this is a machine that runs pods.
+    runs_here: bool,
 }
 
 impl WorkTree {
@@ -30,7 +33,12 @@ impl WorkTree {
         let marked =
             |folder: &&Path| ["launchway.yaml", "shipyard.yaml", ".git"].iter().any(|mark| folder.join(mark).exists());
         let root = folder.ancestors().find(marked).unwrap_or(folder).to_owned();
-        Ok(Self { root })
+        Ok(Self { root, runs_here: false })
+    }
+
+    /// The same on a machine whose own state folder shows whether it runs pods: then its programs are looked for, too.
+    pub(super) fn on_machine_of(self, state: &Path) -> Self {
+        Self { runs_here: state.join("daemon.json").exists(), ..self }
     }
 
     /// Its last name, which names the project unless a file does.
@@ -128,6 +136,10 @@ impl Files for WorkTree {
             _ => path.join(".git").exists().then_some(FileKind::Submodule),
         })
     }
+
+    fn missing_interpreter(&self, path: &str) -> Option<String> {
+        if self.runs_here { local::missing_interpreter(&self.root.join(path)) } else { None }
+    }
 }
 
 #[cfg(test)]
@@ -159,7 +171,7 @@ mod tests {
         fs::create_dir(path("sub/app")).expect("made");
         fs::write(path("file"), "").expect("written");
         std::os::unix::fs::symlink("real", path("link")).expect("linked");
-        let tree = WorkTree { root: folder.path().to_owned() };
+        let tree = WorkTree { root: folder.path().to_owned(), runs_here: false };
         for (place, expected, is_there) in [
             ("real/inner", Absence::Nothing, true),
             ("sub/app", Absence::Submodule("sub".to_owned()), false),

@@ -32,6 +32,11 @@ pub trait Files {
     /// # Errors
     /// If the tree cannot be read.
     fn kind(&self, path: &str) -> Result<Option<FileKind>>;
+
+    /// The interpreter that a program names by its `#!` line, where it is known to be missing on the machine that runs pods.
+    fn missing_interpreter(&self, _path: &str) -> Option<String> {
+        None
+    }
 }
 
 /// No file with more bytes is looked at, whatever the limit.

@@ -28,7 +28,7 @@ pub(crate) struct ProgramUse {
 }
 
 /// What is at a program's path.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     /// It, or something that can only be judged once it is built or a link is followed.
     Likely,
@@ -36,6 +36,8 @@ pub(crate) enum Program {
     NotExecutable,
     /// Nothing.
     Missing,
+    /// A script whose interpreter is missing on this machine, which runs pods.
+    WithoutInterpreter(String),
 }
 
 /// Where a command stands that runs in a launchable.
@@ -93,18 +95,26 @@ impl Program {
         Ok(match files.kind(path)? {
             None => Self::Missing,
             Some(FileKind::File { executable: false }) => Self::NotExecutable,
-            Some(_) => Self::Likely,
+            Some(_) => files.missing_interpreter(path).map_or(Self::Likely, Self::WithoutInterpreter),
         })
     }
 }
 
 impl ProgramUse {
     /// What is wrong with the program.
-    pub(crate) fn problem(&self, found: Program) -> Option<Problem> {
+    pub(crate) fn problem(&self, found: &Program) -> Option<Problem> {
         let path = &self.path;
         let is_entry_point = self.pointer.ends_with("/image");
         let (message, hint) = match found {
             Program::Likely => return None,
+            Program::WithoutInterpreter(interpreter) => {
+                let hint =
+                    "install it, or name another one in the first line; pods that run on another machine may have it";
+                (
+                    format!("`{path}` needs the interpreter `{interpreter}`, which is missing on this machine"),
+                    hint.to_owned(),
+                )
+            }
             Program::NotExecutable => {
                 let hint = format!("`git update-index --chmod=+x {path}`, then commit");
                 (format!("`{path}` is not executable"), hint)
@@ -122,7 +132,7 @@ impl ProgramUse {
         let mut problem = Problem::error(&self.location, "executable", message).hint(hint);
         problem.field = field_path(&self.pointer);
         problem.pointer.clone_from(&self.pointer);
-        Some(problem)
+        Some(if matches!(found, Program::WithoutInterpreter(_)) { problem.warning() } else { problem })
     }
 }
 

@@ -50,6 +50,14 @@ fn a_build_that_fails_shows_its_last_lines_and_is_remembered_until_forgotten() {
 }
 
 #[test]
+fn a_builder_whose_interpreter_is_missing_says_which() {
+    let world = World::new(&[("bin/build", "#!/usr/bin/no-such-python\n")]);
+    let failure = prepare(&world.open(), &tree('a')).unwrap_err().to_string();
+    let expected = "cannot be started: its interpreter `/usr/bin/no-such-python` is missing on this machine";
+    assert!(failure.contains(expected), "{failure}");
+}
+
+#[test]
 fn a_build_that_hangs_is_ended_with_all_that_it_started() {
     let mut world =
         World::new(&[("bin/build", "#!/bin/sh\necho begun\nsetsid sleep 1000 &\necho $! > child\nsleep 1000\n")]);

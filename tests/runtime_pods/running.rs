@@ -1,8 +1,10 @@
 //! Pods that serve: probes, readiness, restarts.
 
 use std::collections::BTreeSet;
+use std::fs::Permissions;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::os::unix::fs::PermissionsExt;
 
 use launchway::model::pod::{ObservedPod, PodPhase};
 use launchway::runtime::{Runtime, RuntimeChange};
@@ -153,6 +155,20 @@ async fn why_a_pod_crashes_is_told_from_one_crash_to_the_next() {
         tokio::time::sleep(std::time::Duration::from_millis(10)).await;
     }
     assert!(was_ready);
+}
+
+#[tokio::test]
+async fn a_program_whose_interpreter_is_missing_says_which() {
+    let world = World::new();
+    let program = world.image("app/bin/launch");
+    std::fs::create_dir_all(program.parent().unwrap()).unwrap();
+    std::fs::write(&program, "#!/usr/bin/no-such-python -u\n").unwrap();
+    std::fs::set_permissions(&program, Permissions::from_mode(0o755)).unwrap();
+    let pod = pod(json!({"containers": [{"name": "web", "image": "app"}]}));
+    world.start(&pod).await;
+    let told = "container `web` cannot start: cannot run `bin/launch`: its interpreter `/usr/bin/no-such-python` is missing \
+                on this machine";
+    world.until(&pod, "told", |observed| observed.message == told).await;
 }
 
 #[tokio::test]

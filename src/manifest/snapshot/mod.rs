@@ -206,11 +206,11 @@ impl Next {
         for program in parsed.programs().filter(|program| is_there(&program.folder)) {
             let key = (program.folder.clone(), program.path.clone());
             let found = match self.programs.get(&key) {
-                Some(known) => *known,
+                Some(known) => known.clone(),
                 None => Program::at(&program.path, &program.folder, files)?,
             };
+            problems.extend(program.problem(&found));
             self.programs.insert(key, found);
-            problems.extend(program.problem(found));
         }
         Ok(problems)
     }

@@ -38,6 +38,11 @@ pub fn is_of_a_pod(pid: i32, root: &Path) -> bool {
     host::process::is_of_a_pod(pid, &pods.canonicalize().unwrap_or(pods))
 }
 
+/// The interpreter that a program names by its `#!` line, if it is missing on this machine.
+pub fn missing_interpreter(program: &Path) -> Option<String> {
+    host::unrunnable::missing_interpreter(program)
+}
+
 /// Runs the program as one of the runtime's own processes, if that is what the arguments (without the program's name)
 /// say. To be asked before anything else is set up: these processes stay small.
 pub fn process_entry(arguments: &[OsString]) -> Option<ExitCode> {

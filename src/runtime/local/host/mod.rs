@@ -15,5 +15,6 @@ pub(crate) mod program;
 pub(crate) mod reach;
 mod rights;
 pub(crate) mod signals;
+pub(crate) mod unrunnable;
 pub(crate) mod user;
 pub(crate) mod wait;

@@ -14,6 +14,7 @@ use crate::model::pod::{Resources, Scalar};
 use crate::runtime::local::host::cgroup::{Limits, PodGroups};
 use crate::runtime::local::host::isolation::{Hiding, Isolation, Own};
 use crate::runtime::local::host::mount::Space;
+use crate::runtime::local::host::unrunnable;
 use crate::runtime::local::host::user::become_user;
 
 /// The verb.
@@ -48,8 +49,8 @@ fn start(folder: &Folder) -> Result<String, String> {
     if let Err(problem) = isolation.confine(hiding) {
         writeln!(io::stderr(), "launchway: not all is kept from this build that is not its own: {problem}").ok();
     }
-    let error = Command::new(program).current_dir(folder.tree()).stdin(Stdio::null()).exec();
-    Ok(error.to_string())
+    let error = Command::new(&program).current_dir(folder.tree()).stdin(Stdio::null()).exec();
+    Ok(unrunnable::why(&program, &error))
 }
 
 /// Hides all of the daemon's state but the tree and the home of the build.

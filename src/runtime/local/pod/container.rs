@@ -25,6 +25,7 @@ use super::surroundings::Surroundings;
 use super::volume;
 use crate::model::pod::{Container, SecurityContext};
 use crate::runtime::local::host::cgroup::{Limits, PodGroups};
+use crate::runtime::local::host::unrunnable;
 use crate::runtime::local::host::user::become_user;
 
 /// Where the entry point of a launchable is.
@@ -232,7 +233,9 @@ fn become_command(setting: &Setting, program: &Path, stdin: Stdio) -> String {
     }
     command.env_clear().envs(&setting.variables).current_dir(&setting.surroundings.folder).stdin(stdin);
     let error = command.exec();
-    format!("cannot run `{}`: {error}", program.display())
+    let image = setting.surroundings.image.as_deref();
+    let named = image.and_then(|image| program.strip_prefix(image).ok()).unwrap_or(program);
+    format!("cannot run `{}`: {}", named.display(), unrunnable::why(program, &error))
 }
 
 #[cfg(test)]
