@@ -157,3 +157,12 @@ impl<T, E: std::error::Error + Send + Sync + 'static> Context<T> for std::result
         self.map_err(|error| Failure::stalled(message()).because(error))
     }
 }
+
+/// What an error comes down to: libraries say what they were about, and keep beneath it what was the matter.
+pub fn root_cause<'e>(error: &'e (dyn std::error::Error + 'static)) -> &'e (dyn std::error::Error + 'static) {
+    let mut cause = error;
+    while let Some(source) = cause.source() {
+        cause = source;
+    }
+    cause
+}

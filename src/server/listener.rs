@@ -22,6 +22,7 @@ use tower::ServiceExt;
 
 use super::origin::{Client, Origin, PARTS};
 use super::problem::Problem;
+use crate::error::root_cause;
 use crate::shares::{Share, Shares};
 
 /// For each connection that is served, so many more may wait.
@@ -157,7 +158,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<S> {
             }
         };
         if let Err(error) = ended {
-            tracing::debug!(?origin, %error, "a connection broke");
+            tracing::debug!(?origin, error = %root_cause(&error), "a connection broke");
         }
     }
 }

@@ -255,10 +255,13 @@ fn a_request_that_is_broken_is_the_clients_fault() {
     let cases = [
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: b\r\n\r\n", "the request names more than one host\n"),
         ("GET / HTTP/1.1\r\nHost: a\r\nHost: a\r\n\r\n", "the request names more than one host\n"),
-        ("POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n", "the body of the request is broken"),
+        (
+            "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\nno\r\n",
+            "the body of the request is broken: Invalid chunk size line",
+        ),
         (
             "POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nabc",
-            "the body of the request is broken",
+            "the body of the request is broken: Invalid chunk body",
         ),
     ];
     for (request, expected) in cases {

@@ -17,6 +17,8 @@ use tokio::net::TcpStream;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
+use crate::error::root_cause;
+
 /// How long an answer may take.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// Between two requests of a visitor, so that the machine has time for others too.
@@ -177,7 +179,7 @@ impl Connection {
     /// The body of a good answer, and whether the server closes the connection after it.
     async fn get(&mut self, path: &str) -> Result<(Bytes, bool), String> {
         let address = self.address;
-        let failed = |error: hyper::Error| format!("GET http://{address}{path}: {error}");
+        let failed = |error: hyper::Error| format!("GET http://{address}{path}: {}", root_cause(&error));
         let request = Request::get(path).header(HOST, address.to_string()).body(Empty::new());
         let request = request.map_err(|error| error.to_string())?;
         self.sender.ready().await.map_err(failed)?;

@@ -9,6 +9,7 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::http::{HeaderMap, StatusCode};
 use futures::StreamExt;
 
+use crate::error::root_cause;
 use crate::server::origin::{Client, PARTS};
 use crate::server::problem::Problem;
 use crate::shares::{Share, Shares};
@@ -86,7 +87,7 @@ impl BodyReader {
 }
 
 fn broken_off(error: axum::Error) -> Problem {
-    Problem::new(StatusCode::BAD_REQUEST, format!("the body broke off: {error}"))
+    Problem::new(StatusCode::BAD_REQUEST, format!("the body broke off: {}", root_cause(&error)))
 }
 
 fn too_long(limit: usize) -> Problem {

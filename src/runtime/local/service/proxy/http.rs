@@ -29,6 +29,7 @@ use super::pod::Lease;
 use super::relay::relay;
 use super::upstream::{RequestBody, Sender, Upstreams};
 use super::{Session, Stay};
+use crate::error::root_cause;
 
 /// The most that the head of a message may hold, in bytes; what is on its way is bounded by it as well, on either side.
 pub(super) const MAX_HEAD: usize = 64 << 10;
@@ -107,13 +108,16 @@ impl ClientSide {
                 Err(Failed::Sent(error)) if error.is_user() => {
                     return Err(text(
                         StatusCode::BAD_REQUEST,
-                        &format!("the body of the request is broken: {}", cause(&error)),
+                        &format!("the body of the request is broken: {}", root_cause(&error)),
                     ));
                 }
                 Err(Failed::Sent(error)) => {
                     sent += 1;
                     if !message.is_repeatable() || sent == MAX_SENT {
-                        return Err(text(StatusCode::BAD_GATEWAY, &format!("the pod broke off: {}", cause(&error))));
+                        return Err(text(
+                            StatusCode::BAD_GATEWAY,
+                            &format!("the pod broke off: {}", root_cause(&error)),
+                        ));
                     }
                 }
             }
@@ -182,15 +186,6 @@ fn refusal(response: &Response<Incoming>, version: Version, upgrade: bool) -> Op
     }
     let is_coded = version < Version::HTTP_11 && headers::other_codings(response.headers()).is_some();
     is_coded.then_some("the pod uses a transfer coding that HTTP/1.0 does not know")
-}
-
-/// What was the matter, which hyper tells in words of its own and keeps beneath them.
-fn cause(error: &hyper::Error) -> String {
-    let mut cause: &dyn std::error::Error = error;
-    while let Some(source) = cause.source() {
-        cause = source;
-    }
-    cause.to_string()
 }
 
 /// A request on its way, for as many attempts as it allows.
