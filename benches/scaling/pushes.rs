@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use super::declared::{config, configs};
-use crate::support::daemon::{Daemon, wait_until};
+use crate::support::daemon::Daemon;
 use crate::support::git;
 use crate::support::import::Importer;
 
@@ -63,6 +63,6 @@ impl Repository {
         let delivered = self.daemon.delivered();
         self.importer.commit(files);
         let all = delivered + u64::from(deliveries);
-        wait_until("everything is delivered", || self.daemon.delivered() >= all);
+        self.daemon.wait_for_rest(all);
     }
 }

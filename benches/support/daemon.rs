@@ -79,9 +79,14 @@ impl Drop for Daemon {
 
 /// Looks every half millisecond.
 pub(crate) fn wait_until(what: &str, holds: impl Fn() -> bool) {
+    wait(what, Duration::from_micros(500), holds);
+}
+
+/// Looks at such intervals.
+pub(crate) fn wait(what: &str, pause: Duration, holds: impl Fn() -> bool) {
     let begin = Instant::now();
     while !holds() {
         assert!(begin.elapsed() < PATIENCE, "still not: {what}");
-        std::thread::sleep(Duration::from_micros(500));
+        std::thread::sleep(pause);
     }
 }

@@ -6,6 +6,7 @@
 //! requests, can neither hide nor delay pods and timers. Statuses have lanes of their own (`control::report_lane`).
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -126,12 +127,18 @@ impl Worker {
                 STORE_PAUSE
             });
             by_safety_net = false;
-            tokio::select! {
-                () = stop.cancelled() => break,
-                () = self.again.notified() => {}
-                () = tokio::time::sleep(wait) => by_safety_net = wait == IDLE,
-                change = changes.recv() => self.touched(change, &mut changes).await,
-                change = runtime.recv() => self.runtime_changed(&change).await,
+            let (mut pause, mut concerned) = (pin!(tokio::time::sleep(wait)), false);
+            while !concerned && !stop.is_cancelled() {
+                concerned = tokio::select! {
+                    () = stop.cancelled() => false,
+                    () = self.again.notified() => true,
+                    () = &mut pause => {
+                        by_safety_net = wait == IDLE;
+                        true
+                    }
+                    change = changes.recv() => self.touched(change, &mut changes).await,
+                    change = runtime.recv() => self.runtime_changed(&change).await,
+                };
             }
         }
         tracker.close();
@@ -265,42 +272,46 @@ impl Worker {
     }
 
     /// An image was prepared: what waits for it is due now. What waits for nothing that is announced may be, too, once
-    /// anything may have changed.
-    pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, RecvError>) {
+    /// anything may have changed. Says whether anything has come due here.
+    pub(crate) async fn runtime_changed(&self, change: &Result<RuntimeChange, RecvError>) -> bool {
         let woken: BTreeSet<OutboxId> = match change {
-            Ok(RuntimeChange::Pod(..) | RuntimeChange::Overlooked(_)) => return,
+            Ok(RuntimeChange::Pod(..) | RuntimeChange::Overlooked(_)) => return false,
             Ok(RuntimeChange::Image(image)) => locked(&self.waiting).remove(&Some(image.clone())).unwrap_or_default(),
             Ok(RuntimeChange::Everything) | Err(_) => {
                 std::mem::take(&mut *locked(&self.waiting)).into_values().flatten().collect()
             }
         };
-        self.wake(woken).await;
+        self.wake(woken).await
     }
 
     /// Takes all announcements that are there already: one pass serves them all. Objects that changed may be those that
-    /// something waits for.
-    pub(crate) async fn touched(&self, first: Result<Touched, RecvError>, changes: &mut Receiver<Touched>) {
-        let brings_objects = |change: Result<Touched, _>| change.map_or(true, |touched| !touched.objects.is_empty());
-        let mut any = brings_objects(first.map_err(drop));
+    /// something waits for. Says whether anything is asked for, or has come due, here.
+    pub(crate) async fn touched(&self, first: Result<Touched, RecvError>, changes: &mut Receiver<Touched>) -> bool {
+        // Of what was missed, anything may be true.
+        let news = |change: Result<Touched, ()>| {
+            change.map_or((true, true), |touched| (touched.asked.contains(&self.lane), !touched.objects.is_empty()))
+        };
+        let (mut asked, mut objects) = news(first.map_err(drop));
         loop {
-            match changes.try_recv() {
+            let (more, more_objects) = match changes.try_recv() {
                 Err(TryRecvError::Empty | TryRecvError::Closed) => break,
-                change => any |= brings_objects(change.map_err(drop)),
-            }
+                change => news(change.map_err(drop)),
+            };
+            (asked, objects) = (asked | more, objects | more_objects);
         }
-        if any {
-            let woken = locked(&self.waiting).remove(&None).unwrap_or_default();
-            self.wake(woken).await;
-        }
+        let waiting = if objects { locked(&self.waiting).remove(&None) } else { None };
+        self.wake(waiting.unwrap_or_default()).await | asked
     }
 
-    async fn wake(&self, rows: BTreeSet<OutboxId>) {
-        let due = self.performer.driver.clock.now();
+    /// Brings forward what waits; says whether there is any.
+    async fn wake(&self, rows: BTreeSet<OutboxId>) -> bool {
+        let (any, due) = (!rows.is_empty(), self.performer.driver.clock.now());
         let wake = |id: OutboxId| Input::Write(Box::new(Write::Wake { id, due }));
         let inputs: Vec<Input> = rows.into_iter().map(wake).collect();
         if let Err(failure) = self.performer.driver.commit(&inputs).await {
             tracing::warn!(problem = failure.one_line(), "cannot wake what waits");
         }
+        any
     }
 }
 
@@ -317,4 +328,45 @@ pub fn pause_after(failures: u32) -> Duration {
 
 fn locked<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::broadcast;
+
+    use super::*;
+    use crate::model::object::{Kind, ObjectKey};
+    use crate::model::transaction::ObjectPlace;
+    use crate::simulation::memory_store::MemoryDisk;
+    use crate::simulation::world::{Surroundings, World};
+
+    #[tokio::test]
+    async fn a_lane_is_concerned_by_what_is_asked_for_in_it_and_by_what_it_missed() {
+        let surroundings = Surroundings::default();
+        let store = Arc::new(MemoryDisk::default().open(surroundings.clock()));
+        let images = World::over(store, surroundings).outbox.lanes[1].clone();
+        assert_eq!(images.lane, Lane::Images);
+        let asked = |lanes: &[Lane]| Touched { asked: lanes.iter().cloned().collect(), ..Touched::default() };
+        let map = ObjectKey { kind: Kind::ConfigMap, name: "settings".into() };
+        let place = ObjectPlace { project: "shop".into(), stage: "dev".into(), key: map };
+        let changed = Touched { objects: [place].into(), ..Touched::default() };
+        // (what was announced, how much of it is heard, what is to come of it)
+        let table = [
+            (vec![Touched::default()], 4, false),
+            (vec![asked(&[Lane::Runs]), asked(&[Lane::Previews])], 4, false),
+            (vec![changed], 4, false), // nothing waits for it
+            (vec![asked(&[Lane::Runs]), asked(&[Lane::Runs, Lane::Images])], 4, true),
+            (vec![asked(&[Lane::Runs]), asked(&[Lane::Runs])], 1, true),
+        ];
+        for (announced, room, expected) in table {
+            let (sender, mut changes) = broadcast::channel(room);
+            announced.iter().for_each(|touched| drop(sender.send(touched.clone())));
+            let first = changes.recv().await;
+            assert_eq!(images.touched(first, &mut changes).await, expected, "{announced:?}");
+        }
+        for change in [Ok(RuntimeChange::Everything), Ok(RuntimeChange::Image("a".to_owned())), Err(RecvError::Closed)]
+        {
+            assert!(!images.runtime_changed(&change).await, "nothing waits for {change:?}");
+        }
+    }
 }

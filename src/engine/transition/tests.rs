@@ -5,6 +5,7 @@ use crate::engine::fixtures::{
     LIMITS, Made, Memory, NOW, declared, delivery, deploying, deployment, down, ended, holds, passed, plan, project,
     repository, sequence, service, serving, slot, web,
 };
+use crate::model::action::Lane;
 use crate::model::event::Timer;
 use crate::model::hold::HoldKind;
 use crate::model::outcome::PodOutcome;
@@ -60,6 +61,7 @@ fn whoever_comes_to_a_free_slot_begins_in_the_same_transaction() {
     let touched = Touched {
         configs: BTreeSet::from([web()]),
         begun: made.touched.begun.clone(),
+        asked: [Lane::Runs, Lane::Images].into(),
         reports: BTreeSet::from([("repo".into(), run.commit)]),
         ..Touched::default()
     };

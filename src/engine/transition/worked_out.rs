@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::engine::records::Records;
+use crate::model::action::Lane;
 use crate::model::ids::{CommitId, ConfigKey, Namespace, RepositoryName, ServiceKey};
 use crate::model::outcome::Outcome;
 use crate::model::run::{Run, RunKind};
@@ -34,6 +35,8 @@ pub struct Touched {
     pub planned: BTreeSet<RepositoryName>,
     /// Repositories whose head is to be planned again, although it is the same.
     pub unseen: BTreeSet<RepositoryName>,
+    /// Where runs ask for something to be performed.
+    pub asked: BTreeSet<Lane>,
 }
 
 /// A transition that was worked out, beside what has become of the records.
@@ -52,6 +55,7 @@ impl WorkedOut {
         let Self { mut writes, left, switched, reports, unseen } = self;
         let mut touched = Touched { reports, slots: left, services: switched, unseen, ..Touched::default() };
         touched.planned.extend(writes.iter().filter_map(planned));
+        touched.asked.extend(writes.iter().filter_map(asked));
         touched.left.extend(records.objects_left());
         let (reads, changed) = records.into_sets();
         for write in changed {
@@ -81,6 +85,14 @@ impl WorkedOut {
 fn planned(write: &Write) -> Option<RepositoryName> {
     match write {
         Write::Revision(state) if matches!(state.result, RevisionResult::Planned(_)) => Some(state.repository.clone()),
+        _ => None,
+    }
+}
+
+/// Where something is asked for.
+fn asked(write: &Write) -> Option<Lane> {
+    match write {
+        Write::Ask { action, .. } => Some(action.lane()),
         _ => None,
     }
 }

@@ -152,11 +152,14 @@ impl Daemon {
                     ended.notify_one();
                 });
             }
-            tokio::select! { biased;
-                () = ended.notified() => {}
-                change = changes.recv() => worker.touched(change, &mut changes).await,
-                change = pods.recv() => worker.runtime_changed(&change).await,
-                () = self.alarms.wait_until(due) => {}
+            let mut concerned = false;
+            while !concerned {
+                concerned = tokio::select! { biased;
+                    () = ended.notified() => true,
+                    change = changes.recv() => worker.touched(change, &mut changes).await,
+                    change = pods.recv() => worker.runtime_changed(&change).await,
+                    () = self.alarms.wait_until(due) => true,
+                };
             }
         }
     }
