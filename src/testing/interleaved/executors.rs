@@ -7,7 +7,7 @@ use crate::error::{Failure, Result};
 use crate::executor::drive::Driver;
 use crate::model::cloud_event::{CloudEvent, PREFIX};
 use crate::model::ids::ServiceKey;
-use crate::model::run::{DoneBy, Run, SequenceRun, TaskRecord};
+use crate::model::run::{DoneBy, ExecutorRecord, Run, SequenceRun};
 
 /// Who does what is left to nobody in particular, once everything is to come to its end.
 const ANYBODY: &str = "anybody";
@@ -65,14 +65,11 @@ pub(super) fn answers(run: &SequenceRun, index: usize) -> Vec<String> {
         return vec![format!("approve {stage} {service}")];
     }
     let says = |name: &str, what: &str| format!("executor {name} {what} {stage} {service}");
-    let busy: Vec<&str> = run.tasks.get(index).map(unfinished).unwrap_or_default();
-    match busy.is_empty() {
+    let known = run.tasks.get(index).map_or(&[][..], |task| &task.executors);
+    let missing = |it: &&ExecutorRecord| !it.is_done();
+    let what = |it: &ExecutorRecord| if it.started_at.is_none() { "starts" } else { "finishes" };
+    match known.is_empty() {
         true => vec![says(ANYBODY, "starts"), says(ANYBODY, "finishes")],
-        false => busy.into_iter().map(|name| says(name, "finishes")).collect(),
+        false => known.iter().filter(missing).map(|it| says(&it.name, what(it))).collect(),
     }
-}
-
-/// Those who have begun with a task and are not done.
-fn unfinished(task: &TaskRecord) -> Vec<&str> {
-    task.executors.iter().filter(|it| !it.is_done()).map(|it| it.name.as_str()).collect()
 }

@@ -2311,4 +2311,15 @@ pub(crate) const CURED: &[Cured] = &[
             remove front
             push",
     },
+    Cured {
+        invariant: Invariant::EveryRunEnds,
+        because: "a task waits for an executor that has told its end and never that it began, without a word",
+        story: "
+            order 1
+            shipyard dev:verify,deployment,verify production:approval,deployment
+            declare web image=d
+            push
+            executor one starts dev web
+            executor two finishes dev web",
+    },
 ];

@@ -1,7 +1,9 @@
 //! Tasks that are left to programs elsewhere, and decisions that are left to people.
 
+use std::fmt;
 use std::time::Duration;
 
+use itertools::Itertools as _;
 use serde_json::Value;
 
 use super::Step;
@@ -10,7 +12,7 @@ use crate::engine::sequence::dataflow::MOST_DATA;
 use crate::model::data::merge;
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
-use crate::model::run::{DoneBy, ExecutorRecord, SequenceState, TaskRecord};
+use crate::model::run::{DoneBy, ExecutorRecord, SequenceState};
 
 /// How long a task that is to end waits for those who do it: whatever they change must not meet what comes next.
 const GRACE: Duration = Duration::from_secs(60);
@@ -27,7 +29,7 @@ impl Step {
         task.executors.clear();
         task.again_at = None;
         task.offers += 1;
-        "waits for an executor to start it".clone_into(&mut task.message);
+        self.tell_who(index);
     }
 
     /// What came before decides, or a person: as the task says for each result.
@@ -139,16 +141,13 @@ impl Step {
         }
     }
 
-    /// The task is over once all that have begun are done, or all that are declared.
+    /// The task is over once nobody is awaited any more.
     fn judge(&mut self, index: usize) {
         let task = &self.run.tasks[index];
         if task.ended_at.is_some() {
             return;
         }
-        let is_there = |name: &String| task.executors.iter().any(|it| it.name == *name && it.is_done());
-        let declared = self.run.declared(index).map_or(&[][..], |task| &task.executors);
-        let all_done = task.executors.iter().all(ExecutorRecord::is_done) && declared.iter().all(is_there);
-        if !all_done {
+        if !self.awaited(index).is_empty() {
             return self.tell_who(index);
         }
         let outcome = aggregate(task.executors.iter().filter_map(|it| it.outcome));
@@ -170,23 +169,44 @@ impl Step {
         self.set_timer(Timer::Retry, pause);
     }
 
-    /// Who is at a task, for people.
-    fn tell_who(&mut self, index: usize) {
-        let message = under_way(&self.run.tasks[index]);
-        self.run.tasks[index].message = message;
+    /// Who has still to say something about a task: all that have told of it have to say that they began and how they ended, in
+    /// whichever order, and so have all that are declared. A task that is to end waits for those who have begun.
+    fn awaited(&self, index: usize) -> Awaited<'_> {
+        let known = &self.run.tasks[index].executors;
+        let names = |awaited: fn(&ExecutorRecord) -> bool| known.iter().filter(move |it| awaited(it));
+        let busy = names(|it| it.started_at.is_some() && it.finished_at.is_none()).collect();
+        if self.is_ending() {
+            return Awaited { busy, ..Awaited::default() };
+        }
+        let is_known = |name: &&String| known.iter().any(|it| it.name == **name);
+        let declared = self.run.declared(index).map_or(&[][..], |task| &task.executors);
+        Awaited {
+            busy,
+            silent: names(|it| it.started_at.is_none()).collect(),
+            absent: declared.iter().filter(|name| !is_known(name)).collect(),
+            anybody: known.is_empty() && declared.is_empty(),
+        }
     }
 
-    /// Nobody has taken a task in time.
+    /// Who is at a task and who is awaited, for people.
+    fn tell_who(&mut self, index: usize) {
+        self.run.tasks[index].message = self.awaited(index).to_string();
+    }
+
+    /// Nobody has told in time that a task has begun.
     pub(super) fn nobody_started(&mut self, index: usize) {
         let task = &self.run.tasks[index];
         if task.ended_at.is_some() || task.executors.iter().any(|it| it.started_at.is_some()) {
             return;
         }
         let limit = policy::format_duration(self.now.since(task.started_at.unwrap_or(self.now)));
-        let message = format!(
-            "no executor has started `{}` within {limit}: connect one, or add a Task object of that name",
-            task.name
-        );
+        let message = match task.executors.is_empty() {
+            true => format!(
+                "no executor has started `{}` within {limit}: connect one, or add a Task object of that name",
+                task.name
+            ),
+            false => format!("not started after {limit}: {}", self.awaited(index)),
+        };
         self.finish(index, Outcome::TIMED_OUT, message);
     }
 
@@ -205,15 +225,14 @@ impl Step {
         let message = match self.run.done_by(index) {
             DoneBy::Executors if task.executors.is_empty() => return,
             DoneBy::Approval => format!("nobody has decided within {limit}"),
-            _ => format!("not finished after {limit}: {}", under_way(task)),
+            _ => format!("not finished after {limit}: {}", self.awaited(index)),
         };
         self.finish(index, Outcome::TIMED_OUT, message);
     }
 
     /// Has executors hear, by the events that they ask for, that their task is to end; says whether one has begun.
     pub(super) fn recall(&mut self, index: usize) -> bool {
-        let has_begun = |it: &ExecutorRecord| it.started_at.is_some() && it.finished_at.is_none();
-        let is_open = self.run.tasks[index].executors.iter().any(has_begun);
+        let is_open = !self.awaited(index).is_empty();
         if is_open {
             self.set_timer(Timer::Finish, GRACE);
         }
@@ -237,13 +256,37 @@ pub(super) fn aggregate(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outc
     }
 }
 
-/// Who is at a task and what they say.
-fn under_way(task: &TaskRecord) -> String {
-    let open = task.executors.iter().filter(|it| !it.is_done());
-    let told: Vec<String> = open.map(|it| said(&it.name, &it.message)).collect();
-    match told.as_slice() {
-        [] => "waits for an executor to start it".to_owned(),
-        told => format!("runs at {}", told.join(", ")),
+/// Who has still to say something about a task.
+#[derive(Default)]
+struct Awaited<'a> {
+    /// Those that have begun.
+    busy: Vec<&'a ExecutorRecord>,
+    /// Those that have told something else, and not that they began.
+    silent: Vec<&'a ExecutorRecord>,
+    /// Those that are declared, and have told nothing.
+    absent: Vec<&'a String>,
+    /// Whether anybody is, because nobody has told anything.
+    anybody: bool,
+}
+
+impl Awaited<'_> {
+    fn is_empty(&self) -> bool {
+        self.busy.is_empty() && self.silent.is_empty() && self.absent.is_empty() && !self.anybody
+    }
+}
+
+impl fmt::Display for Awaited<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let busy = self.busy.iter().map(|it| said(&it.name, &it.message)).join(", ");
+        let silent = self.silent.iter().map(|it| &it.name).join(", ");
+        let absent = self.absent.iter().join(", ");
+        let parts = [
+            (!busy.is_empty()).then(|| format!("runs at {busy}")),
+            (!silent.is_empty()).then(|| format!("waits for {silent} to tell `started`")),
+            (!absent.is_empty()).then(|| format!("waits for {absent} to start it")),
+            self.anybody.then(|| "waits for an executor to start it".to_owned()),
+        ];
+        f.write_str(&parts.iter().flatten().join("; "))
     }
 }
 

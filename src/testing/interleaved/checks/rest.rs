@@ -37,7 +37,10 @@ impl At<'_> {
                 continue;
             }
             let state = match &run.value {
-                Run::Sequence(run) => format!("{:?} {}", run.state, run.message),
+                Run::Sequence(run) => {
+                    let task = run.task().map_or("", |task| &task.message);
+                    format!("{:?} {} {task}", run.state, run.message)
+                }
                 Run::Deployment(run) => format!("{:?} {}", run.step, run.problem),
             };
             let what = format!("{} of {project}/{stage}/{service} is open: {state}", run.value.id());

@@ -114,6 +114,34 @@ fn nobody_waits_for_ever() {
 }
 
 #[test]
+fn it_is_said_who_is_awaited_and_nobody_is_for_ever() {
+    let both = ["a", "b"].map(|name| name.to_owned()).to_vec();
+    let (begun, done) = (started(0, "a"), finished(0, "a", Outcome::PASS));
+    for (declared, events, message, late) in [
+        (vec![], vec![], "waits for an executor to start it", Timer::Start),
+        (both.clone(), vec![], "waits for a, b to start it", Timer::Start),
+        (vec![], vec![done.clone()], "waits for a to tell `started`", Timer::Start),
+        (vec![], vec![begun.clone()], "runs at a", Timer::Finish),
+        (both.clone(), vec![begun.clone()], "runs at a; waits for b to start it", Timer::Finish),
+        (both, vec![begun.clone(), done.clone()], "waits for b to start it", Timer::Finish),
+        (vec![], vec![started(0, "b"), done], "runs at b; waits for a to tell `started`", Timer::Finish),
+        (
+            vec![],
+            vec![begun, finished(0, "b", Outcome::PASS), finished(0, "a", Outcome::PASS)],
+            "waits for b to tell `started`",
+            Timer::Finish,
+        ),
+    ] {
+        let task = Task { executors: declared, ..Task::named("test") };
+        let run = after(admitted(vec![task]), &events);
+        assert_eq!(run.tasks[0].message, message, "{events:?}");
+        let ended = after(run, &[timer(late)]);
+        assert_eq!(ended.outcome, Some(Outcome::TIMED_OUT), "{message}");
+        assert!(ended.message.contains(message) || events.is_empty(), "{}", ended.message);
+    }
+}
+
+#[test]
 fn limits_are_as_the_task_says() {
     let task = Task { start_timeout_ms: Some(1_000), timeout_ms: Some(2_000), ..Task::named("test") };
     let sequence = Sequence { name: "delivery".into(), tasks: vec![task], ..Sequence::default() };
@@ -219,6 +247,8 @@ fn an_abort_waits_for_who_has_begun_but_not_for_ever() {
     let ending = after(offered, &[started(0, "a"), cancel]);
     assert!(matches!(ending.state, SequenceState::Ending { .. }), "{ending:?}");
     assert_eq!(after(ending.clone(), &[finished(0, "a", Outcome::PASS)]).outcome, Some(Outcome::ABORTED));
+    let never_began = [finished(0, "b", Outcome::PASS), finished(0, "a", Outcome::PASS)];
+    assert_eq!(after(ending.clone(), &never_began).outcome, Some(Outcome::ABORTED), "nobody waits for b to begin");
     assert_eq!(after(ending, &[timer(Timer::Finish)]).outcome, Some(Outcome::ABORTED));
 }
 
