@@ -83,14 +83,15 @@ pub(in crate::engine) fn recorded(
 }
 
 /// What an earlier delivery, planned at `before`, is still to bring for another service does not change an object of this
-/// one, which is as the revision declares it that is planned now: it counts as changed by that.
+/// one, which is as the revision declares it that is planned now: it counts as changed by that. What the other service has
+/// until now, and is declared alike, is this one's from now on: nothing else is left to be done about it.
 ///
 /// # Errors
 /// If something must be read first.
 pub(in crate::engine) fn confirm(
     records: &mut Records,
     service: &ServiceKey,
-    object: &Object,
+    object: &Arc<Object>,
     before: Option<Timestamp>,
     now: Timestamp,
 ) -> Result<(), Undecided> {
@@ -106,10 +107,17 @@ pub(in crate::engine) fn confirm(
     }
     let (project, stage) = (service.project.clone(), service.stage.clone());
     let place = ObjectPlace { project, stage, key: object.key.clone() };
-    let state = records.objects.get(&place)?;
-    let is_its = state.is_some_and(|state| state.object.service == service.service && is_open(state.planned_at));
-    if is_its && let Some(state) = records.objects.get_mut(&place)? {
+    let state = records.objects.get(&place)?.filter(|state| is_open(state.planned_at));
+    let (is_alike, is_its) = state.map_or((false, false), |state| {
+        (state.object.digest == object.digest, state.object.service == service.service)
+    });
+    if (is_alike || is_its)
+        && let Some(state) = records.objects.get_mut(&place)?
+    {
         state.planned_at = Some(now);
+        if is_alike {
+            state.object = object.clone();
+        }
     }
     Ok(())
 }

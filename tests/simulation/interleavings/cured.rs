@@ -2312,6 +2312,23 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what an earlier delivery is still to delete in a later stage is declared alike for another service",
+        story: "
+            order 9703
+            shipyard dev:deployment,test production
+            task test retries=1
+            object Service front app=api service=web
+            declare web pre=Abort
+            push
+            pass 1s
+            remove front
+            push
+            turns 3
+            object Service front app=api service=front
+            push",
+    },
+    Cured {
         invariant: Invariant::EveryRunEnds,
         because: "a task waits for an executor that has told its end and never that it began, without a word",
         story: "

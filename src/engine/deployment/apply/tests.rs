@@ -159,6 +159,35 @@ fn other_objects_come_and_go_with_their_changes() {
 }
 
 #[test]
+fn what_another_service_is_still_to_change_is_this_ones_where_it_is_declared_alike() {
+    let key = ObjectPlace::from(&stored("blue"));
+    let of = |service: &str, color, planned_at| {
+        let object = Object { service: service.into(), ..Object::clone(&map(color)) };
+        ObjectState { object: object.into(), planned_at: Some(Timestamp(planned_at)), ..stored(color) }
+    };
+    for (case, recorded, before, expected) in [
+        ("declared alike", of("other", "blue", 1), Some(Timestamp(2)), of("web", "blue", 9)),
+        (
+            "declared otherwise, which is to be delivered",
+            of("other", "red", 1),
+            Some(Timestamp(2)),
+            of("other", "red", 1),
+        ),
+        ("this one's already", of("web", "blue", 1), Some(Timestamp(2)), of("web", "blue", 9)),
+        ("changed since by a newer revision", of("other", "blue", 3), Some(Timestamp(2)), of("other", "blue", 3)),
+        ("what a person asked for", of("other", "blue", 1), None, of("other", "blue", 1)),
+    ] {
+        let mut memory = Memory::default().with(recorded);
+        let confirmed = |transition: &mut Transition<'_>| {
+            confirm(transition.records, &service("dev"), &map("blue"), before, Timestamp(9))
+        };
+        memory.commit(confirmed).expect("it is confirmed");
+        let now = memory.decide(|transition| Ok(transition.records.objects.get(&key)?.cloned()));
+        assert_eq!(now.expect("it is read").answer, Some(expected), "{case}");
+    }
+}
+
+#[test]
 fn nothing_is_applied_for_a_run_that_nobody_knows() {
     let asked = planned(Decision::Create, &object("a"));
     let made = Memory::default().decide(|transition| change(transition, &"s1".into(), &asked));
