@@ -129,13 +129,17 @@ impl Services<'_> {
         Ok(are_left)
     }
 
-    /// Ends a service that no object declares, if it may go; says whether it stays.
+    /// Ends a service that no object declares, if it may go; says whether it stays. Then it leads where it leads, to all pods
+    /// alike: no version that it may name is one of this life of the store.
     async fn end(&self, namespace: &Namespace, name: &str) -> Result<bool> {
-        let may_go = self.may_go(namespace, name).await?;
-        if may_go {
+        if self.may_go(namespace, name).await? {
             self.runtime.remove_service(namespace, name).await?;
+            return Ok(false);
         }
-        Ok(!may_go)
+        if let Some(spec) = self.runtime.service_spec(namespace, name).await?.filter(|spec| !spec.backends.is_empty()) {
+            self.runtime.apply_service(&ServiceSpec { backends: Vec::new(), ..spec }).await?;
+        }
+        Ok(true)
     }
 
     async fn may_go(&self, namespace: &Namespace, name: &str) -> Result<bool> {
@@ -291,18 +295,25 @@ impl Services<'_> {
 
     /// A service that cannot listen on all of its ports has failed, and is applied again after a while: that brings back
     /// its processes, too.
+    ///
+    /// One that is recorded by another life of the store leads where it leads for as long as nothing confirms that record; how
+    /// versions share its traffic follows from what is there and wanted in this life all the same: those of the other are none.
     async fn apply(&self, service: &ObjectState, endpoints: Option<&ObjectState>) -> Result<()> {
-        let mut spec = service_spec(service, endpoints);
-        self.selectors.note(service, &spec.selector);
-        let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
-        if self.sharing.keys().any(here) {
-            let pods = self.runtime.observe(&spec.namespace).await?;
-            spec.backends = traffic::backends(&spec.selector, &pods, self.sharing, self.now);
-        }
-        let applied = match inherited::confirms(self.store, service, endpoints).await? {
-            true => self.runtime.apply_service(&spec).await?,
-            false => self.runtime.keep_service(&spec).await?,
+        let declared = service_spec(service, endpoints);
+        self.selectors.note(service, &declared.selector);
+        let mut spec = match inherited::confirms(self.store, service, endpoints).await? {
+            true => declared,
+            false => self.runtime.service_spec(&declared.namespace, &declared.name).await?.unwrap_or(declared),
         };
+        let here = |config: &ConfigKey| (&config.project, &config.stage) == (&service.project, &service.stage);
+        spec.backends = match self.sharing.keys().any(here) {
+            true => {
+                let pods = self.runtime.observe(&spec.namespace).await?;
+                traffic::backends(&spec.selector, &pods, self.sharing, self.now)
+            }
+            false => Vec::new(),
+        };
+        let applied = self.runtime.apply_service(&spec).await?;
         applied.problem.map_or(Ok(()), |problem| Err(Failure::transient(problem)))
     }
 }

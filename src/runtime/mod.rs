@@ -88,8 +88,8 @@ pub trait Runtime: Send + Sync {
     /// Makes a service answer at its address, or changes what it selects.
     async fn apply_service(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
 
-    /// The same, but a service that is there stays as it is, whatever it selects.
-    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
+    /// A service as it was asked for last; nothing, if it is unknown or that cannot be read any more.
+    async fn service_spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>>;
 
     /// Ends a service. Nothing happens if it is unknown.
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()>;

@@ -421,11 +421,8 @@ impl Runtime for PretendedRuntime {
         Ok(state.address(service))
     }
 
-    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
-        let key = (service.namespace.clone(), service.name.clone());
-        let mut state = self.asked();
-        let kept = state.services.entry(key).or_insert_with(|| service.clone()).clone();
-        Ok(state.address(&kept))
+    async fn service_spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
+        Ok(self.asked().services.get(&(namespace.clone(), name.to_owned())).cloned())
     }
 
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {

@@ -442,9 +442,9 @@ impl Runtime for LocalRuntime {
         self.blocking(move |inner| inner.options.services.apply(&service)).await
     }
 
-    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
-        let service = service.clone();
-        self.blocking(move |inner| inner.options.services.keep(&service)).await
+    async fn service_spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
+        let (namespace, name) = (namespace.clone(), name.to_owned());
+        self.blocking(move |inner| inner.options.services.spec(&namespace, &name)).await
     }
 
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {

@@ -69,9 +69,9 @@ impl Runtime for SharedRuntime {
         self.0.apply_service(service).await
     }
 
-    async fn keep_service(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
+    async fn service_spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
         turn().await;
-        self.0.keep_service(service).await
+        self.0.service_spec(namespace, name).await
     }
 
     async fn remove_service(&self, namespace: &Namespace, name: &str) -> Result<()> {

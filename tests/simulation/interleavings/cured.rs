@@ -2312,6 +2312,25 @@ pub(crate) const CURED: &[Cured] = &[
             push",
     },
     Cured {
+        invariant: Invariant::ServicesLead,
+        because: "a service that a restored store leaves as it is shares its traffic among versions that the canary has left",
+        story: "
+            order 10146
+            shipyard dev production
+            object Service shared app=web service=web
+            declare web strategy=Canary steps=50+1m post=Abort
+            push
+            pass 1s
+            backup 1
+            declare web image=c
+            push
+            settle
+            restore 1
+            pass 1s
+            declare web image=e
+            push",
+    },
+    Cured {
         invariant: Invariant::PlanIsEmpty,
         because: "what an earlier delivery is still to delete in a later stage is declared alike for another service",
         story: "

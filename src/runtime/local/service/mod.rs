@@ -18,7 +18,6 @@ mod by_label;
 mod channel;
 mod endpoints;
 mod given;
-mod kept;
 mod known;
 mod listening;
 mod pods;
@@ -160,6 +159,16 @@ impl Services {
     /// One service of a namespace.
     pub fn get(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceAddress>> {
         Ok(self.describe_any(&ServiceId::new(namespace.as_str(), name)?))
+    }
+
+    /// A service as it was asked for last; nothing, if it is unknown or its record is damaged.
+    pub fn spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
+        let dir = self.dir.of(&ServiceId::new(namespace.as_str(), name)?);
+        match record::read::<ServiceRecord>(&dir.record()) {
+            Ok(record) => Ok(record.map(|record| record.spec)),
+            Err(error) if record::is_damage(&error) => Ok(None),
+            Err(error) => Err(error).or_transient(|| format!("cannot read `{}`", dir.record().display())),
+        }
     }
 
     /// A service as it is now, also if its record cannot be read; `None` if the folder holds none.

@@ -23,8 +23,8 @@ pub trait ServiceTable: Send + Sync {
     /// Makes a service answer at its address, or changes what it selects.
     fn apply(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
 
-    /// The same, but one that is there stays as it is.
-    fn keep(&self, service: &ServiceSpec) -> Result<ServiceAddress>;
+    /// A service as it was asked for last; nothing, if it is unknown or that cannot be read any more.
+    fn spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>>;
 
     /// Ends a service. Nothing happens if it is unknown.
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()>;
@@ -58,8 +58,8 @@ impl ServiceTable for Services {
         Services::apply(self, service)
     }
 
-    fn keep(&self, service: &ServiceSpec) -> Result<ServiceAddress> {
-        Services::keep(self, service)
+    fn spec(&self, namespace: &Namespace, name: &str) -> Result<Option<ServiceSpec>> {
+        Services::spec(self, namespace, name)
     }
 
     fn remove(&self, namespace: &Namespace, name: &str) -> Result<()> {

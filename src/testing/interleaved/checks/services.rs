@@ -14,7 +14,7 @@ use crate::testing::interleaved::people::now;
 
 impl At<'_> {
     /// Each service that is recorded answers as it is recorded, and no other; which versions share its traffic are some that
-    /// are there. What another life of the store has left serves on with the services that lead to it.
+    /// are there. What another life of the store has left serves on with the services that lead to it, whoever records them.
     pub(super) fn services_lead(&self) -> Held {
         let down = self.down()?;
         let objects = now(self.store.objects(None, None, Some(&Kind::Service)))?.whole()?;
@@ -31,9 +31,8 @@ impl At<'_> {
         let there = self.around.runtime.services();
         for spec in &there {
             let record = recorded.get(&(spec.namespace.clone(), spec.name.clone()));
-            if let Err(what) = leads(spec, record, &pods)
-                && !serves_on(&spec.namespace)
-            {
+            let recorded = if serves_on(&spec.namespace) { Ok(()) } else { is_recorded(spec, record) };
+            if let Err(what) = recorded.and_then(|()| shares(spec, &pods)) {
                 return Ok(Err(Violation::new(Invariant::ServicesLead, what)));
             }
         }
@@ -51,7 +50,7 @@ impl At<'_> {
 }
 
 /// Whether a service is as its record says.
-fn leads(spec: &ServiceSpec, record: Option<&ObjectState>, pods: &[ObservedPod]) -> Result<(), String> {
+fn is_recorded(spec: &ServiceSpec, record: Option<&ObjectState>) -> Result<(), String> {
     let name = format!("{}/{}", spec.namespace, spec.name);
     let record = record.ok_or_else(|| format!("{name} answers, and no record names it"))?;
     let content = record.object.content.value();
@@ -64,6 +63,11 @@ fn leads(spec: &ServiceSpec, record: Option<&ObjectState>, pods: &[ObservedPod])
             spec.selector
         ));
     }
+    Ok(())
+}
+
+/// Whether one that shares its traffic among versions has somebody who gets it.
+fn shares(spec: &ServiceSpec, pods: &[ObservedPod]) -> Result<(), String> {
     let leads_to =
         |pod: &&ObservedPod| pod.id.namespace == spec.namespace && pod.lives() && selects(&spec.selector, &pod.labels);
     let gets_some = |pod: &ObservedPod| {
@@ -72,7 +76,8 @@ fn leads(spec: &ServiceSpec, record: Option<&ObjectState>, pods: &[ObservedPod])
     };
     let mut selected = pods.iter().filter(leads_to).peekable();
     if !spec.backends.is_empty() && selected.peek().is_some() && !selected.any(gets_some) {
-        return Err(format!("{name} shares its traffic among {:?}, none of which is there", spec.backends));
+        let ServiceSpec { namespace, name, backends, .. } = spec;
+        return Err(format!("{namespace}/{name} shares its traffic among {backends:?}, none of which is there"));
     }
     Ok(())
 }
