@@ -12,6 +12,7 @@ use crate::model::plan::Change;
 use crate::model::run::{SequenceRun, SequenceState};
 use crate::model::shipyard::DEPLOYMENT_TASK;
 use crate::model::slot::{Delivered, SlotState};
+use crate::model::time::Timestamp;
 use crate::plan::{passed_procedure, procedure};
 
 /// What a slot becomes, given all runs that had it or waited for it.
@@ -20,7 +21,7 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let (yielded, open): (Vec<&SequenceRun>, Vec<&SequenceRun>) = open.into_iter().partition(|run| run.yields_slot());
     let (mut waiting, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) =
         open.into_iter().partition(|run| is_waiting(run));
-    waiting.sort_by_key(|run| (run.created_at, &run.id));
+    waiting.sort_by_key(age);
     // What others took the place of has delivered nothing; but what has applied all it had is there, and has not passed.
     let counts = |run: &&&SequenceRun| {
         run.planned_content().is_some() && (run.outcome != Some(Outcome::SUPERSEDED) || run.stopped_awaiting_services())
@@ -33,6 +34,11 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
         yielded: yielded.into_iter().map(|run| run.id.clone()).collect(),
         last_delivery: last.and_then(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
     }
+}
+
+/// What runs of a slot come by, the oldest first.
+fn age<'a>(run: &&'a SequenceRun) -> (Timestamp, &'a RunId) {
+    (run.created_at, &run.id)
 }
 
 /// Whether a run waits for its slot, for the first time or again.
@@ -58,9 +64,11 @@ pub fn taken_down(by: &str) -> Event {
     Event::Cancel { outcome: Outcome::SUPERSEDED, reason: format!("taken down by {by}") }
 }
 
-/// What to tell the open runs of a slot; `runs` are oldest first. Nothing, if all know already.
+/// What to tell the open runs of a slot, in whichever order they are named. Nothing, if all know already.
 pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
-    let (yielded, runs): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.iter().partition(|run| run.yields_slot());
+    let mut runs = runs.to_vec();
+    runs.sort_by_key(age); // one that comes back is as old as it was when it yielded
+    let (yielded, runs): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.into_iter().partition(|run| run.yields_slot());
     let (queued, active): (Vec<&SequenceRun>, Vec<&SequenceRun>) = runs.into_iter().partition(|run| is_waiting(run));
     let Queue { superseded, paused, next, later } = Queue::of(&queued, holds);
     let mut told: Vec<(RunId, Event)> =

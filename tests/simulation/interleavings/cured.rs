@@ -2358,4 +2358,25 @@ pub(crate) const CURED: &[Cured] = &[
             executor one starts dev web
             executor two finishes dev web",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "what comes back from an approval takes the place of a newer revision that waits for the same sequence to end",
+        story: "
+            order 1
+            shipyard dev:approval,deployment,test production:verify,deployment
+            sequence dev look:verify
+            triggered dev.look on dev.delivery.finished
+            declare web replicas=2
+            push
+            turns 164
+            approve dev web
+            pass 1s
+            declare web image=b
+            push
+            executor one starts dev web
+            executor one finishes dev web
+            settle
+            declare web image=d
+            push",
+    },
 ];

@@ -7,7 +7,6 @@ use crate::model::ids::ServiceKey;
 use crate::model::plan::Decision;
 use crate::model::run::TaskRecord;
 use crate::model::shipyard::Task;
-use crate::model::time::Timestamp;
 
 /// A run whose deployment serves, and whose test is under way.
 fn testing(run: SequenceRun) -> SequenceRun {
@@ -99,6 +98,11 @@ fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
             "it takes its slot again once it is free",
             vec![returning(one()), testing(by_hand("r2", "b"))],
             vec!["r1 waits for delivery of bbbbbbb to end"],
+        ),
+        (
+            "unless a newer revision has come meanwhile, and whoever is named first",
+            vec![testing(by_hand("r3", "c")), two(), returning(one())],
+            vec!["r1 superseded by bbbbbbb", "r2 waits for delivery of ccccccc to end"],
         ),
         (
             "before what came later",
