@@ -1,6 +1,7 @@
 //! A client's stream as hyper sees it, which tells what hyper does not: whether a connection rests.
 
 use std::io::{self, IoSlice};
+use std::mem::MaybeUninit;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -82,7 +83,7 @@ impl Read for Client {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, mut buf: ReadBufCursor<'_>) -> Poll<io::Result<()>> {
         if self.ahead.is_empty() {
             if self.is_fresh || (self.watch.awaits_head() && !self.watch.has_begun()) {
-                ready!(self.poll_beginning(cx))?;
+                ready!(self.poll_beginning(cx, &mut buf))?;
                 self.is_fresh = false;
                 self.watch.has_begun.store(true, Ordering::Relaxed);
             } else {
@@ -104,12 +105,18 @@ impl Client {
     }
 
     /// Reads the beginning of a head; nothing if the client has closed its side.
-    fn poll_beginning(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let mut room = [0; BEGINNING];
-        let mut read = ReadBuf::new(&mut room);
+    fn poll_beginning(&mut self, cx: &mut Context<'_>, buf: &mut ReadBufCursor<'_>) -> Poll<io::Result<()>> {
+        let mut room = [MaybeUninit::uninit(); BEGINNING];
+        let mut read = ReadBuf::uninit(&mut room);
         ready!(Pin::new(self.stream.inner_mut()).poll_read(cx, &mut read))?;
         let read = read.filled();
-        self.ahead = target::as_uri(read).map_or_else(|| Bytes::copy_from_slice(read), Bytes::from);
+        if let Some(written) = target::as_uri(read) {
+            self.ahead = written.into();
+        } else {
+            let (now, later) = read.split_at(read.len().min(buf.remaining()));
+            buf.put_slice(now);
+            self.ahead = Bytes::copy_from_slice(later);
+        }
         Poll::Ready(Ok(()))
     }
 
