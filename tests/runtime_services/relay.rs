@@ -125,11 +125,9 @@ fn a_coding_that_is_not_taken_off_stays_said() {
 fn another_protocol_is_only_for_whoever_has_asked_for_one() {
     let world = World::new();
     let (_, address) = world.web();
-    let _pod = pod(&world, |head, client| match head.contains("\nupgrade: ") {
-        true => client.write(OK).unwrap(),
-        false => {
-            client.write(b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n").unwrap()
-        }
+    let switching = b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n";
+    let _pod = pod(&world, |head, client| {
+        client.write(if head.contains("\nupgrade: ") { OK } else { switching }).unwrap();
     });
     let Answer { status, body } = ask(address, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").answer().unwrap();
     assert!(status == 502 && body.contains("nobody asked for"), "{status} {body}");
