@@ -2,7 +2,7 @@
 //! that a seed chooses.
 //!
 //! `SEEDS=100000` plays so many, the first of them `FROM=4000`, `SEED=17` that one alone, `STORY=FILE` a story from a file,
-//! `FAMILY=executors` and `FAMILY=services` those of executors and of `Service` objects, of which not all hold yet.
+//! `FAMILY=services` those of one family alone.
 //! A seed that fails prints the shortest story that shows the same; `TRACE=1` prints what happens in a story turn by turn.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "what many seeds came to is for whoever asks for them")]
