@@ -86,7 +86,10 @@ impl WorkQueue {
         match change {
             Ok(touched) => {
                 self.configs.extend(touched.configs);
-                self.everything |= (touched.services || !touched.left.is_empty()) && self.orphans.is_some();
+                // Whatever no record names is judged again, services too: what came of the last time is forgotten.
+                if (touched.services || !touched.left.is_empty()) && self.orphans.is_some() {
+                    self.add_everything();
+                }
                 self.services.all |= touched.services;
                 self.services.some.extend(touched.objects);
                 self.services.left.extend(touched.left);
@@ -190,6 +193,7 @@ impl Line {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::object::{Kind, ObjectKey};
 
     fn config(name: &str) -> ConfigKey {
         ConfigKey { project: "shop".into(), stage: "dev".into(), name: name.to_owned() }
@@ -212,6 +216,29 @@ mod tests {
         assert!(!queue.has_work());
         queue.touched(Err(RecvError::Lagged(1)));
         assert!(queue.has_work() && queue.everything);
+    }
+
+    #[test]
+    fn what_no_record_names_is_judged_again_with_its_services_when_something_goes() {
+        let place = ObjectPlace {
+            project: "shop".into(),
+            stage: "dev".into(),
+            key: ObjectKey { kind: Kind::Service, name: "front".into() },
+        };
+        let left = Touched { left: [("shop-dev".into(), place)].into(), ..Touched::default() };
+        let switched = Touched { services: true, ..Touched::default() };
+        for (orphans, touched, everything, services) in [
+            (None, left.clone(), false, false),
+            (None, switched.clone(), false, true),
+            (None, Touched::default(), false, false),
+            (Some(Timestamp(9)), left, true, true),
+            (Some(Timestamp(9)), switched, true, true),
+            (Some(Timestamp(9)), Touched::default(), false, false),
+        ] {
+            let mut queue = WorkQueue { orphans, ..WorkQueue::default() };
+            queue.touched(Ok(touched.clone()));
+            assert_eq!((queue.everything, queue.services.all), (everything, services), "{orphans:?} {touched:?}");
+        }
     }
 
     #[test]

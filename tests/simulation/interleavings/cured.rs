@@ -2379,4 +2379,42 @@ pub(crate) const CURED: &[Cured] = &[
             declare web image=d
             push",
     },
+    Cured {
+        invariant: Invariant::ServicesLead,
+        because: "a service that may not go yet is forgotten when something else goes",
+        story: "
+            order 8676
+            shipyard dev:deployment,test production
+            task test retries=1
+            declare web image=a replicas=2
+            object Service shared app=api service=api stage=production
+            object Service front app=api service=api
+            push
+            turns 204
+            declare web strategy=Canary steps=25+resume?Abort
+            push
+            turns 172
+            declare back service=web image=a
+            push
+            turns 11
+            hang shop-dev/web-
+            turns 208
+            push
+            turns 2
+            declare web image=e
+            push
+            settle
+            declare web strategy=
+            declare api mid=
+            push
+            cancel production/web
+            pass 1s
+            lose-store
+            turns 9
+            turns 1
+            remove front
+            push
+            turns 4
+            turns 1",
+    },
 ];
