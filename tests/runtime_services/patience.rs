@@ -76,7 +76,8 @@ fn a_client_that_takes_nothing_costs_little() {
     let before = own_memory_at_rest(world.proxy());
     let _clients: Vec<TcpStream> = (0..CLIENTS).map(|_| ask(address, "/large")).collect();
     let each = (own_memory_at_rest(world.proxy()) - before) / CLIENTS;
-    assert!(each < 220, "{each} KiB each");
+    // At most four buffers of 64 KiB: what the client is to take, what comes after it, and what is read of the pod and is next.
+    assert!(each < 300, "{each} KiB each");
 }
 
 #[test]
