@@ -46,11 +46,7 @@ pub(super) fn run(arguments: &Arguments, global: &Global, output: &mut Output) -
 fn check(paths: &[PathBuf], state: Option<&Path>) -> Result<Report> {
     let (mut found, mut foreign) = (BTreeMap::new(), Vec::new());
     for path in paths {
-        let tree = WorkTree::around(path)?;
-        let tree = match state {
-            Some(state) => tree.on_machine_of(state),
-            None => tree,
-        };
+        let tree = WorkTree::around(path)?.on_machine_of(state);
         let chosen = tree.relative(path)?;
         let options = Options { repository: RepositoryName::new(tree.name()), seed: Seed::NONE };
         let snapshot = Snapshot::read(&tree, &options)?;

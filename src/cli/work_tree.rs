@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::error::{Context, Failure, Result};
 use crate::manifest::{Absence, Content, FileEntry, FileKind, Files, LARGEST};
 use crate::runtime::local;
+use crate::server::presence::presence_path;
 
 /// The most files of a folder.
 const MOST_ENTRIES: usize = 1_000_000;
@@ -37,8 +38,8 @@ impl WorkTree {
     }
 
     /// The same on a machine whose own state folder shows whether it runs pods: then its programs are looked for, too.
-    pub(super) fn on_machine_of(self, state: &Path) -> Self {
-        Self { runs_here: state.join("daemon.json").exists(), ..self }
+    pub(super) fn on_machine_of(self, state: Option<&Path>) -> Self {
+        Self { runs_here: state.is_some_and(|state| presence_path(state).exists()), ..self }
     }
 
     /// Its last name, which names the project unless a file does.

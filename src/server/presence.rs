@@ -115,7 +115,8 @@ fn read_token(path: &Path) -> Result<Option<String>> {
     Ok(Some(token.trim().to_owned()).filter(|token| !token.is_empty()))
 }
 
-fn presence_path(state: &Path) -> PathBuf {
+/// Where the daemon of a state folder announces itself.
+pub fn presence_path(state: &Path) -> PathBuf {
     state.join("daemon.json")
 }
 

@@ -2,8 +2,6 @@
 //! query, as `curl` sends them, or angle brackets. hyper would refuse them; written as a URI writes them, they mean what
 //! they meant.
 
-use std::fmt::Write as _;
-
 /// Not in URIs (RFC 3986, appendix A), and taken by HAProxy and nginx.
 const TAKEN: &[u8] = b"\"<>`";
 
@@ -22,7 +20,7 @@ pub(super) fn as_uri(head: &[u8]) -> Option<Vec<u8>> {
     let mut written = head.get(..start + method.len() + 1)?.to_vec();
     for byte in target {
         match TAKEN.contains(byte) {
-            true => written.extend_from_slice(encoded(*byte).as_bytes()),
+            true => written.extend_from_slice(format!("%{byte:02X}").as_bytes()),
             false => written.push(*byte),
         }
     }
@@ -32,13 +30,6 @@ pub(super) fn as_uri(head: &[u8]) -> Option<Vec<u8>> {
 
 fn is_method(word: &[u8]) -> bool {
     !word.is_empty() && word.iter().all(|byte| byte.is_ascii_alphabetic() || *byte == b'-')
-}
-
-fn encoded(byte: u8) -> String {
-    let mut text = String::new();
-    // Memory takes all that is written to it.
-    write!(text, "%{byte:02X}").ok();
-    text
 }
 
 #[cfg(test)]
