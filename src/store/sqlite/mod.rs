@@ -13,6 +13,7 @@ mod outbox;
 mod place;
 mod read;
 mod readers;
+mod recent;
 mod retention;
 mod rows;
 mod schema;
@@ -31,6 +32,7 @@ pub use self::copy::{is_store, restore};
 
 use self::failure::{Error, failed};
 use self::readers::Readers;
+use self::recent::Recent;
 use self::writer::Writer;
 use super::{
     AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
@@ -63,6 +65,7 @@ use crate::store::record::Record;
 #[derive(Debug)]
 pub struct Sqlite<W> {
     readers: Readers,
+    recent: Arc<Recent>,
     writing: W,
 }
 
@@ -99,7 +102,8 @@ impl SqliteStore {
         outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, fence)?;
-        Ok(Self { readers, writing: ReadWrite { incarnation, writer, clock } })
+        let recent = Arc::new(Recent::new());
+        Ok(Self { readers, recent, writing: ReadWrite { incarnation, writer, clock } })
     }
 }
 
@@ -109,7 +113,7 @@ impl SqliteReader {
     /// # Errors
     /// If there is none, or it is damaged, not ours, or of another version.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self { readers: Readers::open(path)?, writing: ReadOnly })
+        Ok(Self { readers: Readers::open(path)?, recent: Arc::new(Recent::new()), writing: ReadOnly })
     }
 }
 
@@ -152,8 +156,12 @@ impl Store for SqliteStore {
 
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         let now = self.writing.clock.now();
-        let apply = move |connection: &Connection| write::apply(connection, &transaction, now);
-        self.writing.writer.perform(apply).await
+        let apply = move |connection: &Connection| {
+            write::apply(connection, &transaction, now)?;
+            Ok(transaction.writes)
+        };
+        let recent = Arc::clone(&self.recent);
+        self.writing.writer.perform_then(apply, move |writes| recent.committed(writes)).await
     }
 
     async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
@@ -166,7 +174,7 @@ impl Store for SqliteStore {
     }
 
     async fn retain(&self, retention: Retention) -> Result<Retained, Failure> {
-        Ok(retention::retain(&self.writing.writer, retention).await?)
+        Ok(retention::retain(&self.writing.writer, &self.recent, retention).await?)
     }
 
     async fn superfluous(&self, retention: Retention) -> Result<Retained, Failure> {
@@ -181,7 +189,10 @@ impl Store for SqliteStore {
 #[async_trait]
 impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
-        self.filled_record(id.clone().into()).await
+        match self.recent.runs.get(id) {
+            None => self.filled_record(id.clone().into()).await,
+            known => Ok(known),
+        }
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
@@ -190,7 +201,10 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
-        self.record(service.clone().into()).await
+        match self.recent.slots.get(service) {
+            None => self.record(service.clone().into()).await,
+            known => Ok(known),
+        }
     }
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
@@ -209,7 +223,10 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-        self.filled_record(key.clone().into()).await
+        match self.recent.configs.get(key) {
+            None => self.filled_record(key.clone().into()).await,
+            known => Ok(known),
+        }
     }
 
     async fn config_keys(&self) -> Result<Vec<ConfigKey>> {
