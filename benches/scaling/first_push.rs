@@ -16,6 +16,8 @@ const ASKED_EVERY: Duration = Duration::from_millis(250);
 const CALM: Duration = Duration::from_secs(15);
 /// How often one among many is pushed.
 const SINGLE_PUSHES: u32 = 20;
+/// How often `status` is asked for while nothing happens.
+const STATUSES: u32 = 20;
 /// How often the daemon is started again.
 const STARTS: u32 = 3;
 
@@ -34,6 +36,8 @@ pub(crate) fn measure(services: u32) -> f64 {
     let rate = watch(&daemon, services, &head(&bare), pushed);
     std::thread::sleep(CALM);
     println!("memory {CALM:?} after: {}", mib(daemon.memory("VmRSS")));
+    let commit = head(&bare);
+    figures::tell("`launchway status REV` at rest", (0..STATUSES).map(|_| status(&daemon, &commit)).collect());
     let before = daemon.processor_time();
     std::thread::sleep(CALM);
     println!("processor time while nothing happens: {:.1?} in {CALM:?}", daemon.processor_time() - before);
@@ -44,7 +48,8 @@ pub(crate) fn measure(services: u32) -> f64 {
         std::mem::forget(daemon); // what it runs is to go on
         let begin = Instant::now();
         daemon = Daemon::start(folder.path(), &bare);
-        println!("start to ready: {:.1?}, {:.1?} of processor time", begin.elapsed(), daemon.processor_time());
+        let (took, memory) = (begin.elapsed(), mib(daemon.memory("VmRSS")));
+        println!("start to ready: {took:.1?}, {:.1?} of processor time, {memory}", daemon.processor_time());
     }
     importer.end();
     cold_plan(&bare);
@@ -62,7 +67,7 @@ fn watch(daemon: &Daemon, services: u32, commit: &str, pushed: Instant) -> f64 {
     let (all, over) = (u64::from(services), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let asked = scope.spawn(|| ask_for_status(daemon, commit, &over));
-        wait_until("the runs are queued", || daemon.queued() >= all);
+        daemon.wait_for_runs(all);
         println!("planned, and all runs queued: {:.2?} after the push", pushed.elapsed());
         daemon.wait_for_rest(all);
         let took = pushed.elapsed();
@@ -82,12 +87,16 @@ fn watch(daemon: &Daemon, services: u32, commit: &str, pushed: Instant) -> f64 {
 fn ask_for_status(daemon: &Daemon, commit: &str, over: &AtomicBool) -> Vec<Duration> {
     let mut times = Vec::new();
     while !over.load(Ordering::Relaxed) {
-        let begin = Instant::now();
-        daemon.ask(&["status", commit]);
-        times.push(begin.elapsed());
+        times.push(status(daemon, commit));
         std::thread::sleep(ASKED_EVERY);
     }
     times
+}
+
+fn status(daemon: &Daemon, commit: &str) -> Duration {
+    let begin = Instant::now();
+    daemon.ask(&["status", commit]);
+    begin.elapsed()
 }
 
 fn tell_kernel_objects(daemon: &Daemon, services: u32) {

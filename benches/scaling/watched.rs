@@ -7,7 +7,7 @@ use crate::support::daemon::{Daemon, wait};
 use crate::support::kernel::kernel_says;
 
 /// How often a daemon that works is asked, so that it is not measured by that.
-const ASKED_EVERY: Duration = Duration::from_millis(20);
+const ASKED_EVERY: Duration = Duration::from_millis(100);
 /// Kernel ticks of a second of processor time.
 const TICKS: u64 = 100;
 
@@ -48,6 +48,11 @@ impl Daemon {
         let targets: Vec<_> = files.filter_map(|file| std::fs::read_link(file.ok()?.path()).ok()).collect();
         let inotify = targets.iter().filter(|target| target.as_path() == Path::new("anon_inode:inotify"));
         (targets.len(), inotify.count())
+    }
+
+    /// Waits until so many sequences were queued.
+    pub(crate) fn wait_for_runs(&self, sequences: u64) {
+        wait("the runs are queued", ASKED_EVERY, || self.queued() >= sequences);
     }
 
     /// Waits until nothing is under way any more.

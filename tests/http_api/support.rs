@@ -40,7 +40,7 @@ pub(crate) struct Server {
     pub(crate) url: String,
     pub(crate) asked: Arc<Recorder>,
     pub(crate) folder: tempfile::TempDir,
-    router: Router,
+    pub(crate) router: Router,
     http: reqwest::Client,
     bounds: Bounds,
     running: DropGuard,
