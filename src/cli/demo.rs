@@ -9,6 +9,7 @@ mod first_push;
 mod git;
 mod one_service;
 mod readme;
+mod rollback;
 mod scene;
 mod server;
 mod story;
@@ -25,7 +26,7 @@ use crate::error::{Context, Failure, Result};
 use scene::Scene;
 use story::Story;
 
-/// Tell the whole story on this machine, with nothing prepared: pushes, deployments, hooks, a mistake, a crash
+/// Tell the whole story on this machine, with nothing prepared: pushes, deployments, hooks, mistakes, a crash, a rollback
 #[derive(Debug, Args)]
 #[command(
     after_help = "Examples:\n  launchway demo\n  launchway demo --keep\n\nNeeds git and python3, and no network. Exits with 0 only if everything was observed as told."
@@ -78,6 +79,7 @@ async fn tell(scene: &mut Scene, story: &mut Story<'_>) -> Outcome<()> {
     readme::tell(scene, story).await?;
     failing_hook::tell(scene, story).await?;
     crash::tell(scene, story).await?;
+    rollback::tell(scene, story).await?;
     ending::show(scene, story).await
 }
 

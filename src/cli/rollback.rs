@@ -85,7 +85,9 @@ pub(super) async fn run(arguments: &Arguments, global: &Global, output: &mut Out
     };
     let done: Done = client.post("rollbacks", &request).await?;
     output.show(&done, |done| {
-        let evaluated = done.evaluations.iter().map(evaluated);
+        // A proposal begins from what Git says, which may serve nowhere.
+        let otherwise = if done.proposal.is_some() { "what Git declares" } else { "nothing" };
+        let evaluated = done.evaluations.iter().map(|evaluation| evaluated(evaluation, otherwise));
         let proposed = done.proposal.as_deref().map(|proposal| proposed(proposal, arguments.dry_run));
         format!("{}\n{}{}", done.message, evaluated.collect::<String>(), proposed.unwrap_or_default())
     })?;
@@ -178,10 +180,10 @@ fn proposed(proposal: &ProposalView, dry_run: bool) -> String {
     format!("\nbranch: {branch}\nfiles:\n{files}\n{diff}\ntitle: {title}\n\n{body}")
 }
 
-/// What is to be known of one deployment config that goes back.
-fn evaluated(evaluation: &Evaluation) -> String {
+/// What is to be known of one deployment config that goes back from a version, or from something else.
+fn evaluated(evaluation: &Evaluation, otherwise: &str) -> String {
     let Evaluation { title, from, to, changes, hooks, warnings, .. } = evaluation;
-    let serves = from.map_or_else(|| "nothing".to_owned(), |from| format!("version {from}"));
+    let serves = from.map_or_else(|| otherwise.to_owned(), |from| format!("version {from}"));
     let mut text = format!("\n{title}: from {serves} to what version {to} was\n");
     let lines = changes.iter().map(|change| format!("  {}\n", altered(change)));
     text.extend(lines);

@@ -85,6 +85,17 @@ impl Git {
         Ok(self.run(&["rev-parse", "HEAD"]).await?.trim().to_owned())
     }
 
+    /// Merges a branch of the watched repository and pushes that; gives the commit's id.
+    ///
+    /// # Errors
+    /// If it is not there, or `git` fails.
+    pub(super) async fn merge(&self, branch: &str) -> Result<String> {
+        self.run(&["fetch", "--quiet", "origin"]).await?;
+        self.run(&["merge", "--quiet", "--no-edit", &format!("origin/{branch}")]).await?;
+        self.run(&["push", "--quiet", "origin", BRANCH]).await?;
+        Ok(self.run(&["rev-parse", "HEAD"]).await?.trim().to_owned())
+    }
+
     /// The results that stand on a commit in the watched repository, a line each.
     ///
     /// # Errors
