@@ -145,6 +145,11 @@ fn human_run(detail: &RunDetail) -> String {
     for step in &detail.steps {
         text.push_str(&human_step(step));
     }
+    if !detail.annotations.is_empty() {
+        text.push_str(&format!("\n{}\n", heading("Annotations")));
+        let lines = detail.annotations.iter().map(|(name, value)| format!("  {name}: {value}\n"));
+        text.extend(lines);
+    }
     text
 }
 

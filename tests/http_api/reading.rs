@@ -1,5 +1,5 @@
 use reqwest::{Method, StatusCode};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::support::{READER, shop, shop_scaled, shop_watching};
 
@@ -50,6 +50,9 @@ async fn a_run_tells_its_steps() {
         .collect();
     assert_eq!(steps, [("prepare", "success"), ("pre", "failure"), ("rollout", "skipped")]);
     assert_eq!(run["steps"][1]["tries"][0]["exitCode"], 3);
+    let lifecycle = "openshift.io/deployment.lifecycle.pre.execnewpod";
+    let expected = json!({format!("{lifecycle}.phase"): "Failed", format!("{lifecycle}.pod"): "web-2-hook-pre"});
+    assert_eq!(run["annotations"], expected);
     let parent = run["parent"].as_str().unwrap();
     let sequence = server.json(&format!("/api/v1/runs/{parent}")).await;
     assert_eq!((&sequence["kind"], &sequence["name"]), (&Value::from("sequence"), &Value::from("delivery")));

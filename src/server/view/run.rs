@@ -1,5 +1,7 @@
 //! Runs: sequences and deployments, and the steps of each.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +10,9 @@ use super::time;
 use crate::engine::deployment::strategy;
 use crate::model::deployment_config::HookPoint;
 use crate::model::outcome::PodOutcome;
-use crate::model::run::{DeploymentRun, DeploymentStep, Run, SequenceRun, SequenceState, TaskRecord, TrialPart};
+use crate::model::run::{
+    DeploymentRun, DeploymentStep, HookRecord, Run, SequenceRun, SequenceState, TaskRecord, TrialPart,
+};
 use crate::model::time::Timestamp;
 
 /// A run.
@@ -58,6 +62,9 @@ pub struct RunDetail {
     pub steps: Vec<StepView>,
     /// What it changes.
     pub changes: Vec<ChangeView>,
+    /// By which OpenShift's proposal of lifecycle hooks tells the pod of each, and the phase of that.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
 }
 
 /// A step of a run.
@@ -143,14 +150,42 @@ fn run_status(run: &Run) -> &'static str {
 impl RunDetail {
     /// A run; a deployment with the sequence that asked for it, as long as that is kept.
     pub fn new(run: &Run, parent: Option<&Run>) -> Self {
-        let (parent, steps, changes) = match (run, parent) {
-            (Run::Sequence(run), _) => (None, sequence_steps(run), sequence_changes(run)),
-            (Run::Deployment(run), parent) => {
-                (Some(run.parent.to_string()), deployment_steps(run), deployment_changes(run, parent))
-            }
-        };
-        Self { run: RunView::from(run), parent, steps, changes }
+        let run_view = RunView::from(run);
+        match (run, parent) {
+            (Run::Sequence(run), _) => Self {
+                run: run_view,
+                parent: None,
+                steps: sequence_steps(run),
+                changes: sequence_changes(run),
+                annotations: BTreeMap::new(),
+            },
+            (Run::Deployment(run), parent) => Self {
+                run: run_view,
+                parent: Some(run.parent.to_string()),
+                steps: deployment_steps(run),
+                changes: deployment_changes(run, parent),
+                annotations: hook_annotations(run),
+            },
+        }
     }
+}
+
+/// The last try of each hook: its pod, and that pod's phase in Kubernetes' words. Upstream proposed this for `pre` and
+/// `post`, and shipped names of pods instead.
+fn hook_annotations(run: &DeploymentRun) -> BTreeMap<String, String> {
+    let last = |point| run.hooks.iter().rfind(move |hook| hook.point == point);
+    let tries = [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter().filter_map(last);
+    let annotated = |hook: &HookRecord| {
+        let phase = match (&hook.outcome, hook.ended_at) {
+            (Some(PodOutcome::Succeeded), _) => "Succeeded",
+            (Some(PodOutcome::Failed { .. }), _) => "Failed",
+            (Some(PodOutcome::Unknown { .. }), _) | (None, Some(_)) => "Unknown",
+            (None, None) => "Running",
+        };
+        let prefix = format!("openshift.io/deployment.lifecycle.{}.execnewpod", hook.point);
+        [(format!("{prefix}.pod"), hook.pod.to_string()), (format!("{prefix}.phase"), phase.to_owned())]
+    };
+    tries.flat_map(annotated).collect()
 }
 
 /// Of what a sequence changes, its deployment config.
