@@ -35,6 +35,7 @@ mod daemon_edges {
     mod pushed;
     mod registration;
     mod repositories;
+    mod results;
     mod rollback;
     mod rules;
     mod secrets;

@@ -11,7 +11,7 @@ pub fn told(key: &str, problem: &str) -> Option<Event> {
     match kind {
         "prepare" => Some(Event::PrepareFailed { message }),
         // Whether it runs is not known: the policy decides.
-        "run-pod" | "stop-pod" => Some(Event::PodEnded { pod: subject.into(), outcome: PodOutcome::unknown(message) }),
+        "run-pod" | "stop-pod" => Some(Event::pod_ended(subject.into(), PodOutcome::unknown(message))),
         "measure" => subject.parse().ok().map(|task| Event::NotMeasured { task, message }),
         // It has come due, and that is all there is to it.
         "timer" => Timer::ALL.into_iter().find(|timer| timer.as_str() == subject).map(|timer| Event::Timer { timer }),
@@ -30,7 +30,7 @@ mod tests {
     fn whoever_waits_for_an_action_is_told_whatever_its_record_says() {
         let pod = PodId { namespace: "shop-dev".into(), name: "web-1-hook-pre".into() };
         let unknown = PodOutcome::unknown("damaged");
-        let ended = Event::PodEnded { pod: pod.name.clone(), outcome: unknown };
+        let ended = Event::pod_ended(pod.name.clone(), unknown);
         assert_eq!(told(&Action::StopPod { pod: pod.clone() }.key(), "damaged"), Some(ended.clone()));
         assert_eq!(told(&format!("run-pod/{}", pod.name), "damaged"), Some(ended));
         assert_eq!(told("prepare", "damaged"), Some(Event::PrepareFailed { message: "damaged".into() }));

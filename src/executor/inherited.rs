@@ -257,6 +257,6 @@ async fn tell_of_missing_pod(driver: &Driver, runtime: &dyn Runtime, run: &Run) 
         return Ok(());
     }
     let message = "it was started before the store was replaced, or its folder is gone".to_owned();
-    let event = Event::PodEnded { pod: pod.name, outcome: PodOutcome::unknown(message) };
+    let event = Event::pod_ended(pod.name, PodOutcome::unknown(message));
     driver.tell(run.id(), event).await
 }

@@ -91,7 +91,7 @@ impl Performer {
             Err(failure) if failure.class() == Class::Stalled => {
                 let (code, message) = (128, failure.one_line());
                 let outcome = PodOutcome::Failed { code, reason: FailureReason::StartError, message };
-                Ok(vec![Input::Tell(run.clone(), Event::PodEnded { pod: pod.id.name.clone(), outcome })])
+                Ok(vec![Input::Tell(run.clone(), Event::pod_ended(pod.id.name.clone(), outcome))])
             }
             Err(failure) => Err(failure),
         }
@@ -108,7 +108,7 @@ impl Performer {
         let outcome =
             PodOutcome::Failed { code: 143, reason: FailureReason::Cancelled, message: "never started".to_owned() };
         let withdraw = Write::Withdraw { run: run.clone(), key: Action::run_pod_key(&pod.name) };
-        let ended = Event::PodEnded { pod: pod.name.clone(), outcome };
+        let ended = Event::pod_ended(pod.name.clone(), outcome);
         Ok(vec![Input::Write(Box::new(withdraw)), Input::Tell(run.clone(), ended)])
     }
 }

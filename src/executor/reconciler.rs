@@ -338,7 +338,9 @@ impl Reconciler {
         if !pod.owner.is_of(run, asks.value.created_at()) {
             return Ok(()); // an earlier run had this name, and was forgotten
         }
-        self.driver.tell(run, Event::PodEnded { pod: id.name.clone(), outcome: outcome.clone() }).await?;
+        let result = self.runtime.result(id).await?;
+        let ended = Event::PodEnded { pod: id.name.clone(), outcome: outcome.clone(), result };
+        self.driver.tell(run, ended).await?;
         self.reported().insert(id.clone(), pod.created_at);
         Ok(())
     }

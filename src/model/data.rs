@@ -2,6 +2,9 @@
 
 use serde_json::Value;
 
+/// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
+pub const MOST_DATA: usize = 64 * 1024;
+
 /// Both, where the newer wins: mappings are merged key by key, and what is newer in a list comes before what is older. Source:
 /// Keptn's shipyard-controller, but for numbers and booleans, of which it kept the older, and for a list that comes back as it
 /// was, which it doubled.

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::evaluation::Reading;
 use super::ids::{PodName, RunId};
 use super::outcome::{Outcome, PodOutcome};
+use super::pod::PodResult;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
@@ -76,6 +77,9 @@ pub enum Event {
         pod: PodName,
         /// How.
         outcome: PodOutcome,
+        /// What it has written of that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        result: Option<PodResult>,
     },
     /// What serves changed.
     Served {
@@ -212,6 +216,13 @@ pub enum Event {
         /// Who.
         by: String,
     },
+}
+
+impl Event {
+    /// A run-once pod ended and has written nothing.
+    pub fn pod_ended(pod: PodName, outcome: PodOutcome) -> Self {
+        Self::PodEnded { pod, outcome, result: None }
+    }
 }
 
 /// The timers that runs set; each run has at most one of a kind.

@@ -20,7 +20,7 @@ use self::logs::{LogQuery, LogStream};
 use crate::error::Result;
 use crate::model::ids::{ConfigKey, Namespace, RepositoryName};
 pub use crate::model::pod::references::Objects;
-use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, PodResult, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::model::wanted::Backend;
 
@@ -56,6 +56,9 @@ pub trait Runtime: Send + Sync {
 
     /// Forgets a pod that ended, with its logs. Nothing happens if it is unknown; one that still runs stays.
     async fn remove_pod(&self, pod: &PodId) -> Result<()>;
+
+    /// What a run-once pod that ended has written of how it went, if it was to and did.
+    async fn result(&self, pod: &PodId) -> Result<Option<PodResult>>;
 
     /// All pods of a namespace, ended ones included until they are removed, sorted by name.
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>>;

@@ -12,13 +12,15 @@ use crate::manifest::Problem;
 use crate::model::cloud_event::{CloudEvent, PREFIX, Phase};
 use crate::model::data::merge;
 use crate::model::ids::{RunId, ServiceKey};
+use crate::model::outcome::PodOutcome;
+use crate::model::pod::PodResult;
 use crate::model::project::Project;
 use crate::model::run::{DoneBy, Run, SequenceRun, SequenceState};
 use crate::model::state::RevisionResult;
 use crate::report::cloud_event;
 use crate::server::view::SequenceView;
 use crate::simulation::memory_store::MemoryDisk;
-use crate::simulation::runtime::Behaviour;
+use crate::simulation::runtime::{Behaviour, failed};
 use crate::simulation::script::{Command, Line, Place, Pods, Script, TaskName, Told};
 use crate::simulation::told::{Simulation, Step, Waiting};
 use crate::simulation::world::{BEGINNING, Surroundings, World};
@@ -134,11 +136,14 @@ impl Play<'_> {
             }
             Command::Rerun { place, sequence } => self.rerun(place, sequence.as_deref()).await?,
             Command::Measure { indicator, value } => self.world.indicators.set(indicator, value),
-            Command::Pods { prefix, behaviour } => {
-                let behaviour = match behaviour {
-                    Pods::Work => Behaviour::Good,
-                    Pods::Hang => Behaviour::Hangs,
-                    Pods::Fail(code) => Behaviour::fails(*code),
+            Command::Pods { prefix, behaviour, writes } => {
+                let written = (!writes.is_null()).then(|| PodResult::Written(writes.clone()));
+                let behaviour = match (behaviour, written) {
+                    (Pods::Hang, _) => Behaviour::Hangs,
+                    (Pods::Work, None) => Behaviour::Good,
+                    (Pods::Fail(code), None) => Behaviour::fails(*code),
+                    (Pods::Work, Some(written)) => Behaviour::Writes(PodOutcome::Succeeded, written),
+                    (Pods::Fail(code), Some(written)) => Behaviour::Writes(failed(*code), written),
                 };
                 self.world.runtime.behave(prefix, behaviour);
             }

@@ -12,7 +12,7 @@ use crate::error::{Failure, Result};
 use crate::model::ids::{Incarnation, Namespace};
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::references;
-use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, ReplicaSet};
+use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodPhase, PodResult, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
@@ -27,6 +27,8 @@ pub enum Behaviour {
     Hangs,
     /// A run-once pod ends so.
     Ends(PodOutcome),
+    /// The same, and it has written something.
+    Writes(PodOutcome, PodResult),
     /// It cannot be started, and no retry helps.
     CannotStart(String),
     /// Ready at once, and once told to end it takes until the test says that it is gone.
@@ -49,7 +51,7 @@ pub enum Deed {
 impl Behaviour {
     /// A run-once pod that fails with an exit code.
     pub fn fails(code: i32) -> Self {
-        Self::Ends(PodOutcome::Failed { code, reason: FailureReason::Error, message: format!("exit {code}") })
+        Self::Ends(failed(code))
     }
 }
 
@@ -66,6 +68,8 @@ pub struct PretendedRuntime {
 #[derive(Debug, Default)]
 struct State {
     pods: BTreeMap<PodId, (Pod, ObservedPod)>,
+    /// What pods have written.
+    results: BTreeMap<PodId, PodResult>,
     newest_life: Option<Incarnation>,
     /// The life of the store that a pod was started in, and the one that it was adopted in.
     lives: BTreeMap<PodId, (Option<Incarnation>, Option<Incarnation>)>,
@@ -332,12 +336,18 @@ impl Runtime for PretendedRuntime {
         let phase = match state.behaviour(&pod.id) {
             Behaviour::CannotStart(message) => return Err(Failure::stalled(message)),
             Behaviour::Hangs => PodPhase::Starting,
-            Behaviour::Dies => PodPhase::Ended { outcome: died() },
+            Behaviour::Dies => PodPhase::Ended { outcome: failed(1) },
             Behaviour::Ends(outcome) if pod.run_once_seconds.is_some() => PodPhase::Ended { outcome },
+            Behaviour::Writes(outcome, result) if pod.run_once_seconds.is_some() => {
+                state.results.extend(pod.tells_result.then(|| (pod.id.clone(), result)));
+                PodPhase::Ended { outcome }
+            }
             Behaviour::Good | Behaviour::Lingers if pod.run_once_seconds.is_some() => {
                 PodPhase::Ended { outcome: PodOutcome::Succeeded }
             }
-            Behaviour::Good | Behaviour::Ends(_) | Behaviour::Lingers => PodPhase::Ready { since: now },
+            Behaviour::Good | Behaviour::Ends(_) | Behaviour::Writes(..) | Behaviour::Lingers => {
+                PodPhase::Ready { since: now }
+            }
         };
         let seen = ObservedPod {
             id: pod.id.clone(),
@@ -396,9 +406,14 @@ impl Runtime for PretendedRuntime {
         let mut state = self.state();
         if matches!(state.pods.get(pod), Some((_, seen)) if matches!(seen.phase, PodPhase::Ended { .. })) {
             state.pods.remove(pod);
+            state.results.remove(pod);
             state.lives.remove(pod);
         }
         Ok(())
+    }
+
+    async fn result(&self, pod: &PodId) -> Result<Option<PodResult>> {
+        Ok(self.state().results.get(pod).cloned())
     }
 
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {
@@ -459,6 +474,7 @@ impl Runtime for PretendedRuntime {
     }
 }
 
-fn died() -> PodOutcome {
-    PodOutcome::Failed { code: 1, reason: FailureReason::Error, message: "exit 1".to_owned() }
+/// How a pod ends that fails with an exit code.
+pub(super) fn failed(code: i32) -> PodOutcome {
+    PodOutcome::Failed { code, reason: FailureReason::Error, message: format!("exit {code}") }
 }

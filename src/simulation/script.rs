@@ -42,7 +42,10 @@ pub const COMMANDS: [(&str, &str); 17] = [
     ("abort STAGE/SERVICE", "a person ends what is under way there"),
     ("rerun STAGE/SERVICE [SEQUENCE]", "a person has the last sequence run again from the task that failed"),
     ("measure INDICATOR VALUE", "from now on, an indicator that objectives ask for has that value"),
-    ("pods PREFIX works|hangs|fails [CODE]", "how pods behave from now on whose names begin so"),
+    (
+        "pods PREFIX works|hangs|fails [CODE] [KEY=VALUE…]",
+        "how pods behave from now on whose names begin so, and what those of tasks write of how they went",
+    ),
     ("pass DURATION", "time passes, such as `10m`"),
 ];
 
@@ -137,6 +140,8 @@ pub enum Command {
         prefix: String,
         /// How.
         behaviour: Pods,
+        /// What those of tasks write of how they went; `null` if nothing.
+        writes: Value,
     },
     /// Time passes.
     Pass(Duration),
@@ -267,9 +272,14 @@ fn command(verb: &Word, rest: &[Word]) -> Result<Command, Wrong> {
         ("rerun", [at]) => Command::Rerun { place: place(at)?, sequence: None },
         ("rerun", [at, sequence]) => Command::Rerun { place: place(at)?, sequence: Some(sequence.text.clone()) },
         ("measure", [name, value]) => Command::Measure { indicator: name.text.clone(), value: value.text.clone() },
-        ("pods", [prefix, how, code @ ..]) => {
-            let behaviour = pods(how, code).ok_or_else(|| misused(how, "pods work, hang or fail"))?;
-            Command::Pods { prefix: prefix.text.clone(), behaviour }
+        ("pods", [prefix, how, rest @ ..]) => {
+            let (given, code): (Vec<Word>, Vec<Word>) = rest.iter().cloned().partition(|word| word.text.contains('='));
+            let behaviour = pods(how, &code).ok_or_else(|| misused(how, "pods work, hang or fail"))?;
+            if let (Pods::Hang, Some(word)) = (behaviour, given.first()) {
+                return Err(misused(word, "pods that hang write nothing"));
+            }
+            let writes = if given.is_empty() { Value::Null } else { data(&given)? };
+            Command::Pods { prefix: prefix.text.clone(), behaviour, writes }
         }
         ("pass", [time]) => Command::Pass(length(time)?),
         ("ignore" | "pause" | "resume" | "abort" | "pass", [_, word, ..]) | ("rerun" | "measure", [_, _, word, ..]) => {

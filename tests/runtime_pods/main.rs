@@ -11,6 +11,7 @@ mod isolation;
 mod kernel;
 mod once;
 mod replicas;
+mod results;
 mod running;
 mod secrets;
 mod surroundings;

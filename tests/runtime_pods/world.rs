@@ -356,6 +356,7 @@ pub(crate) fn pod(spec: Value) -> Pod {
         repository: "shop".into(),
         commit: "0123456789012345678901234567890123456789".into(),
         run_once_seconds: None,
+        tells_result: false,
     }
 }
 

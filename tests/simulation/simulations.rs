@@ -98,3 +98,39 @@ fn a_repository_is_deployed_by_pods_that_only_pretend() {
     let text = String::from_utf8(told.stdout).unwrap();
     assert!(told.status.success() && text.contains("> push\n") && text.contains("deployment.finished"), "{text}");
 }
+
+#[test]
+fn what_pods_of_tasks_write_is_told_and_left_to_those_after_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str| {
+        fs::write(folder.path().join(name), text).unwrap();
+        folder.path().join(name)
+    };
+    write(
+        "shipyard.yaml",
+        "apiVersion: spec.keptn.sh/0.2.3\nkind: Shipyard\nmetadata: {name: shop}\nspec:\n  stages:\n  - name: dev\n    \
+         sequences: [{name: check, tasks: [{name: test}, {name: release}]}]\n",
+    );
+    write(
+        "test.yaml",
+        "apiVersion: launchway.dev/v1\nkind: Task\nmetadata: {name: test}\nspec: {image: host, command: ['true']}\n",
+    );
+    let elsewhere = tempfile::tempdir().unwrap();
+    let script = elsewhere.path().join("script.txt");
+    let lines = "pods cart-test works result=warning message=slow test.score=97.5\ntrigger dev.check cart\n\
+                 pods cart-test fails 3 result=pass\ntrigger dev.check cart\ndo release\n";
+    fs::write(&script, lines).unwrap();
+    let told = simulate(folder.path(), &script, &["-o", "json"]);
+    let complaint = String::from_utf8(told.stderr).unwrap();
+    assert!(told.status.success(), "{complaint}");
+    let told: serde_json::Value = serde_json::from_slice(&told.stdout).unwrap();
+    let events: Vec<&serde_json::Value> =
+        told["steps"].as_array().unwrap().iter().flat_map(|step| step["events"].as_array().unwrap()).collect();
+    let of = |kind: &str| -> Vec<&serde_json::Value> {
+        events.iter().filter(|event| event["type"] == format!("sh.keptn.event.{kind}")).map(|it| &it["data"]).collect()
+    };
+    let finished = of("test.finished");
+    assert_eq!((&finished[0]["result"], &finished[0]["message"]), (&"warning".into(), &"slow".into()));
+    assert_eq!(of("release.triggered")[0]["test"]["score"], 97.5);
+    assert_eq!((&finished[1]["result"], finished.len()), (&"fail".into(), 2), "a failing exit code never passes");
+}

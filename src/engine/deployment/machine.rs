@@ -64,7 +64,7 @@ impl Step {
             (At::Prepare, Event::PrepareFailed { message }) => self.fail(Outcome::FAIL, message.clone()),
             (At::Prepare, Event::Delayed { message }) => message.clone_into(&mut self.run.problem),
             (_, Event::Delayed { message }) if self.point().is_some() => message.clone_into(&mut self.run.problem),
-            (_, Event::PodEnded { pod, outcome }) if self.point().is_some() => self.hook_ended(pod, outcome),
+            (_, Event::PodEnded { pod, outcome, .. }) if self.point().is_some() => self.hook_ended(pod, outcome),
             (_, Event::Timer { timer: Timer::Retry }) if self.point().is_some() => self.retry_hook(),
             (_, Event::Timer { timer: Timer::Delay }) => self.pause_is_over(),
             (_, Event::Paused { by }) => self.pause(by),

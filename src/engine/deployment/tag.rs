@@ -37,7 +37,7 @@ pub(in crate::engine) fn tag_images(
             PodOutcome::Succeeded
         }
     };
-    transition.tell(by.clone(), Event::PodEnded { pod, outcome });
+    transition.tell(by.clone(), Event::pod_ended(pod, outcome));
     Ok(())
 }
 

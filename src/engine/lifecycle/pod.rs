@@ -55,6 +55,7 @@ pub fn hook_pod(
         repository: run.repository.clone(),
         commit: run.commit.clone(),
         run_once_seconds: Some(seconds),
+        tells_result: false,
     }
 }
 

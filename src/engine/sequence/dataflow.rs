@@ -6,9 +6,6 @@ use crate::model::data::merge;
 use crate::model::outcome::{Outcome, Status};
 use crate::model::run::{DoneBy, SequenceRun};
 
-/// The most bytes that the data of one sequence may have. Source: the limit of Keptn's event validation.
-pub const MOST_DATA: usize = 64 * 1024;
-
 /// What whoever does the task at `index` is told: what came so far, its own space with the properties that the shipyard gives
 /// it, and of which service this is.
 pub fn of_triggered(run: &SequenceRun, index: usize) -> Value {

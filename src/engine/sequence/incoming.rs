@@ -6,13 +6,13 @@ use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::Value;
 
 use crate::engine::records::{Lookup, Records, Undecided};
-use crate::engine::sequence::dataflow::MOST_DATA;
 use crate::engine::sequence::queue;
 use crate::engine::transition::Transition;
 use crate::error::Failure;
 use crate::manifest::digest as content;
 use crate::manifest::names;
 use crate::model::cloud_event::{CloudEvent, Meaning, Phase};
+use crate::model::data::MOST_DATA;
 use crate::model::event::Event;
 use crate::model::ids::{CommitId, RepositoryName, RunId, ServiceKey, ServiceName, StageName};
 use crate::model::outcome::{Outcome, Status, TaskResult};
@@ -218,7 +218,7 @@ fn outcome(data: &Value) -> Outcome {
 }
 
 /// What an event leaves to the tasks that follow.
-fn left(data: &Value) -> Value {
+pub(super) fn left(data: &Value) -> Value {
     let mut data = data.clone();
     if let Some(fields) = data.as_object_mut() {
         OF_ONE_EVENT.iter().for_each(|key| drop(fields.remove(*key)));

@@ -17,6 +17,8 @@ mod evaluation;
 mod executors;
 mod pods;
 
+pub(super) use executors::aggregate;
+
 /// Why a sequence ends before its first task in a stage whose runtime is planned for and cannot be deployed to yet.
 const NOTHING_THERE: &str = "deploying to Kubernetes is not supported yet: nothing was changed";
 
@@ -170,7 +172,7 @@ impl Step {
                 self.deployment_ended(index, deployment, (*outcome, *served_already), message);
             }
             Event::PodStarted { pod } => self.pod_started(index, pod),
-            Event::PodEnded { pod, outcome } => self.pod_ended(index, pod, outcome),
+            Event::PodEnded { pod, outcome, result } => self.pod_ended(index, pod, (outcome, result.as_ref())),
             Event::Delayed { message } => self.delayed(index, message),
             Event::Measured { .. } | Event::NotMeasured { .. } | Event::Evaluated { .. } => {
                 self.evaluation(index, event);

@@ -3,6 +3,7 @@
 pub mod dataflow;
 pub mod incoming;
 pub mod machine;
+pub mod pod_result;
 pub mod promotion;
 pub mod queue;
 pub mod slot;

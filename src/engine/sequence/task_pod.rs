@@ -29,6 +29,7 @@ pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinitio
         repository: run.repository.clone(),
         commit: run.commit.clone(),
         run_once_seconds: Some(limit(run, task, definition)),
+        tells_result: true,
     }
 }
 

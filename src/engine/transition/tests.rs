@@ -257,7 +257,7 @@ fn checked(run: SequenceRun) -> SequenceRun {
     sequence.tasks.insert(0, Task { triggered_after_ms: 10, ..Task::named("check") });
     let check = TaskRecord { name: "check".into(), step: "check".into(), ..run.tasks[0].clone() };
     let tasks = std::iter::once(check).chain(run.tasks.clone()).collect();
-    let procedure = crate::manifest::digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let procedure = crate::manifest::digest::stored(Procedure { sequence, ..Procedure::default() });
     SequenceRun { procedure, tasks, state: SequenceState::Running { task: 0 }, started_at: Some(NOW), ..run }
 }
 
@@ -279,7 +279,7 @@ fn what_a_newer_run_replaces_ends_before_it_has_changed_anything() {
         let memory = memory.with(slot(Some(&old), &[&new])).with(serving(1, "c"));
         if held { memory.with(holds(HoldKind::Person)) } else { memory }
     };
-    let end = Input::Tell("s1".into(), Event::PodEnded { pod: "web-check-s1".into(), outcome: PodOutcome::Succeeded });
+    let end = Input::Tell("s1".into(), Event::pod_ended("web-check-s1".into(), PodOutcome::Succeeded));
     let outcome = |held| {
         let made = taken(&memory(held), std::slice::from_ref(&end));
         let attempted = made.only::<ConfigState>().attempted.clone().expect("one of the two deploys");

@@ -2,6 +2,7 @@
 
 mod probe;
 pub mod references;
+mod result;
 mod template;
 mod volume;
 
@@ -20,6 +21,7 @@ use crate::model::time::Timestamp;
 pub use probe::{
     ContainerLifecycle, ExecHandler, Handler, HttpGetHandler, HttpHeader, Probe, SleepHandler, TcpSocketHandler,
 };
+pub use result::{MOST_DEPTH, PodResult};
 pub use template::{
     Container, ContainerPort, EnvFrom, EnvVar, EnvVarSource, FieldRef, KeyRef, ObjectRef, PodMetadata, PodSpec,
     PodTemplate, ResourceFieldRef, Resources, RestartPolicy, Scalar, SecurityContext,
@@ -41,6 +43,9 @@ pub struct Pod {
     pub commit: CommitId,
     /// Set for a pod whose containers run once: how many seconds they may take, pod start to end.
     pub run_once_seconds: Option<u64>,
+    /// Whether it may say more of how it went than its exit code does, in the file that `LAUNCHWAY_RESULT` names.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub tells_result: bool,
 }
 
 /// Pods of one version of a deployment config, as many as there should be now.
@@ -116,6 +121,7 @@ impl ReplicaSet {
             repository: self.repository.clone(),
             commit: self.commit.clone(),
             run_once_seconds: None,
+            tells_result: false,
         }
     }
 }

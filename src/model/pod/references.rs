@@ -121,6 +121,7 @@ mod tests {
             repository: RepositoryName::new("repo"),
             commit: CommitId::new("c"),
             run_once_seconds: None,
+            tells_result: false,
         }
     }
 

@@ -8,6 +8,7 @@ use crate::model::data::merge;
 use crate::model::evaluation::{self, Objectives};
 use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
+use crate::model::project::TaskDefinition;
 use crate::model::shipyard::{APPROVAL_TASK, DEPLOYMENT_TASK, EVALUATION_TASK, Task};
 use crate::model::time::Timestamp;
 
@@ -95,6 +96,11 @@ impl SequenceRun {
     /// The task at `index` as the shipyard declares it.
     pub fn declared(&self, index: usize) -> Option<&Task> {
         self.procedure.sequence.tasks.get(index)
+    }
+
+    /// How the task at `index` runs, if a pod does it.
+    pub fn definition(&self, index: usize) -> Option<&TaskDefinition> {
+        self.procedure.tasks.get(&self.declared(index)?.name)
     }
 
     /// What was left by the event that started it and by the first tasks, of which the newer has the last word.

@@ -13,8 +13,7 @@ use tokio::sync::broadcast;
 use crate::clock::Clock;
 use crate::error::{Context, Failure, Result};
 use crate::model::ids::{ConfigKey, Incarnation, Namespace, RepositoryName};
-use crate::model::pod::references;
-use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, ReplicaSet};
+use crate::model::pod::{ObservedPod, Origin, Pod, PodId, PodOwner, PodResult, ReplicaSet, references};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::local::host::allow::{Allow, HOST_IMAGE};
@@ -29,6 +28,7 @@ use crate::runtime::local::pod::logs::LogLimits;
 use crate::runtime::local::pod::lost::Lost;
 use crate::runtime::local::pod::paths::{PodDir, Root};
 use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::result;
 use crate::runtime::local::pod::start::{self, InUse, Surroundings};
 use crate::runtime::local::pod::status::PodStatus;
 use crate::runtime::local::pod::table::{Entry, Table};
@@ -409,6 +409,11 @@ impl Runtime for LocalRuntime {
     async fn remove_pod(&self, pod: &PodId) -> Result<()> {
         let pod = pod.clone();
         self.blocking(move |inner| inner.remove(&pod)).await
+    }
+
+    async fn result(&self, pod: &PodId) -> Result<Option<PodResult>> {
+        let pod = pod.clone();
+        self.blocking(move |inner| result::kept(&inner.pod_dir(&pod)?)).await
     }
 
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {

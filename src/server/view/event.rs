@@ -58,7 +58,7 @@ fn message(event: &Event) -> String {
         Event::Delayed { message } if message.is_empty() => "goes on".to_owned(),
         Event::Delayed { message } => format!("tried again: {message}"),
         Event::PodStarted { pod } => format!("{pod} was started"),
-        Event::PodEnded { pod, outcome } => format!("{pod} {}", ending(outcome)),
+        Event::PodEnded { pod, outcome, .. } => format!("{pod} {}", ending(outcome)),
         Event::ExecutorStarted { executor, .. } => format!("{executor} has started it"),
         Event::ExecutorReported { executor, message, .. } => format!("{executor}: {message}"),
         Event::ExecutorFinished { executor, outcome, message, .. } => {

@@ -59,7 +59,10 @@ fn what_is_wrong_is_said_with_its_place_and_what_to_do() {
         ("do test good", "1:9: error: `good` gives no value (write `key=value`"),
         ("do dev/test", "1:4: error: `dev/test` names no task"),
         ("approve cart", "1:9: error: `cart` names no service (write it as `dev/cart`)"),
-        ("pods cart dance", "1:11: error: pods work, hang or fail (write `pods PREFIX works|hangs|fails [CODE]`)"),
+        (
+            "pods cart dance",
+            "1:11: error: pods work, hang or fail (write `pods PREFIX works|hangs|fails [CODE] [KEY=VALUE…]`)",
+        ),
         ("do test message=\"half", "1:17: error: a quote is not closed"),
     ] {
         let problems = Script::read("story.txt", line).map(|_| ()).unwrap_err();

@@ -5,7 +5,7 @@ use tokio::sync::broadcast;
 
 use crate::error::Result;
 use crate::model::ids::Namespace;
-use crate::model::pod::{ObservedPod, Pod, PodId, ReplicaSet};
+use crate::model::pod::{ObservedPod, Pod, PodId, PodResult, ReplicaSet};
 use crate::model::time::Timestamp;
 use crate::runtime::exec::{ExecCommand, ExecSession};
 use crate::runtime::logs::{LogQuery, LogStream};
@@ -52,6 +52,11 @@ impl Runtime for SharedRuntime {
     async fn remove_pod(&self, pod: &PodId) -> Result<()> {
         turn().await;
         self.0.remove_pod(pod).await
+    }
+
+    async fn result(&self, pod: &PodId) -> Result<Option<PodResult>> {
+        turn().await;
+        self.0.result(pod).await
     }
 
     async fn observe(&self, namespace: &Namespace) -> Result<Vec<ObservedPod>> {

@@ -28,7 +28,7 @@ fn cancel() -> Event {
 }
 
 fn pod_ended(pod: &str, outcome: PodOutcome) -> Event {
-    Event::PodEnded { pod: pod.into(), outcome }
+    Event::pod_ended(pod.into(), outcome)
 }
 
 fn served(generation: u64, updated: u32, converged: bool) -> Event {

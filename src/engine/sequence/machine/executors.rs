@@ -8,8 +8,7 @@ use serde_json::Value;
 
 use super::Step;
 use crate::engine::lifecycle::policy;
-use crate::engine::sequence::dataflow::MOST_DATA;
-use crate::model::data::merge;
+use crate::model::data::{MOST_DATA, merge};
 use crate::model::event::{Event, Timer};
 use crate::model::outcome::{Outcome, Status, TaskResult};
 use crate::model::run::{DoneBy, ExecutorRecord, SequenceState};
@@ -246,7 +245,7 @@ impl Step {
 
 /// How a task ended that several have done. Source: Keptn's shipyard-controller, but that what errored or was aborted never
 /// passes.
-pub(super) fn aggregate(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
+pub(in crate::engine::sequence) fn aggregate(outcomes: impl Iterator<Item = Outcome> + Clone) -> Outcome {
     let has = |status: Status| outcomes.clone().any(|outcome| outcome.status == status);
     let result = outcomes.clone().map(|outcome| outcome.result).max().unwrap_or(TaskResult::Fail);
     let order = [Status::Errored, Status::Aborted, Status::Unknown, Status::TimedOut, Status::Superseded];

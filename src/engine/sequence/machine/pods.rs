@@ -2,13 +2,16 @@
 
 use super::Step;
 use crate::engine::lifecycle::policy;
+use crate::engine::sequence::pod_result::{self, Judged};
 use crate::engine::sequence::task_pod::task_pod;
 use crate::model::action::Action;
+use crate::model::cloud_event::{Phase, SOURCE};
 use crate::model::event::Timer;
 use crate::model::ids::PodName;
 use crate::model::outcome::{Outcome, PodOutcome};
-use crate::model::pod::PodId;
-use crate::model::run::{DoneBy, SequenceState, TaskTry};
+use crate::model::pod::{PodId, PodResult};
+use crate::model::run::{DoneBy, ExecutorRecord, SequenceState, TaskTry};
+use crate::model::time::Timestamp;
 
 impl Step {
     pub(super) fn retry(&mut self, index: usize) {
@@ -25,7 +28,7 @@ impl Step {
 
     pub(super) fn try_task(&mut self, index: usize) {
         let task = &self.run.tasks[index];
-        let Some(definition) = self.run.procedure.tasks.get(&task.name) else {
+        let Some(definition) = self.run.definition(index) else {
             let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
             return self.finish(index, Outcome::ERRORED, message);
         };
@@ -75,28 +78,54 @@ impl Step {
         self.decided.actions.push(Action::StopPod { pod });
     }
 
-    pub(super) fn pod_ended(&mut self, index: usize, pod: &PodName, outcome: &PodOutcome) {
+    pub(super) fn pod_ended(
+        &mut self,
+        index: usize,
+        pod: &PodName,
+        (outcome, result): (&PodOutcome, Option<&PodResult>),
+    ) {
         let now = self.now;
         let Some(last) = self.last_try(index).filter(|last| &last.pod == pod) else { return };
         last.ended_at = Some(now);
         last.outcome = Some(outcome.clone());
-        let told = policy::describe(outcome, now.since(last.running_since.unwrap_or(last.started_at)));
-        let timed_out = last.timed_out;
+        let (began, timed_out) = (last.running_since.unwrap_or(last.started_at), last.timed_out);
+        let judged = pod_result::judge(outcome, result, now.since(began));
         self.clear_timer(Timer::Start);
         let task = &self.run.tasks[index];
         let tries = u32::try_from(task.tries.len()).unwrap_or(u32::MAX);
-        let retries = self.run.procedure.tasks.get(&task.name).map_or(0, |definition| definition.retries);
+        let retries = self.run.definition(index).map_or(0, |definition| definition.retries);
         let retries = retries.max(self.run.declared(index).map_or(0, |task| task.retries));
-        match (outcome, self.run.state) {
-            (PodOutcome::Succeeded, _) => self.finish(index, Outcome::PASS, told),
-            (_, SequenceState::Ending { outcome, .. }) => {
-                let message = format!("{}; {} {told}", self.run.message, self.run.tasks[index].step);
+        match self.run.state {
+            _ if judged.outcome.passes() => self.ended_by_pod(index, began, judged, result.is_some()),
+            SequenceState::Ending { outcome, .. } => {
+                let message = format!("{}; {} {}", self.run.message, self.run.tasks[index].step, judged.message);
                 self.finish(index, outcome, message);
             }
-            _ if timed_out => self.finish(index, Outcome::TIMED_OUT, self.not_started(index, pod, &told)),
+            _ if timed_out => self.finish(index, Outcome::TIMED_OUT, self.not_started(index, pod, &judged.message)),
             _ if tries <= retries => self.set_timer(Timer::Retry, policy::pause(tries)),
-            (PodOutcome::Unknown { .. }, _) => self.finish(index, Outcome::UNKNOWN, told),
-            _ => self.finish(index, Outcome::FAIL, told),
+            _ => self.ended_by_pod(index, began, judged, result.is_some()),
+        }
+    }
+
+    /// A task ended as its pod did. One that has written of that has told it as executors do.
+    fn ended_by_pod(&mut self, index: usize, began: Timestamp, judged: Judged, has_written: bool) {
+        let Judged { outcome, message, data } = judged;
+        if has_written {
+            let told = ExecutorRecord {
+                started_at: Some(began),
+                finished_at: Some(self.now),
+                finished_by: format!("{}.{}", self.run.triggered_id(index), Phase::Finished.word()),
+                outcome: Some(outcome),
+                message: message.clone(),
+                data,
+                ..ExecutorRecord::of(SOURCE)
+            };
+            self.run.tasks[index].executors = vec![told];
+            self.bound_data(index);
+        }
+        match self.run.tasks[index].ended_at {
+            Some(_) => self.run.tasks[index].executors.clear(), // more than fits is not told at all
+            None => self.finish(index, outcome, message),
         }
     }
 

@@ -1,15 +1,23 @@
 use std::collections::BTreeMap;
 
+use serde_json::{Value, json};
+
 use super::deployments::worst;
 use super::*;
 use crate::engine::fixtures::{NOW, change, delivery, object, web};
+use crate::engine::sequence::dataflow::of_triggered;
 use crate::manifest::digest;
+use crate::model::cloud_event::CloudEvent;
+use crate::model::data::MOST_DATA;
 use crate::model::ids::Destination;
 use crate::model::object::Location;
-use crate::model::outcome::{FailureReason, PodOutcome};
+use crate::model::outcome::{FailureReason, PodOutcome, Status, TaskResult};
 use crate::model::plan::{Change, Decision};
+use crate::model::pod::PodResult;
 use crate::model::project::{Procedure, TaskDefinition};
 use crate::model::shipyard::{DEPLOYMENT_TASK, Task};
+use crate::plan::selector;
+use crate::report::cloud_event;
 
 #[test]
 fn nothing_is_done_in_a_stage_that_cannot_be_deployed_to_yet() {
@@ -69,7 +77,7 @@ fn deployed(outcome: Outcome) -> Event {
 
 fn ended(run: &SequenceRun, outcome: PodOutcome) -> Event {
     let last = run.task().and_then(|task| task.tries.last()).expect("a try");
-    Event::PodEnded { pod: last.pod.clone(), outcome }
+    Event::pod_ended(last.pod.clone(), outcome)
 }
 
 fn failed() -> PodOutcome {
@@ -139,6 +147,60 @@ fn a_task_is_tried_again_as_often_as_it_says_and_then_fails_the_sequence() {
     assert_eq!((last.outcome, passes(&decided)), (Some(Outcome::FAIL), Some(false)));
     assert!(last.message.starts_with("test: "), "{}", last.message);
     assert_eq!(last.tasks[1].started_at, None, "what comes after it never starts");
+}
+
+/// The pod of a run's task ends well and has written this.
+fn wrote(run: &SequenceRun, written: Value) -> Event {
+    let Event::PodEnded { pod, outcome, .. } = ended(run, PodOutcome::Succeeded) else { unreachable!() };
+    Event::PodEnded { pod, outcome, result: Some(PodResult::Written(written)) }
+}
+
+#[test]
+fn what_a_pod_writes_is_told_and_left_to_others_as_if_an_executor_had_told_it() {
+    let (first, _) = after(run_of(&["test", "report"]), &[Event::Admitted]);
+    let written = json!({"result": "warning", "message": "slow", "test": {"score": 97.5}, "labels": {"build": "17"}});
+    let (second, decided) = after(first.clone(), &[wrote(&first, written)]);
+    let warning = Outcome { status: Status::Succeeded, result: TaskResult::Warning };
+    assert_eq!((second.tasks[0].outcome, second.tasks[0].message.as_str()), (Some(warning), "slow"));
+    assert_eq!(pods(&decided), 1, "a warning goes on");
+    let told = of_triggered(&second, 1);
+    assert_eq!((&told["test"], &told["labels"]), (&json!({"score": 97.5}), &json!({"build": "17"})));
+    let events = cloud_event::of_run(&second);
+    let of_test: Vec<&CloudEvent> = events.iter().filter(|event| event.kind.contains(".test.")).collect();
+    let kinds: Vec<&str> = of_test.iter().map(|event| event.short_kind()).collect();
+    assert_eq!(kinds, ["test.triggered", "test.started", "test.finished"]);
+    assert_eq!((of_test[2].id.as_str(), of_test[2].source.as_str()), ("r1.0.0.finished", "launchway"));
+    assert_eq!((of_test[2].text("message"), &of_test[2].data["test"]["score"]), ("slow", &json!(97.5)));
+    let facts = selector::facts_of_task(&second, 0).expect("it has ended");
+    assert_eq!((&facts["result"], &facts["test"]["score"]), (&json!("warning"), &json!(97.5)));
+}
+
+#[test]
+fn what_a_pod_writes_may_fail_its_task_which_is_tried_again_first() {
+    let (first, _) = after(run_of(&["test"]), &[Event::Admitted]);
+    let fail = json!({"result": "fail", "message": "3 failed", "test": {"failed": 3}});
+    let again = Event::Timer { timer: Timer::Retry };
+    let (second, _) = after(first.clone(), &[wrote(&first, fail.clone()), again]);
+    assert_eq!((second.tasks[0].tries.len(), second.tasks[0].executors.len()), (2, 0));
+    let (over, _) = after(second.clone(), &[wrote(&second, fail)]);
+    assert_eq!((over.outcome, over.message.as_str()), (Some(Outcome::FAIL), "test: 3 failed"));
+    assert_eq!(over.gathered(1), json!({"test": {"failed": 3}}));
+    let good = after(second.clone(), &[wrote(&second, json!({"result": "pass"}))]).0;
+    assert_eq!((good.outcome, good.gathered(1)), (Some(Outcome::PASS), Value::Null));
+}
+
+#[test]
+fn more_than_a_sequence_may_gather_is_an_error_and_nothing_of_it_is_told() {
+    let mut run = run_of(&["test"]);
+    run.data = json!({"labels": {"note": "x".repeat(MOST_DATA / 2)}});
+    let (run, _) = after(run, &[Event::Admitted]);
+    let much = json!({"test": {"log": "x".repeat(MOST_DATA / 2)}});
+    let (over, _) = after(run.clone(), &[wrote(&run, much)]);
+    assert_eq!(over.outcome, Some(Outcome::ERRORED));
+    assert!(over.message.contains("more than 65536"), "{}", over.message);
+    let told = cloud_event::of_run(&over);
+    let finished = told.iter().find(|event| event.short_kind() == "test.finished").expect("it is told");
+    assert_eq!((finished.text("status"), finished.data.get("test")), ("errored", None));
 }
 
 #[test]

@@ -7,6 +7,7 @@ use super::expand::expand;
 use super::paths::PodDir;
 use super::quantity;
 use super::record::PodRecord;
+use super::result;
 use super::volume;
 use crate::model::object::Kind;
 use crate::model::pod::{Container, EnvFrom, EnvVarSource, KeyRef, ResourceFieldRef, Scalar};
@@ -55,7 +56,8 @@ fn own(record: &PodRecord, dir: &PodDir, container: &Container) -> Variables {
     let fixed = fixed.map(|(name, value)| (name.to_owned(), value));
     let mounts = volume::mounts(record, dir, container);
     let mounts = mounts.into_iter().map(|mount| (mount.variable, mount.path.display().to_string()));
-    fixed.into_iter().chain(ports(record, container)).chain(mounts).collect()
+    let result = pod.tells_result.then(|| (result::VARIABLE.to_owned(), dir.own_result().display().to_string()));
+    fixed.into_iter().chain(ports(record, container)).chain(mounts).chain(result).collect()
 }
 
 /// `PORT` is the container's first port, or the pod's if it has none; every named port of the pod has `PORT_<NAME>`.

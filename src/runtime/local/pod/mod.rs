@@ -20,6 +20,7 @@ pub(crate) mod paths;
 pub(crate) mod quantity;
 pub(crate) mod record;
 mod refresh;
+pub(crate) mod result;
 mod scale;
 pub(crate) mod start;
 pub(crate) mod status;

@@ -160,6 +160,16 @@ impl PodDir {
         self.0.join("home")
     }
 
+    /// `home/.launchway-result.json`: where its processes write how it went, if they are to.
+    pub(crate) fn own_result(&self) -> PathBuf {
+        self.home().join(".launchway-result.json")
+    }
+
+    /// `result.json`: what they have written there, as its shim has read it.
+    pub(crate) fn result(&self) -> PathBuf {
+        self.0.join("result.json")
+    }
+
     /// `scratch/`: an empty folder, on which things are put together before they are mounted elsewhere.
     pub fn scratch(&self) -> PathBuf {
         self.0.join("scratch")

@@ -16,6 +16,7 @@ use super::remark::Remark;
 use super::report::{Report, unstarted};
 use super::unit::Exit;
 use crate::clock::Clock;
+use crate::error::Result;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::PodPhase;
 use crate::model::time::Timestamp;
@@ -30,6 +31,7 @@ use crate::runtime::local::pod::logs::LogWriter;
 use crate::runtime::local::pod::mask::Mask;
 use crate::runtime::local::pod::paths::PodDir;
 use crate::runtime::local::pod::record::PodRecord;
+use crate::runtime::local::pod::result;
 use crate::runtime::local::pod::status::{ContainerStatus, PodStatus};
 use crate::runtime::local::shim::wake::Wake;
 
@@ -56,6 +58,8 @@ pub(super) struct Supervisor<'a> {
     terminate: SignalStream,
     stop_seen: bool,
     unreported: bool,
+    /// Whether what it has written of how it went is kept, if there is anything.
+    result_kept: bool,
     ready_since: Option<Timestamp>,
     buffer: Vec<u8>,
 }
@@ -96,6 +100,7 @@ impl<'a> Supervisor<'a> {
             terminate: SignalStream::terminate()?,
             stop_seen: false,
             unreported: false,
+            result_kept: false,
             ready_since: None,
             buffer: Vec::new(),
         })
@@ -308,8 +313,18 @@ impl<'a> Supervisor<'a> {
     fn tell(&mut self) {
         let status = self.status();
         let admitted = self.report.admit(self.machine.admitted());
-        let told = self.report.tell(status);
+        let kept = self.keep_result(&status);
+        let told = kept.and_then(|()| self.report.tell(status));
         self.unreported = admitted.and(told).is_err();
+    }
+
+    /// Before its end is told, what it has written of that is kept.
+    fn keep_result(&mut self, status: &PodStatus) -> Result<()> {
+        if status.ended() && !self.result_kept && !self.report.is_deleted() {
+            result::keep(self.record, self.dir, &self.mask)?;
+            self.result_kept = true;
+        }
+        Ok(())
     }
 
     fn status(&mut self) -> PodStatus {

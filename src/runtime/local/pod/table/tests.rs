@@ -11,7 +11,15 @@ fn id(name: &str) -> PodId {
 fn entry(name: &str, origin: Origin) -> Entry {
     let owner = PodOwner::Run { run: "r".into(), step: "s".into(), since: Timestamp(0) };
     let (template, repository, commit) = (Default::default(), "r".into(), "c".into());
-    let pod = Pod { id: id(name), owner: owner.clone(), template, repository, commit, run_once_seconds: None };
+    let pod = Pod {
+        id: id(name),
+        owner: owner.clone(),
+        template,
+        repository,
+        commit,
+        run_once_seconds: None,
+        tells_result: false,
+    };
     let record = PodRecord {
         v: PodRecord::VERSION,
         uid: String::new(),

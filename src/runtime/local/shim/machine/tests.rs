@@ -13,6 +13,7 @@ fn pod(spec: Value) -> Pod {
         repository: "r".into(),
         commit: "c".into(),
         run_once_seconds: None,
+        tells_result: false,
     }
 }
 
