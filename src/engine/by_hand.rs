@@ -1,7 +1,6 @@
 //! What people ask for by hand, decided on what is remembered. Every change of a service takes its slot by a sequence
 //! run, like a push does; what does not fit is refused with what to do.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::engine::deployment::trigger;
@@ -291,7 +290,7 @@ pub(in crate::engine) fn by_hand(
         retry: None,
         was: None,
     });
-    let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
     let revision = (state.repository.clone(), commit);
     let draft = SequenceRun {
         cause,

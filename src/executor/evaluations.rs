@@ -88,7 +88,7 @@ mod tests {
         let sequence = Sequence { name: "check".into(), tasks, ..Sequence::default() };
         let tasks = task_records(&sequence);
         let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
-        let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
         let revision = ("repo".into(), "a".into());
         let draft = SequenceRun::draft(service, Destination::local("shop".into()), revision, procedure);
         let mut run = SequenceRun { id: "r1".into(), tasks, ..draft };

@@ -40,6 +40,7 @@ pub(crate) fn normalise(value: &mut Value, findings: &mut Findings<'_>) -> Optio
         retries: spec.get("retries").and_then(Value::as_u64).and_then(|n| u32::try_from(n).ok()).unwrap_or(0),
         stages: texts(spec, "/stages").map(StageName::new).collect(),
         services: texts(spec, "/services").map(ServiceName::new).collect(),
+        properties: spec.get("properties").and_then(Value::as_object).cloned().unwrap_or_default(),
         location: findings.location(""),
     })
 }
@@ -98,23 +99,25 @@ mod tests {
     fn everything_that_a_task_says_is_read() {
         let (task, _) = normalised(
             "{image: host, command: [sh, -c, 'true'], timeout: 1h30m, retries: 2, env: [{name: A, value: b}], \
-             stages: [dev], services: [web, api]}",
+             stages: [dev], services: [web, api], properties: {teststrategy: performance, hours: 2}}",
         );
         let task = task.expect("it has no errors");
         assert_eq!(task.command, ["sh", "-c", "true"]);
         assert_eq!((task.timeout_seconds, task.retries), (Some(5400), 2));
         assert_eq!(task.env[0].value.as_deref(), Some("b"));
         assert_eq!((task.stages.len(), task.services.len()), (1, 2));
+        assert_eq!(Value::Object(task.properties), serde_json::json!({"teststrategy": "performance", "hours": 2}));
     }
 
     #[test]
     fn a_task_that_cannot_run_is_refused() {
-        let table: [(&str, &[&str]); 7] = [
+        let table: [(&str, &[&str]); 8] = [
             ("{}", &["spec.image: required"]),
             ("{image: host}", &["spec.command: required"]),
             ("{image: 'git:a', timeout: soon}", &["spec.timeout: invalid"]),
             ("{image: 'git:a', timeout: 10ms}", &["spec.timeout: invalid"]),
             ("{image: 'git:a', retries: -1}", &["spec.retries: invalid"]),
+            ("{image: 'git:a', properties: performance}", &["spec.properties: type"]),
             ("{image: 'git:a', comand: [a]}", &["spec.comand: unknown-key"]),
             ("{image: 'git:a', env: [{name: 'a=b'}]}", &["spec.env[0].name: invalid"]),
         ];

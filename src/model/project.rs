@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use rpds::RedBlackTreeMapSync;
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::ids::{Destination, ProjectName, ServiceName, StageName};
 use super::object::{Kind, Location, Object, ObjectKey};
 use super::pod::EnvVar;
-use super::shipyard::Sequence;
-use super::shipyard::Shipyard;
+use super::shipyard::{Sequence, Shipyard, Task};
 
 /// Everything a revision declares.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -110,6 +110,9 @@ pub struct TaskDefinition {
     /// Only for these services; all when empty.
     #[serde(default)]
     pub services: Vec<ServiceName>,
+    /// Only for tasks to which the shipyard gives these properties, and perhaps others.
+    #[serde(default, skip_serializing_if = "Map::is_empty")]
+    pub properties: Map<String, Value>,
     /// Where it is declared.
     pub location: Location,
 }
@@ -121,6 +124,9 @@ pub struct Procedure {
     pub sequence: Sequence,
     /// How tasks run that are not built in, by name.
     pub tasks: BTreeMap<String, TaskDefinition>,
+    /// How those run for whose properties there is a definition, by their place in the sequence; that one counts.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub by_properties: BTreeMap<usize, TaskDefinition>,
 }
 
 /// Everything that can run in a revision: its shipyard, with how tasks run in each stage.
@@ -244,21 +250,137 @@ impl Procedures {
     }
 }
 
-/// Of several definitions of a task, one that names the service wins over one for all.
+impl Procedure {
+    /// How the task at `index` runs, if something says so.
+    pub fn definition(&self, index: usize) -> Option<&TaskDefinition> {
+        let by_name = || self.tasks.get(&self.sequence.tasks.get(index)?.name);
+        self.by_properties.get(&index).or_else(by_name)
+    }
+}
+
+impl TaskDefinition {
+    /// Those of several definitions of a task's name that are for it in a stage, for a service or for one that none of them
+    /// names, and over which none of the others wins. There is one at most, unless they are ambiguous.
+    pub fn best<'a>(
+        definitions: &'a [Self],
+        (stage, service): (&StageName, Option<&ServiceName>),
+        task: &Task,
+    ) -> Vec<&'a Self> {
+        let fits = |it: &&Self| {
+            (it.services.is_empty() || service.is_some_and(|service| it.services.contains(service)))
+                && (it.stages.is_empty() || it.stages.contains(stage))
+                && it.is_for(task)
+        };
+        let fitting: Vec<&Self> = definitions.iter().filter(fits).collect();
+        fitting.iter().filter(|it| !fitting.iter().any(|other| other.wins_over(it))).copied().collect()
+    }
+
+    /// Whether a task has the properties that it is for.
+    pub fn is_for(&self, task: &Task) -> bool {
+        self.properties.iter().all(|(key, value)| task.properties.get(key) == Some(value))
+    }
+
+    /// Whether it is for less than the other one: for services that it names rather than for all, or for more properties, and
+    /// in neither for more.
+    fn wins_over(&self, other: &Self) -> bool {
+        let names = |it: &Self| !it.services.is_empty();
+        let has_all = other.properties.iter().all(|(key, value)| self.properties.get(key) == Some(value));
+        let is_less = names(self) != names(other) || self.properties.len() > other.properties.len();
+        (names(self) || !names(other)) && has_all && is_less
+    }
+}
+
+/// Of several definitions of a task, the one that is for the least counts.
 fn procedure(
     stage: &StageName,
     definitions: &BTreeMap<String, Vec<TaskDefinition>>,
     sequence: &Sequence,
     service: &ServiceName,
 ) -> Procedure {
-    let fits = |definition: &&TaskDefinition| {
-        (definition.services.is_empty() || definition.services.contains(service))
-            && (definition.stages.is_empty() || definition.stages.contains(stage))
-    };
-    let best = |name: &String| {
-        let fitting = definitions.get(name)?.iter().filter(fits);
-        fitting.min_by_key(|definition| definition.services.is_empty()).cloned()
-    };
-    let tasks = sequence.tasks.iter().filter_map(|task| Some((task.name.clone(), best(&task.name)?)));
-    Procedure { sequence: sequence.clone(), tasks: tasks.collect() }
+    let mut procedure = Procedure { sequence: sequence.clone(), ..Procedure::default() };
+    for (index, task) in sequence.tasks.iter().enumerate() {
+        let Some(definitions) = definitions.get(&task.name) else { continue };
+        let best = TaskDefinition::best(definitions, (stage, Some(service)), task).first().copied().cloned();
+        match best {
+            Some(best) if best.properties.is_empty() => drop(procedure.tasks.insert(task.name.clone(), best)),
+            Some(best) => drop(procedure.by_properties.insert(index, best)),
+            None => {}
+        }
+    }
+    procedure
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A definition that is called by its image.
+    fn definition(image: &str, services: &[&str], properties: Value) -> TaskDefinition {
+        let services = services.iter().map(|name| ServiceName::new(*name)).collect();
+        let properties = properties.as_object().cloned().unwrap_or_default();
+        let (command, env, stages) = (Vec::new(), Vec::new(), Vec::new());
+        let (timeout_seconds, retries, location) = (None, 0, Location::default());
+        TaskDefinition {
+            command,
+            image: image.into(),
+            env,
+            timeout_seconds,
+            retries,
+            stages,
+            services,
+            properties,
+            location,
+        }
+    }
+
+    #[test]
+    fn the_definition_that_is_for_the_least_counts() {
+        let definitions = [
+            definition("all", &[], json!({})),
+            definition("performance", &[], json!({"teststrategy": "performance"})),
+            definition("long", &[], json!({"teststrategy": "performance", "hours": 2})),
+            definition("web", &["web"], json!({})),
+            definition("web-performance", &["web"], json!({"teststrategy": "performance"})),
+        ];
+        for (service, properties, expected) in [
+            ("api", json!(null), "all"),
+            ("api", json!({"teststrategy": "functional"}), "all"),
+            ("api", json!({"teststrategy": "performance"}), "performance"),
+            ("api", json!({"teststrategy": "performance", "hours": 2, "more": []}), "long"),
+            ("api", json!({"teststrategy": "performance", "hours": "2"}), "performance"),
+            ("web", json!({"teststrategy": "functional"}), "web"),
+            ("web", json!({"teststrategy": "performance"}), "web-performance"),
+            ("web", json!({"teststrategy": "performance", "hours": 2}), "long web-performance"),
+        ] {
+            let task = Task { properties: properties.clone(), ..Task::named("test") };
+            let (stage, service) = (StageName::new("dev"), ServiceName::new(service));
+            let best = TaskDefinition::best(&definitions, (&stage, Some(&service)), &task);
+            let best: Vec<&str> = best.iter().map(|it| it.image.as_str()).collect();
+            assert_eq!(best.join(" "), expected, "{service} {properties}");
+        }
+    }
+
+    #[test]
+    fn two_tasks_of_one_name_run_as_their_properties_say_and_what_has_none_is_stored_as_before() {
+        let of = |properties: Value| Task { properties, ..Task::named("test") };
+        let tasks = vec![of(json!({"kind": "load"})), of(json!(null)), Task::named("mail"), of(json!({"kind": "ui"}))];
+        let sequence = Sequence { name: "check".into(), tasks, ..Sequence::default() };
+        let definitions = |list: &[TaskDefinition]| BTreeMap::from([("test".to_owned(), list.to_vec())]);
+        let run = |list: &[TaskDefinition]| procedure(&"dev".into(), &definitions(list), &sequence, &"web".into());
+        let (all, load) = (definition("all", &[], json!({})), definition("load", &[], json!({"kind": "load"})));
+        let images = |procedure: &Procedure| -> Vec<String> {
+            let image = |index| procedure.definition(index).map_or("-".to_owned(), |it| it.image.clone());
+            (0..4).map(image).collect()
+        };
+        assert_eq!(images(&run(&[all.clone(), load.clone()])), ["load", "all", "-", "all"]);
+        assert_eq!(images(&run(&[load])), ["load", "-", "-", "-"]);
+        let plain = serde_json::to_value(run(&[all])).expect("it is written");
+        assert_eq!(
+            plain.as_object().map(|it| it.keys().cloned().collect()),
+            Some(vec!["sequence".to_owned(), "tasks".into()])
+        );
+        assert!(plain["tasks"]["test"].get("properties").is_none());
+    }
 }

@@ -13,7 +13,7 @@ use crate::plan::{passed_procedure, procedure, same_procedure};
 /// How a sequence delivers that only deploys; none, if it does more. What was delivered so has passed with it.
 pub fn deploys(sequence: &Sequence) -> Option<Procedure> {
     let only_deploys = sequence.tasks.iter().all(|task| task.name == DEPLOYMENT_TASK);
-    only_deploys.then(|| Procedure { sequence: sequence.clone(), tasks: BTreeMap::new() })
+    only_deploys.then(|| Procedure { sequence: sequence.clone(), ..Procedure::default() })
 }
 
 /// What a stage is asked about its services, before it is known which of their contents passed.

@@ -41,7 +41,9 @@ pub fn same_procedure(one: &Procedure, other: &Procedure) -> bool {
     let alike = |(one, other): (&TaskDefinition, &TaskDefinition)| placeless(one) == placeless(other);
     one.sequence == other.sequence
         && one.tasks.keys().eq(other.tasks.keys())
+        && one.by_properties.keys().eq(other.by_properties.keys())
         && one.tasks.values().zip(other.tasks.values()).all(alike)
+        && one.by_properties.values().zip(other.by_properties.values()).all(alike)
 }
 
 /// How a plan delivers a service to a stage; nothing, if the stage has no delivery sequence.
@@ -71,9 +73,15 @@ fn codeless(task: &TaskDefinition) -> TaskDefinition {
     TaskDefinition { image: image.unwrap_or_else(|| task.image.clone()), ..placeless(task) }
 }
 
-fn of(Procedure { sequence, tasks }: &Procedure, shown: fn(&TaskDefinition) -> TaskDefinition) -> Digest {
+fn of(procedure: &Procedure, shown: fn(&TaskDefinition) -> TaskDefinition) -> Digest {
+    let Procedure { sequence, tasks, by_properties } = procedure;
     let tasks: BTreeMap<&String, TaskDefinition> = tasks.iter().map(|(name, task)| (name, shown(task))).collect();
-    let text = serde_json::to_vec(&(sequence, tasks)).unwrap_or_default();
+    let others: BTreeMap<usize, TaskDefinition> = by_properties.iter().map(|(at, task)| (*at, shown(task))).collect();
+    let text = match others.is_empty() {
+        true => serde_json::to_vec(&(sequence, tasks)),
+        false => serde_json::to_vec(&(sequence, tasks, others)),
+    };
+    let text = text.unwrap_or_default();
     named(&digest(&SHA256, &text))
 }
 
@@ -91,10 +99,11 @@ mod tests {
             retries,
             stages: Vec::new(),
             services: Vec::new(),
+            properties: Default::default(),
             location: Location { line, ..Location::default() },
         };
         let sequence = Shipyard::implicit().stages[0].sequences[0].clone();
-        Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), task)]) }
+        Procedure { sequence, tasks: BTreeMap::from([("test".to_owned(), task)]), ..Procedure::default() }
     }
 
     #[test]

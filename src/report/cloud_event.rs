@@ -135,7 +135,7 @@ mod tests {
         let tasks = vec![Task::named("approval"), Task::named("release")];
         let sequence = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
         let tasks = task_records(&sequence);
-        let procedure = digest::stored(Procedure { sequence, tasks: Default::default() });
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
         let service = ServiceKey { project: "shop".into(), stage: "dev".into(), service: "web".into() };
         let draft =
             SequenceRun::draft(service, Destination::local("shop".into()), ("repo".into(), "a".into()), procedure);

@@ -164,6 +164,7 @@ fn shop(image: &str) -> Project {
         retries: 0,
         stages: Vec::new(),
         services: Vec::new(),
+        properties: Default::default(),
         location: Location::default(),
     };
     for stage in &mut project.stages {

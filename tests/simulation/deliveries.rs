@@ -200,6 +200,7 @@ fn definition() -> TaskDefinition {
         retries: 0,
         stages: Vec::new(),
         services: Vec::new(),
+        properties: Default::default(),
         location: Default::default(),
     }
 }

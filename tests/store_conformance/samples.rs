@@ -53,7 +53,7 @@ pub(crate) fn object(kind: Kind, name: &str, digest: &str) -> Arc<Object> {
 }
 
 pub(crate) fn sequence(id: &str, service: ServiceKey) -> SequenceRun {
-    let procedure = digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence: delivery(), ..Procedure::default() });
     SequenceRun {
         id: id.into(),
         plan: Some("plan-1".into()),

@@ -1,3 +1,5 @@
+use std::collections::BTreeMap;
+
 use serde_json::json;
 
 use super::*;
@@ -43,7 +45,7 @@ fn with_spec(state: ConfigState, spec: serde_json::Value) -> ConfigState {
 fn tests_first(run: SequenceRun) -> SequenceRun {
     let mut sequence = run.procedure.sequence.clone();
     sequence.tasks.insert(0, Task::named("test"));
-    let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
     let test = TaskRecord { name: "test".into(), step: "test".into(), started_at: Some(NOW), ..run.tasks[0].clone() };
     let tasks = std::iter::once(test).chain(run.tasks.clone()).collect();
     SequenceRun { procedure, tasks, state: SequenceState::Running { task: 0 }, ..run }

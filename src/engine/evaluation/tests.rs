@@ -31,7 +31,7 @@ fn run(given: &Value) -> SequenceRun {
     let sequence = Sequence { name: "check".into(), tasks, ..Sequence::default() };
     let mut run = SequenceRun {
         tasks: task_records(&sequence),
-        procedure: digest::stored(Procedure { sequence, tasks: BTreeMap::new() }),
+        procedure: digest::stored(Procedure { sequence, ..Procedure::default() }),
         data: json!({"evaluation": {"values": given}}),
         delivery: None,
         state: SequenceState::Running { task: 0 },

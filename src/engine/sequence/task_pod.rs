@@ -5,8 +5,9 @@ use crate::model::pod::{Container, EnvVar, Pod, PodId, PodOwner, PodSpec, PodTem
 use crate::model::project::TaskDefinition;
 use crate::model::run::{SequenceRun, TaskRecord};
 
-/// The pod for try number `attempt`, counted from 1, of a task.
-pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinition, attempt: usize) -> Pod {
+/// The pod for try number `attempt`, counted from 1, of the task at `index`.
+pub fn task_pod(run: &SequenceRun, index: usize, definition: &TaskDefinition, attempt: usize) -> Pod {
+    let task = &run.tasks[index];
     let literal = |name: &str, value: &str| EnvVar { name: name.into(), value: Some(value.into()), value_from: None };
     let about = [
         literal("LAUNCHWAY_PROJECT", run.service.project.as_str()),
@@ -28,15 +29,14 @@ pub fn task_pod(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinitio
         template: PodTemplate { spec, ..Default::default() },
         repository: run.repository.clone(),
         commit: run.commit.clone(),
-        run_once_seconds: Some(limit(run, task, definition)),
+        run_once_seconds: Some(limit(run, index, definition)),
         tells_result: true,
     }
 }
 
 /// How long one try may take, in seconds: as its `Task` object says, else the shipyard, else the daemon's configuration.
-fn limit(run: &SequenceRun, task: &TaskRecord, definition: &TaskDefinition) -> u64 {
-    let declared = run.procedure.sequence.tasks.iter().find(|declared| declared.name == task.name);
-    let declared = declared.and_then(|declared| declared.timeout_ms).map(|limit| limit.div_ceil(1000));
+fn limit(run: &SequenceRun, index: usize, definition: &TaskDefinition) -> u64 {
+    let declared = run.declared(index).and_then(|declared| declared.timeout_ms).map(|limit| limit.div_ceil(1000));
     definition.timeout_seconds.or(declared).unwrap_or(run.limits.run.as_secs()).max(1)
 }
 

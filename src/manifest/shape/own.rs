@@ -69,5 +69,7 @@ const TASK_SPEC: Shape = Shape {
         small_count("retries").doc("How often it runs again after a failure; 0 unless given."),
         texts("stages").doc("Only in these stages; in all unless given."),
         texts("services").doc("Only for these services; for all unless given."),
+        Field::new("properties", Type::Map(&Type::Any))
+            .doc("Only for tasks to which the shipyard gives these properties; for all of its name unless given."),
     ],
 };

@@ -1,11 +1,12 @@
 //! From files to stages: which objects each has, their services, and what may not be there twice.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::FileMap;
 use super::file::Resolved;
 use super::layout::{Layout, StageLayout};
+use super::tasks::tasks;
 use crate::manifest::content_trigger;
 use crate::manifest::digest;
 use crate::manifest::discover::is_under;
@@ -17,7 +18,7 @@ use crate::manifest::service;
 use crate::manifest::stage_context::{Runtime, is_for};
 use crate::model::ids::{Destination, ServiceName, StageName};
 use crate::model::object::{Kind, Location, Object, ObjectKey};
-use crate::model::project::{Project, StageContent, StageObjects, TaskDefinition};
+use crate::model::project::{Project, StageContent, StageObjects};
 
 /// All stages, and what is wrong between files.
 #[derive(Clone, Debug)]
@@ -146,7 +147,7 @@ fn unknown(it: &Follows, stage: &StageLayout) -> Problem {
     Problem::error(location, "not-found", message).warning().hint(hint)
 }
 
-fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
+pub(super) fn twice(what: &impl std::fmt::Display, first: &Location, second: &Location) -> Problem {
     Problem::error(second, "duplicate", format!("{what} is declared twice in the same stage"))
         .hint(format!("the other one is at {first}; remove one, or give the stages paths of their own"))
 }
@@ -157,42 +158,6 @@ fn both((one, other): (Kind, Kind), first: &Object, second: &Object) -> Problem 
     let message = format!("{other}/{name} is the same as {one}/{name}, which is declared in this stage too");
     Problem::error(&second.location, "duplicate", message)
         .hint(format!("the other one is at {}; remove one of them", first.location))
-}
-
-fn tasks<'a>(
-    stage: &StageLayout,
-    layout: &Layout,
-    files: impl Iterator<Item = &'a Arc<Resolved>>,
-    problems: &mut Vec<Problem>,
-) -> BTreeMap<String, Vec<TaskDefinition>> {
-    let mut tasks: BTreeMap<String, Vec<TaskDefinition>> = BTreeMap::new();
-    for file in files {
-        for (declared, definition) in file.parsed.declarations.tasks.iter().zip(&file.tasks) {
-            for unknown in definition.stages.iter().filter(|stage| layout.shipyard.stage(stage).is_none()) {
-                let message = format!("the task `{}` is for a stage `{unknown}`, which does not exist", declared.name);
-                problems.push(Problem::error(&definition.location, "not-found", message).warning());
-            }
-            let is_left_out = !definition.stages.is_empty() && !definition.stages.contains(&stage.name);
-            if is_left_out || !is_for(&declared.stages, &stage.name) {
-                continue;
-            }
-            let same = tasks.entry(declared.name.clone()).or_default();
-            if let Some(first) = same.iter().find(|other| overlaps(other, definition)) {
-                problems.push(twice(&format!("Task/{}", declared.name), &first.location, &definition.location));
-            }
-            same.push(TaskDefinition::clone(definition));
-        }
-    }
-    tasks
-}
-
-/// Whether two definitions of a task would both run for a service.
-fn overlaps(one: &TaskDefinition, other: &TaskDefinition) -> bool {
-    match (one.services.is_empty(), other.services.is_empty()) {
-        (true, true) => true,
-        (false, false) => one.services.iter().any(|service| other.services.contains(service)),
-        _ => false,
-    }
 }
 
 /// The same with some files' objects replaced; `None` if that could touch the services of others, or what is

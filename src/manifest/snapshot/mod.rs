@@ -7,6 +7,7 @@
 mod assemble;
 mod file;
 mod layout;
+mod tasks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -9,10 +9,10 @@ use crate::model::object::{Kind, ObjectKey};
 
 /// A tree in memory, with ids made from content.
 #[derive(Clone, Debug, Default)]
-struct Tree(BTreeMap<String, (FileKind, String)>);
+pub(super) struct Tree(BTreeMap<String, (FileKind, String)>);
 
 impl Tree {
-    fn of(files: &[(&str, &str)]) -> Self {
+    pub(super) fn of(files: &[(&str, &str)]) -> Self {
         let mut tree = Self::default();
         for (path, text) in files {
             tree.set(path, Some(text));
@@ -35,7 +35,7 @@ impl Tree {
         Some(FileEntry { path: path.into(), kind: *kind, id: id(text) })
     }
 
-    fn read(&self) -> Snapshot {
+    pub(super) fn read(&self) -> Snapshot {
         Snapshot::read(self, &options()).expect("a tree in memory is readable")
     }
 
@@ -103,7 +103,7 @@ fn shop() -> Tree {
     ])
 }
 
-fn messages(snapshot: &Snapshot) -> Vec<String> {
+pub(super) fn messages(snapshot: &Snapshot) -> Vec<String> {
     snapshot.project().problems.iter().map(ToString::to_string).collect()
 }
 

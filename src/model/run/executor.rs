@@ -86,7 +86,7 @@ impl SequenceRun {
         let is_theirs = self.is_foreign || task.properties["deploymentstrategy"] == USER_MANAGED;
         match task.name.as_str() {
             DEPLOYMENT_TASK if !is_theirs => DoneBy::Deployment,
-            name if self.procedure.tasks.contains_key(name) => DoneBy::Pod,
+            _ if self.definition(index).is_some() => DoneBy::Pod,
             APPROVAL_TASK => DoneBy::Approval,
             EVALUATION_TASK if evaluation::are_declared(&task.properties) => DoneBy::Evaluation,
             _ => DoneBy::Executors,
@@ -100,7 +100,7 @@ impl SequenceRun {
 
     /// How the task at `index` runs, if a pod does it.
     pub fn definition(&self, index: usize) -> Option<&TaskDefinition> {
-        self.procedure.tasks.get(&self.declared(index)?.name)
+        self.procedure.definition(index)
     }
 
     /// What was left by the event that started it and by the first tasks, of which the newer has the last word.

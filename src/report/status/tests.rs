@@ -121,7 +121,7 @@ fn sequence(id: &str, stage: &str, service: &str, attempt: u32, configs: &[&str]
         ..TaskRecord::new("deployment", "deployment")
     };
     let service = ServiceKey { project: "shop".into(), stage: stage.into(), service: service.into() };
-    let procedure = digest::stored(Procedure { sequence: delivery(), tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence: delivery(), ..Procedure::default() });
     let revision = ("repo".into(), "0000001".into());
     SequenceRun {
         id: id.into(),

@@ -594,7 +594,7 @@ mod tests {
 
     fn queued() -> Run {
         let sequence = Shipyard::implicit().stages.remove(0).sequences.remove(0);
-        let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+        let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
         let revision = ("shop".into(), "2b3c4d5".into());
         let draft = SequenceRun::draft(web(), Destination::local("shop-dev".into()), revision, procedure);
         Run::Sequence(Box::new(SequenceRun { id: "r2".into(), cause: "push".into(), attempt: 1, ..draft }))

@@ -171,6 +171,7 @@ fn task(settings: &Settings) -> Result<TaskDefinition> {
         retries: settings.get("retries").map_or(Ok(0), |value| number(value))?,
         stages: Vec::new(),
         services: Vec::new(),
+        properties: Default::default(),
         location: Location::default(),
     })
 }

@@ -89,6 +89,7 @@ pub(crate) fn sequence(id: &str) -> SequenceRun {
         retries: 1,
         stages: Vec::new(),
         services: Vec::new(),
+        properties: Default::default(),
         location: Default::default(),
     };
     let tasks = BTreeMap::from([("test".to_owned(), test)]);
@@ -139,7 +140,7 @@ fn delivering(
             service,
             destination,
             ("repo".into(), id.into()),
-            digest::stored(Procedure { sequence, tasks }),
+            digest::stored(Procedure { sequence, tasks, ..Procedure::default() }),
         )
     }
 }

@@ -32,7 +32,7 @@ impl Step {
             let message = format!("nothing says how to run `{}`: add a Task object of that name", task.name);
             return self.finish(index, Outcome::ERRORED, message);
         };
-        let pod = task_pod(&self.run, task, definition, task.tries.len() + 1);
+        let pod = task_pod(&self.run, index, definition, task.tries.len() + 1);
         let name = pod.id.name.clone();
         self.run.tasks[index].tries.push(TaskTry {
             pod: name,

@@ -43,13 +43,14 @@ fn run_of(tasks: &[&str]) -> SequenceRun {
         retries: 1,
         stages: Vec::new(),
         services: Vec::new(),
+        properties: Default::default(),
         location: Location::default(),
     };
     let defined = tasks.iter().filter(|name| ![DEPLOYMENT_TASK].contains(name));
     let tasks: BTreeMap<String, TaskDefinition> =
         defined.map(|name| ((*name).to_owned(), definition.clone())).collect();
     let records = task_records(&sequence);
-    let procedure = digest::stored(Procedure { sequence, tasks });
+    let procedure = digest::stored(Procedure { sequence, tasks, ..Procedure::default() });
     SequenceRun { procedure, tasks: records, ..delivery("r1", "a") }
 }
 

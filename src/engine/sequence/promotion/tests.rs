@@ -202,7 +202,7 @@ fn no_sequence_is_started_by_its_own_end_however_many_lie_between() {
         plan(&with_sequence("cleanup", &["dev.delivery.finished", "dev.cleanup.finished", "dev.audit.finished"]), "c2");
     let named = |name: &str, after: &[&str]| {
         let sequence = Sequence { name: name.into(), ..over(&plan).procedure.sequence.clone() };
-        let procedure = stored(Procedure { sequence, tasks: BTreeMap::new() });
+        let procedure = stored(Procedure { sequence, ..Procedure::default() });
         let after = after.iter().map(|event| (*event).to_owned()).collect();
         SequenceRun { delivery: None, procedure, after, ..over(&plan) }
     };

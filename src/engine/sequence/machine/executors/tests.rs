@@ -1,5 +1,3 @@
-use std::collections::BTreeMap;
-
 use serde_json::json;
 
 use super::*;
@@ -19,7 +17,7 @@ const WARNING: Outcome = Outcome { status: Status::Succeeded, result: TaskResult
 fn admitted(tasks: Vec<Task>) -> SequenceRun {
     let sequence = Sequence { name: "delivery".into(), tasks, ..Sequence::default() };
     let records = task_records(&sequence);
-    let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
     let run = SequenceRun { is_foreign: true, delivery: None, procedure, tasks: records, ..delivery("r1", "a") };
     after(run, &[Event::Admitted])
 }
@@ -146,7 +144,7 @@ fn limits_are_as_the_task_says() {
     let task = Task { start_timeout_ms: Some(1_000), timeout_ms: Some(2_000), ..Task::named("test") };
     let sequence = Sequence { name: "delivery".into(), tasks: vec![task], ..Sequence::default() };
     let tasks = task_records(&sequence);
-    let procedure = digest::stored(Procedure { sequence, tasks: BTreeMap::new() });
+    let procedure = digest::stored(Procedure { sequence, ..Procedure::default() });
     let run = SequenceRun { is_foreign: true, delivery: None, procedure, tasks, ..delivery("r1", "a") };
     let due = |decided: &Decided, asked: Timer| {
         let of = |action: &Action| match action {
