@@ -150,6 +150,9 @@ pub const EVALUATION_TASK: &str = "evaluation";
 /// The one about which a person decides.
 pub const APPROVAL_TASK: &str = "approval";
 
+/// The one that goes back to what was before: a sequence with it waits for no delivery that has not begun.
+pub const ROLLBACK_TASK: &str = "rollback";
+
 impl Shipyard {
     /// What holds without a shipyard file: one stage that deploys.
     pub fn implicit() -> Self {

@@ -10,7 +10,7 @@ use crate::model::ids::RunId;
 use crate::model::outcome::Outcome;
 use crate::model::plan::Change;
 use crate::model::run::{SequenceRun, SequenceState};
-use crate::model::shipyard::DEPLOYMENT_TASK;
+use crate::model::shipyard::{DEPLOYMENT_TASK, ROLLBACK_TASK};
 use crate::model::slot::{Delivered, SlotState};
 use crate::model::time::Timestamp;
 use crate::plan::{passed_procedure, procedure};
@@ -100,8 +100,29 @@ pub fn decide(runs: &[&SequenceRun], holds: &[Hold]) -> Vec<(RunId, Event)> {
     told
 }
 
-/// The runs that wait for a slot. A rollback comes before everything else; the others have their turn in the order in
-/// which they came, but for those that a newer one replaces.
+/// How soon a run that waits has its turn; the first comes first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Priority {
+    /// A person goes back: nothing keeps it, and what runs gives way to it.
+    Rollback,
+    /// The shipyard says how to go back: it comes before what waits, and no delivery takes its place.
+    GoesBack,
+    /// In the order in which they came.
+    Other,
+}
+
+impl Priority {
+    fn of(run: &SequenceRun) -> Self {
+        match run.is_rollback {
+            true => Self::Rollback,
+            false if run.procedure.sequence.has_task(ROLLBACK_TASK) => Self::GoesBack,
+            false => Self::Other,
+        }
+    }
+}
+
+/// The runs that wait for a slot. What goes back comes before everything else; runs of the same priority have their turn in the
+/// order in which they came, but for those that a newer one replaces.
 struct Queue<'a> {
     /// Each with the one that replaces it.
     superseded: Vec<(&'a SequenceRun, &'a SequenceRun)>,
@@ -114,20 +135,20 @@ struct Queue<'a> {
 impl<'a> Queue<'a> {
     fn of(oldest_first: &[&'a SequenceRun], holds: &'a [Hold]) -> Self {
         let (mut superseded, mut paused) = (Vec::new(), Vec::new());
-        let (mut rollbacks, mut others) = (Vec::new(), Vec::new());
+        let mut turns = Vec::new();
         let pausing = |run: &SequenceRun| holds.iter().find(|it| it.scope.context.is_some() && run.is_held_by(it));
         for (place, run) in oldest_first.iter().copied().enumerate() {
             let mut newer = oldest_first[place + 1..].iter().copied().rev();
-            match newer.find(|newer| newer.is_rollback == run.is_rollback && replaces(newer, run)) {
-                Some(newer) => superseded.push((run, newer)),
-                None if run.is_rollback => rollbacks.push(run),
-                None => match pausing(run) {
-                    Some(hold) => paused.push((run, hold)),
-                    None => others.push(run),
-                },
+            let is_replaced_by =
+                |newer: &&SequenceRun| Priority::of(newer) == Priority::of(run) && replaces(newer, run);
+            match (newer.find(is_replaced_by), pausing(run)) {
+                (Some(newer), _) => superseded.push((run, newer)),
+                (None, Some(hold)) => paused.push((run, hold)), // no hold is a rollback's
+                (None, None) => turns.push(run),
             }
         }
-        let mut turns = rollbacks.into_iter().chain(others);
+        turns.sort_by_key(|run| Priority::of(run)); // of the same one, the older stays before the newer
+        let mut turns = turns.into_iter();
         Self { superseded, paused, next: turns.next(), later: turns.collect() }
     }
 }

@@ -5,8 +5,9 @@ use crate::engine::fixtures::{change, delivery, deploying, ended, holds, object,
 use crate::model::hold::HoldKind;
 use crate::model::ids::ServiceKey;
 use crate::model::plan::Decision;
+use crate::model::project::Procedure;
 use crate::model::run::TaskRecord;
-use crate::model::shipyard::Task;
+use crate::model::shipyard::{Sequence, Task};
 
 /// A run whose deployment serves, and whose test is under way.
 fn testing(run: SequenceRun) -> SequenceRun {
@@ -26,6 +27,13 @@ fn by_hand(id: &str, image: &str) -> SequenceRun {
 
 fn rollback(id: &str) -> SequenceRun {
     SequenceRun { is_rollback: true, cause: "rollout undo by ann".into(), ..by_hand(id, "a") }
+}
+
+/// Goes back as the shipyard says, and brings nothing of its own.
+fn goes_back(id: &str) -> SequenceRun {
+    let sequence = Sequence { name: "rollback".into(), tasks: vec![Task::named(ROLLBACK_TASK)], ..Sequence::default() };
+    let procedure = crate::manifest::digest::stored(Procedure { sequence, ..Procedure::default() });
+    SequenceRun { delivery: None, procedure, ..delivery(id, "a") }
 }
 
 /// The same as it tests in another way.
@@ -118,6 +126,21 @@ fn a_slot_is_given_to_one_run_and_each_of_the_others_knows_why_it_waits() {
             "and waits for no test",
             vec![testing(one()), rollback("r2")],
             vec!["r1 superseded by rollout undo by ann", "r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "so does what goes back as the shipyard says, and no newer delivery takes its place",
+            vec![by_hand("r1", "b"), goes_back("r2"), delivery("r3", "c")],
+            vec!["r1 superseded by ccccccc", "r3 waits for rollback of aaaaaaa", "r2 admitted"],
+        ),
+        (
+            "but what runs goes on",
+            vec![deploying(one(), 1), goes_back("r2")],
+            vec!["r2 waits for delivery of aaaaaaa to end"],
+        ),
+        (
+            "and a person's rollback comes before it",
+            vec![goes_back("r1"), rollback("r2")],
+            vec!["r1 waits for the rollout undo by ann", "r2 admitted"],
         ),
     ] {
         assert_eq!(told(&runs, &[]), expected, "{case}");
