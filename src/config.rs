@@ -4,6 +4,7 @@
 mod fields;
 mod files;
 mod parse;
+mod sinks;
 #[cfg(test)]
 mod tests;
 
@@ -23,6 +24,7 @@ use crate::registry::http::RegistrySettings;
 use crate::runtime::local::LogLimits;
 use crate::runtime::local::launchable::BuildLimits;
 use crate::secret::SecretSource;
+use crate::sinks::http::SinkSettings;
 use crate::trigger::schedule::Schedule;
 
 /// A larger file is a mistake.
@@ -55,6 +57,8 @@ pub struct Settings {
     pub tokens: Vec<AccessToken>,
     /// Whose members may use the socket for commands, beside the daemon's own user; a group by name or number.
     pub socket_group: Option<String>,
+    /// Who is told what happens; names are unique.
+    pub sinks: Vec<SinkSettings>,
 }
 
 /// A watched repository.
@@ -255,6 +259,7 @@ impl Settings {
             journald: false,
             tokens: Vec::new(),
             socket_group: None,
+            sinks: Vec::new(),
         }
     }
 
@@ -268,7 +273,8 @@ impl Settings {
             [token, password, ssh_key].into_iter().flatten().chain(webhook).chain(registries)
         };
         let tokens = self.tokens.iter().filter_map(|token| token.token.file());
-        self.repositories.iter().flat_map(of_repository).chain(tokens).collect()
+        let sinks = self.sinks.iter().filter_map(|sink| sink.secret.as_ref()?.file());
+        self.repositories.iter().flat_map(of_repository).chain(tokens).chain(sinks).collect()
     }
 
     /// Reads a file; paths in it are relative to its folder. The files that it names are looked at, too.

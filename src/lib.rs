@@ -42,6 +42,8 @@ pub mod registry;
 
 pub mod indicators;
 
+pub mod sinks;
+
 pub mod report;
 
 pub mod executor;

@@ -41,6 +41,7 @@ mod daemon_edges {
     mod secrets;
     mod sequences;
     mod simulated;
+    mod sinks;
     mod slow_remote;
     mod strategies;
     mod survival;

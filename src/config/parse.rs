@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use super::fields::Field;
 use super::files::Holds;
+use super::sinks::sinks;
 use super::{
     AccessToken, Allowances, CredentialFiles, DEFAULT_LISTEN, DEFAULT_POLL, ForgeKind, ForgeSettings, History, Limits,
     RepositorySettings, RetentionSettings, Role, SequenceSettings, Settings,
@@ -34,6 +35,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         "logs",
         "runtimes",
         "access",
+        "sinks",
         "store",
     ]);
     later(&root.field("store"), "another store than the one in the state folder");
@@ -53,6 +55,7 @@ pub(super) fn settings(root: &Field<'_>, folder: &Path) -> Settings {
         journald: root.field("logs").field("journald").flag().unwrap_or(false),
         tokens: tokens(&access.field("tokens"), folder),
         socket_group: access.field("socketGroup").text().map(str::to_owned),
+        sinks: sinks(&root.field("sinks"), folder),
     }
 }
 
@@ -78,7 +81,7 @@ fn listen(field: &Field<'_>) -> SocketAddr {
     })
 }
 
-fn http_address(field: &Field<'_>) -> Option<String> {
+pub(super) fn http_address(field: &Field<'_>) -> Option<String> {
     let text = field.text()?;
     let rest = text.strip_prefix("https://").or_else(|| text.strip_prefix("http://"));
     if rest.is_none_or(|rest| rest.is_empty() || rest.starts_with('/') || rest.contains(['@', '?', '#', ' '])) {
@@ -132,7 +135,7 @@ fn tokens(field: &Field<'_>, folder: &Path) -> Vec<AccessToken> {
 }
 
 /// A name that may stand in a path: letters, digits, `-`, `_` and `.`, beginning with a letter or digit.
-fn name(field: &Field<'_>) -> String {
+pub(super) fn name(field: &Field<'_>) -> String {
     field.required();
     let Some(text) = field.text() else { return String::new() };
     let allowed = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
@@ -144,7 +147,7 @@ fn name(field: &Field<'_>) -> String {
     text.to_owned()
 }
 
-fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
+pub(super) fn unique<T>(field: &Field<'_>, values: Vec<T>, name: impl Fn(&T) -> &str) -> Vec<T> {
     for (index, item) in field.items().iter().enumerate() {
         let own = values.get(index).map_or("", &name);
         if !own.is_empty() && values[..index].iter().any(|earlier| name(earlier) == own) {

@@ -27,6 +27,13 @@ retention: {age: 48h, most: 7, output: 1h}
 logs: {containerLogMaxSize: 1MiB, containerLogMaxFiles: 2, journald: true}
 runtimes: {local: {}}
 access: {tokens: [{name: ci, role: read, tokenFile: ci-token}, {name: ops, role: operate, tokenFile: ops-token}], socketGroup: deployers}
+sinks:
+  - name: ci
+    url: https://ci.example/hook
+    secretFile: ci-secret
+    subscriptions:
+      - {types: ["*.finished"], projects: [shop], stages: [dev], services: [web], matchExpressions: [{key: result, operator: Exists}]}
+  - {name: here, url: "http://[::1]:9000/all"}
 "#;
 
 fn parse(text: &str) -> Result<Settings, Vec<Problem>> {
@@ -51,6 +58,14 @@ fn a_whole_configuration_is_read() {
     assert_eq!(tokens, [("ci", Role::Read), ("ops", Role::Operate)]);
     assert_eq!(settings.socket_group.as_deref(), Some("deployers"));
     assert_eq!(settings.tokens[0].token, SecretSource::File("/etc/launchway/ci-token".into()));
+
+    let [ci, here] = &settings.sinks[..] else { panic!("there are two sinks") };
+    assert_eq!((ci.name.as_str(), ci.url.as_str()), ("ci", "https://ci.example/hook"));
+    assert_eq!(ci.secret, Some(SecretSource::File("/etc/launchway/ci-secret".into())));
+    let asked = &ci.subscriptions[0];
+    assert_eq!((&asked.types[..], asked.projects.len(), asked.stages.len()), (&["*.finished".to_owned()][..], 1, 1));
+    assert_eq!((asked.services.len(), asked.selector.requirements().len()), (1, 1));
+    assert!(here.subscriptions.is_empty() && here.secret.is_none());
 
     let shop = &settings.repositories[0];
     assert_eq!((shop.name.as_str(), shop.branch.as_deref()), ("shop", Some("main")));
@@ -309,4 +324,27 @@ proptest::proptest! {
     fn no_text_panics(text in "[a-zA-Z:\\[\\]{}, \n-]{0,200}") {
         drop(parse(&text));
     }
+}
+
+#[test]
+fn a_sink_says_where_it_is_and_what_it_is_told() {
+    let sink = |more: &str| format!("sinks: [{{name: ci, {more}}}]");
+    let asks = |more: &str| sink(&format!("url: 'https://a.example', subscriptions: [{{matchExpressions: [{more}]}}]"));
+    for (text, expected) in [
+        (sink("secretFile: a"), "`url` is missing"),
+        (sink("url: 'http://ci.example'"), "events would cross the network in the clear"),
+        (sink("url: 'http://127.0.0.1.ci.example'"), "events would cross the network in the clear"),
+        (sink("url: 'https://user:hunter2@ci.example'"), "is no http address"),
+        (sink("url: 'https://a.example', secrets: [a]"), "unknown key `secrets`"),
+        (asks("{key: result, operator: Is}"), "`Is` is not known"),
+        (asks("{key: result, operator: In}"), "`In` and `NotIn` need `values`"),
+        (asks("{key: result, operator: Exists, values: [a]}"), "`Exists` takes no `values`"),
+        (asks("{operator: Exists}"), "`key` is missing"),
+    ] {
+        let found = problems(&text);
+        assert!(found.iter().any(|problem| problem.contains(expected)), "{text}: {found:?}");
+    }
+    assert!(parse(&sink("url: 'http://ci.example', insecure: true")).is_ok());
+    let both = "sinks: [{name: ci, url: 'https://a.example'}, {name: ci, url: 'https://b.example'}]";
+    assert!(problems(both)[0].contains("the name `ci` is taken"));
 }

@@ -32,6 +32,8 @@ use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
 use crate::executor::reconciler::Reconciler;
+use crate::executor::sink_lane::SinkLane;
+use crate::executor::sinks::{Subscriber, Subscribers};
 use crate::indicators::prometheus::PrometheusIndicators;
 use crate::model::ids::{Incarnation, RepositoryName};
 use crate::model::run::TaskLimits;
@@ -47,6 +49,7 @@ use crate::server::query::Query;
 use crate::server::socket::{self, Listening, Socket};
 use crate::server::state::ServerState;
 use crate::server::{router, webhook};
+use crate::sinks::http::{HttpSink, SinkSettings};
 use crate::store::sqlite::SqliteStore;
 use crate::store::{CommitError, Store};
 
@@ -105,6 +108,7 @@ pub(super) struct Parts {
     pub(super) trees: Arc<MirrorTrees>,
     pub(super) state: StateFolder,
     pub(super) indicators: Arc<PrometheusIndicators>,
+    sinks: Vec<SinkLane>,
 }
 
 impl App {
@@ -132,7 +136,7 @@ impl App {
         let ids: Arc<dyn Ids> = Arc::new(Ulids::default());
         let listener = bind(settings.listen).await?;
         let store = wrap(Arc::new(SqliteStore::open(&folder.store(), clock.clone())?));
-        let parts = assemble(settings, folder, store, clock, ids)?;
+        let mut parts = assemble(settings, folder, store, clock, ids)?;
         let watchers = Arc::new(repository::watchers(&parts, settings).await?);
         for watcher in watchers.values() {
             if let Err(failure) = watcher.watched.register(&parts.driver).await {
@@ -150,7 +154,7 @@ impl App {
         let watched = Some(Arc::new(watched.collect()));
         let query = Query { store, runtime: Some(parts.runtime.clone()), hindrances, selectors, renderings, watched };
         serve(settings, &parts, &watchers, query.clone(), listener, &stop, &tasks).await?;
-        work(&parts, &watchers, &stop, &tasks);
+        work(&mut parts, &watchers, &stop, &tasks);
         for repository in &settings.repositories {
             let registry = HttpRegistry::new(repository.registries.clone());
             tasks.spawn(imports::run(parts.driver.clone(), registry, repository.name.clone(), stop.clone()));
@@ -237,11 +241,18 @@ fn assemble(
         runtime.allow(repository.name.clone(), allowed(repository)?);
     }
     let limits = TaskLimits { start: settings.sequences.task_start_timeout, run: settings.sequences.task_timeout };
+    let subscriber = |sink: &SinkSettings| Arc::new(Subscriber::new(sink.name.clone(), sink.subscriptions.clone()));
+    let subscribers: Vec<Arc<Subscriber>> = settings.sinks.iter().map(subscriber).collect();
     let driver = Driver::new(store, clock, ids).with_limits(limits);
+    let driver = driver.with_subscribers(Subscribers::new(subscribers.clone()));
+    let lane = |(subscriber, sink): (Arc<Subscriber>, &SinkSettings)| {
+        Ok(SinkLane::new(driver.clone(), subscriber, Arc::new(HttpSink::new(sink.clone())?)))
+    };
+    let sinks = subscribers.into_iter().zip(&settings.sinks).map(lane).collect::<Result<_>>()?;
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
     let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
     let indicators = Arc::new(PrometheusIndicators::new()?);
-    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators })
+    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators, sinks })
 }
 
 fn local_runtime(
@@ -385,7 +396,7 @@ fn access_token(token: &AccessToken) -> Result<Token> {
 
 /// Starts everything that works by itself.
 fn work(
-    parts: &Parts,
+    parts: &mut Parts,
     watchers: &Arc<BTreeMap<RepositoryName, Watcher>>,
     stop: &CancellationToken,
     tasks: &TaskTracker,
@@ -402,6 +413,9 @@ fn work(
         tokio::select! { () = stopped.cancelled() => return, () = caught_up => {} }
         outbox.run(stopped).await;
     });
+    for lane in std::mem::take(&mut parts.sinks) {
+        tasks.spawn(lane.run(stop.clone()));
+    }
     tasks.spawn(Admission::new(parts.driver.clone()).run(stop.clone()));
     tasks.spawn(parts.reporter.clone().run(stop.clone()));
     tasks.spawn(reconciler.run(stop.clone()));

@@ -236,6 +236,16 @@ impl<K: Ord + Clone + Into<RecordKey>, V: Clone> Table<K, V> {
         self.0.values_mut().for_each(|entry| entry.changed = None);
     }
 
+    /// What was changed and is still there: as it was read, if it was there, and as it is now.
+    pub fn changed(&self) -> impl Iterator<Item = (Option<&V>, &V)>
+    where
+        V: PartialEq,
+    {
+        let entries =
+            self.0.values().filter_map(|entry| Some((entry.stored.as_ref(), entry.changed.as_ref()?.as_ref()?)));
+        entries.filter(|(stored, changed)| *stored != Some(*changed))
+    }
+
     /// What was only read goes to `reads`, what was changed becomes a write.
     fn drain(
         self,

@@ -15,6 +15,7 @@ use crate::executor::evaluations;
 use crate::executor::hindrances::Hindrances;
 use crate::executor::pace::Pace;
 use crate::executor::selector_index::SelectorIndex;
+use crate::executor::sinks::Subscribers;
 use crate::executor::writer_lanes::WriterLanes;
 use crate::model::action::Lane;
 use crate::model::event::Event;
@@ -43,6 +44,8 @@ pub struct Driver {
     pub metrics: Arc<Metrics>,
     /// Who is asked for reports when a revision has news.
     pub writers: Arc<WriterLanes>,
+    /// Who is told what happens to sequences.
+    pub subscribers: Arc<Subscribers>,
     /// What keeps deployment configs from what is wanted of them.
     pub hindrances: Arc<Hindrances>,
     /// Which `Service` objects lead to which pods.
@@ -64,15 +67,21 @@ impl Driver {
     /// A driver over a store.
     pub fn new(store: Arc<dyn Store>, clock: Arc<dyn Clock>, ids: Arc<dyn Ids>) -> Self {
         let (metrics, touched) = (Arc::new(Metrics::new()), broadcast::channel(ANNOUNCEMENTS).0);
-        let (writers, hindrances, selectors, pace) = Default::default();
+        let (writers, subscribers, hindrances, selectors, pace) = Default::default();
         let (limits, fenced) = (TaskLimits::default(), CancellationToken::new());
-        Self { store, clock, ids, metrics, writers, hindrances, selectors, pace, limits, fenced, touched }
+        Self { store, clock, ids, metrics, writers, subscribers, hindrances, selectors, pace, limits, fenced, touched }
     }
 
     /// With how long the tasks of sequences that it starts may take.
     #[must_use]
     pub fn with_limits(self, limits: TaskLimits) -> Self {
         Self { limits, ..self }
+    }
+
+    /// With who is told what happens.
+    #[must_use]
+    pub fn with_subscribers(self, subscribers: Subscribers) -> Self {
+        Self { subscribers: Arc::new(subscribers), ..self }
     }
 
     /// Cancelled once another process has taken the store over: nothing that this one decides counts any more, so that
@@ -177,6 +186,7 @@ impl Driver {
             Ok(()) => {
                 self.count(&touched);
                 self.writers.wake(&touched.reports);
+                self.subscribers.wake(&touched.asked);
                 // Nobody listening is fine: whoever starts later examines everything first.
                 drop(self.touched.send(touched));
                 Ok(Some(answer))
@@ -204,7 +214,12 @@ impl Driver {
             let decided = decision(&mut transition);
             match decided.and_then(|answer| Ok((answer, transition.propagate()?))) {
                 Ok((answer, outcome)) => {
-                    let (transaction, touched) = outcome.finish(std::mem::take(records));
+                    let told = match self.subscribers.is_empty() {
+                        true => Vec::new(),
+                        false => self.subscribers.ask(records.runs.changed(), self.clock.now()),
+                    };
+                    let (mut transaction, mut touched) = outcome.finish(std::mem::take(records));
+                    touched.ask(told, &mut transaction);
                     return Ok((answer, transaction, touched));
                 }
                 Err(Undecided::Refused(failure)) => return Err(failure),

@@ -57,6 +57,7 @@ impl Performer {
             Action::ClearTimer { .. } => Ok(Vec::new()),
             Action::Measure { task, measurement } => self.measure(run, *task, measurement).await,
             Action::Report { .. } => Err(Failure::stalled("a report is for its writer's lane")),
+            Action::Send { .. } => Err(Failure::stalled("what a sink is told is for its lane")),
             Action::Propose { repository, branch } => self.propose(repository, branch).await,
             Action::Preview { repository } => self.preview(repository).await,
         }

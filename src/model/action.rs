@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::cloud_event::CloudEvent;
 use super::evaluation::{Measurement, Reading};
 use super::event::{Event, Timer};
-use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, WriterName};
+use super::ids::{CommitId, ConfigKey, PodName, RepositoryName, RunId, ServiceKey, SinkName, WriterName};
 use super::outcome::Outcome;
 use super::plan::Change;
 use super::pod::{Pod, PodId};
@@ -187,6 +188,15 @@ pub enum Action {
         /// The proposal.
         branch: String,
     },
+    /// Tell a sink what happened.
+    Send {
+        /// Whom.
+        sink: SinkName,
+        /// The sequence run to which it happened.
+        about: RunId,
+        /// What, as it was then.
+        event: Box<CloudEvent>,
+    },
     /// Tell in the open pull requests of a repository what merging them would do.
     Preview {
         /// The repository.
@@ -214,6 +224,11 @@ impl Action {
         RunId::new(format!("previews/{repository}"))
     }
 
+    /// In whose name events of a context are told: one after the other.
+    pub fn events_of(context: &str) -> RunId {
+        RunId::new(format!("events/{context}"))
+    }
+
     /// The action's key among those of its run: a second one with the same key replaces the first.
     pub fn key(&self) -> String {
         let pod = |name: &PodName| name.as_str().to_owned();
@@ -226,6 +241,7 @@ impl Action {
             Action::Report { repository, commit, writer } => format!("report/{repository}/{commit}/{writer}"),
             Action::Propose { branch, .. } => format!("propose/{branch}"),
             Action::Preview { .. } => "preview".to_owned(),
+            Action::Send { sink, event, .. } => format!("send/{sink}/{}/{}/{}", event.kind, event.source, event.id),
         }
     }
 
@@ -241,6 +257,7 @@ impl Action {
             Action::Measure { .. } => Lane::Measurements,
             Action::Propose { .. } => Lane::Proposals,
             Action::Preview { .. } => Lane::Previews,
+            Action::Send { sink, .. } => Lane::Sink(sink.clone()),
             Action::Report { repository, writer, .. } => {
                 Lane::Statuses { repository: repository.clone(), writer: writer.clone() }
             }
@@ -263,7 +280,8 @@ impl Action {
             | Action::Measure { .. }
             | Action::Report { .. }
             | Action::Propose { .. }
-            | Action::Preview { .. } => Priority::Beginning,
+            | Action::Preview { .. }
+            | Action::Send { .. } => Priority::Beginning,
         }
     }
 }
@@ -315,6 +333,8 @@ pub enum Lane {
         /// The place.
         writer: WriterName,
     },
+    /// What one sink is told.
+    Sink(SinkName),
 }
 
 impl fmt::Display for Lane {
@@ -326,6 +346,7 @@ impl fmt::Display for Lane {
             Lane::Proposals => f.write_str("proposals"),
             Lane::Previews => f.write_str("previews"),
             Lane::Statuses { repository, writer } => write!(f, "statuses/{repository}/{writer}"),
+            Lane::Sink(sink) => write!(f, "sinks/{sink}"),
         }
     }
 }

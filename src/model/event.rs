@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::evaluation::Reading;
-use super::ids::{PodName, RunId};
+use super::ids::{PodName, RunId, SinkName};
 use super::outcome::{Outcome, PodOutcome};
 use super::pod::PodResult;
 use super::time::Timestamp;
@@ -190,6 +190,17 @@ pub enum Event {
     Promoted {
         /// Who wants that.
         by: String,
+    },
+    /// A sink is never told something that happened to the run.
+    NotTold {
+        /// Which sink.
+        sink: SinkName,
+        /// The event's type.
+        kind: String,
+        /// The event's id.
+        id: String,
+        /// Why.
+        problem: String,
     },
     /// A timer that the run set has come due.
     Timer {

@@ -48,6 +48,10 @@ name!(
     WriterName
 );
 name!(
+    /// A sink: who is told what happens.
+    SinkName
+);
+name!(
     /// What a repository declares itself to be; the first part of every key.
     ProjectName
 );

@@ -29,6 +29,7 @@ pub mod run;
 pub mod seed;
 pub mod selector;
 pub mod shipyard;
+pub mod sink;
 pub mod slot;
 pub mod state;
 pub mod time;

@@ -2,6 +2,8 @@
 //!
 //! Source: keptn/spec 0.2.4; that a sequence has `.started` is the seed's.
 
+use std::collections::BTreeSet;
+
 use serde_json::Value;
 
 use crate::clock::rfc3339_sorting;
@@ -29,6 +31,13 @@ pub fn of_run(run: &SequenceRun) -> Vec<CloudEvent> {
         events.push(answering(finished, &id));
     }
     events
+}
+
+/// What has happened to a run since it was as `before`, oldest first; everything, if it was not there.
+pub fn news(before: Option<&SequenceRun>, now: &SequenceRun) -> Vec<CloudEvent> {
+    let name = |event: &CloudEvent| (event.kind.clone(), event.source.clone(), event.id.clone());
+    let known: BTreeSet<_> = before.map(of_run).unwrap_or_default().iter().map(name).collect();
+    of_run(now).into_iter().filter(|event| !known.contains(&name(event))).collect()
 }
 
 /// The task that executors may take, or about which a person is to decide.
@@ -195,6 +204,15 @@ mod tests {
                 "dev.delivery.finished",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_new_is_told_once() {
+        let all = of_run(&ended());
+        let before = SequenceRun { ended_at: None, outcome: None, ..ended() };
+        let news = news(Some(&before), &ended());
+        assert_eq!(news.iter().map(CloudEvent::short_kind).collect::<Vec<_>>(), ["dev.delivery.finished"]);
+        assert_eq!((super::news(None, &ended()), super::news(Some(&ended()), &ended())), (all, Vec::new()));
     }
 
     #[test]

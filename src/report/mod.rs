@@ -3,7 +3,8 @@
 //! [`status`] renders what is written on its commit: `plan_line` what it would do, [`service_report`] what is said of
 //! each service, `service` what became of it, `step` of its hooks and tasks. [`rest`] decides whether
 //! it has come to its end, and for whom it waits. [`pull_request`] says what a proposed rollback is about, [`preview`] what merging any
-//! pull request would do. [`ledger`] knows what was written before.
+//! pull request would do. [`ledger`] knows what was written before. [`cloud_event`] tells
+//! what happened to a sequence, and [`subscription`] to whom.
 
 pub mod cloud_event;
 mod delivery;
@@ -18,3 +19,4 @@ mod service;
 pub mod service_report;
 pub mod status;
 mod step;
+pub mod subscription;

@@ -32,7 +32,7 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 40] = [
+const ROOMS: [(&str, Layer); 42] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("folder_id", Ports),
@@ -50,6 +50,8 @@ const ROOMS: [(&str, Layer); 40] = [
     ("registry::http", Adapters),
     ("indicators", Ports),
     ("indicators::prometheus", Adapters),
+    ("sinks", Ports),
+    ("sinks::http", Adapters),
     ("store::sqlite", Adapters),
     ("runtime::local", Adapters),
     ("forge::azure", Adapters),
@@ -96,7 +98,10 @@ const OWNERS: [(&str, &[&str]); 11] = [
     ("granit_parser", &["manifest::yaml"]),
     // The visitors of the demo must not be helped by a client that tries again.
     ("hyper", &["runtime::local::service", "server", "cli::demo::visitors"]),
-    ("reqwest", &["source", "forge", "registry", "indicators::prometheus", "runtime::local::launchable", "cli"]),
+    (
+        "reqwest",
+        &["source", "forge", "registry", "indicators::prometheus", "sinks::http", "runtime::local::launchable", "cli"],
+    ),
     ("axum", &["server", "cli::client"]),
     ("clap", &["cli"]),
 ];

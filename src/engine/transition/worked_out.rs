@@ -39,6 +39,14 @@ pub struct Touched {
     pub asked: BTreeSet<Lane>,
 }
 
+impl Touched {
+    /// More is asked for, in the transaction that this is of.
+    pub fn ask(&mut self, more: Vec<Write>, transaction: &mut Transaction) {
+        self.asked.extend(more.iter().filter_map(asked));
+        transaction.writes.extend(more);
+    }
+}
+
 /// A transition that was worked out, beside what has become of the records.
 #[derive(Debug)]
 pub struct WorkedOut {

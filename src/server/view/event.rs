@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::time;
+use crate::model::cloud_event::short;
 use crate::model::event::Event;
 use crate::model::outcome::PodOutcome;
 use crate::store::EventRow;
@@ -86,6 +87,7 @@ fn message(event: &Event) -> String {
         Event::Resumed { by } => format!("resumed by {by}"),
         Event::Promoted { by } => format!("promoted by {by}"),
         Event::Executed { pod, command, by } => format!("`{command}` was run in {pod} by {by}"),
+        Event::NotTold { sink, kind, problem, .. } => format!("{} was not told to {sink}: {problem}", short(kind)),
         Event::Timer { timer } => format!("the time for {} is over", timer.as_str()),
     }
 }

@@ -180,14 +180,14 @@ fn there(tables: &Tables) -> BTreeSet<ServiceKey> {
     tables.configs.values().map(|row| row.value.service_key()).chain(objects).collect()
 }
 
-/// What was given up; reports that nobody took, once their revision is gone.
+/// What was given up, or is for a sink that nobody configures any more; reports that nobody took, once their revision is gone.
 fn actions(tables: &mut Tables, Retention { before, .. }: Retention) -> u64 {
     let revisions: BTreeSet<String> =
         tables.revisions.keys().map(|(repository, commit)| format!("report/{repository}/{commit}")).collect();
     let is_known = |key: &str| key.rsplit_once('/').is_some_and(|(revision, _)| revisions.contains(revision));
     let is_over = |row: &OutboxRow| match row.run.as_str() {
         REPORTS => !is_known(&row.key),
-        _ => row.due.is_none(),
+        _ => row.due.is_none() || row.key.starts_with("send/"),
     };
     let gone = delete(&mut tables.outbox, |_, row| row.asked_at < before && is_over(row));
     let left = tables.outbox.clone();

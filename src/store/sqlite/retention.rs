@@ -123,11 +123,11 @@ const DELETIONS: [(&str, &str); 12] = [
              AND slots.service = it.service AND (slots.content = it.content OR place = 1))
            LIMIT :rows)",
     ),
-    // What was given up; reports that nobody took, once their revision is gone.
+    // What was given up, or is for a sink that nobody configures any more; reports that nobody took, once their revision is gone.
     (
         "actions",
         "DELETE FROM outbox WHERE id IN (
-           SELECT id FROM outbox WHERE asked_at < :before AND CASE WHEN run <> 'report' THEN due IS NULL
+           SELECT id FROM outbox WHERE asked_at < :before AND CASE WHEN run <> 'report' THEN due IS NULL OR key GLOB 'send/*'
              ELSE NOT EXISTS (SELECT 1 FROM revisions
                WHERE outbox.key GLOB 'report/' || repository || '/' || commit_id || '/*') END
            LIMIT :rows)",

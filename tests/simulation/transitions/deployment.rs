@@ -16,7 +16,7 @@ use super::samples::{NOW, deployment};
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_listening,
-    not_measured, pod_ended, served, services_checked, timer,
+    not_measured, not_told, pod_ended, served, services_checked, timer,
 };
 
 /// Answers to what a run waits for, so that it goes on.
@@ -156,6 +156,7 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (paused(), ""),
         (resumed(), ""),
         (promoted(), ""),
+        (not_told(), ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }

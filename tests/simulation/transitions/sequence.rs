@@ -14,7 +14,7 @@ use super::samples::{NOW, applying, deploying_and_applying, governed, judged, se
 use super::table::{Block, check, decisions};
 use super::{
     cancel, evaluated, executor_finished, executor_reported, executor_started, failed, measured, not_measured,
-    pod_ended, served, services_checked, timer,
+    not_told, pod_ended, served, services_checked, timer,
 };
 
 fn deployment(config: &str) -> RunId {
@@ -170,6 +170,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (Event::Paused { by: "ann".into() }, ""),
         (Event::Resumed { by: "ann".into() }, ""),
         (Event::Promoted { by: "ann".into() }, ""),
+        (not_told(), ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }

@@ -81,5 +81,6 @@ fn action(action: &Action) -> String {
         Action::Report { .. } => "reports".into(),
         Action::Propose { .. } => "proposes".into(),
         Action::Preview { .. } => "previews".into(),
+        Action::Send { .. } => "send".into(),
     }
 }
