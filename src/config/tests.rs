@@ -59,7 +59,7 @@ fn a_whole_configuration_is_read() {
     assert_eq!(settings.socket_group.as_deref(), Some("deployers"));
     assert_eq!(settings.tokens[0].token, SecretSource::File("/etc/launchway/ci-token".into()));
 
-    let [ci, here] = &settings.sinks[..] else { panic!("there are two sinks") };
+    let [ci, here] = &settings.sinks[..] else { unreachable!("there are two") };
     assert_eq!((ci.name.as_str(), ci.url.as_str()), ("ci", "https://ci.example/hook"));
     assert_eq!(ci.secret, Some(SecretSource::File("/etc/launchway/ci-secret".into())));
     let asked = &ci.subscriptions[0];

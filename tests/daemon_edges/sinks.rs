@@ -174,7 +174,8 @@ fn a_sink_is_told_everything_in_order_signed_and_does_a_task_that_it_hears_of() 
     let mut ids: Vec<&str> = told["events"].as_array().unwrap().iter().map(|it| it["id"].as_str().unwrap()).collect();
     let posted = receiver.posted();
     let mut told: Vec<&str> = posted.iter().map(|(_, event)| event["id"].as_str().unwrap()).collect();
-    (ids.sort_unstable(), told.sort_unstable());
+    ids.sort_unstable();
+    told.sort_unstable();
     assert_eq!(told, ids, "the API shows the same");
     for (head, event) in &posted {
         assert_eq!(header(head, "content-type"), "application/cloudevents+json; charset=utf-8");

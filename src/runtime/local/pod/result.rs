@@ -160,7 +160,7 @@ mod tests {
             (deep(10_000), "is no JSON: recursion limit exceeded"),
             (large, "has more than 65536 bytes"),
         ] {
-            let PodResult::Unusable(wrong) = written(&content) else { panic!("{content}") };
+            let PodResult::Unusable(wrong) = written(&content) else { unreachable!("{content}") };
             assert!(wrong.starts_with(expected), "{wrong}");
         }
         assert!(matches!(written(deep(MOST_DEPTH)), PodResult::Written(_)));
@@ -197,7 +197,7 @@ mod tests {
         assert_eq!(kept(&dir).unwrap(), Some(result));
         for damaged in ["{\"v\": 1, \"result\": ", "{\"v\": 2}"] {
             fs::write(dir.result(), damaged).unwrap();
-            let PodResult::Unusable(wrong) = kept(&dir).unwrap().unwrap() else { panic!("{damaged}") };
+            let PodResult::Unusable(wrong) = kept(&dir).unwrap().unwrap() else { unreachable!("{damaged}") };
             assert!(wrong.starts_with("is lost: "), "{wrong}");
         }
     }
