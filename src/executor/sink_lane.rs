@@ -186,3 +186,6 @@ fn not_told(row: &OutboxRow, problem: String, at: Timestamp) -> Option<Input> {
     let event = Box::new(Event::NotTold { sink, kind, id, problem });
     Some(Input::Write(Box::new(Write::Event { run: about.clone(), at, event })))
 }
+
+#[cfg(test)]
+mod tests;
