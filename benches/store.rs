@@ -64,6 +64,7 @@ fn deployment(name: &str) -> DeploymentRun {
         not_listening: String::new(),
         waits: Default::default(),
         promoted: None,
+        deployer: Default::default(),
         failure: None,
         on_failure: Default::default(),
         created_at: Timestamp(0),

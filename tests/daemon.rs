@@ -18,6 +18,7 @@ mod daemon_edges {
     mod at_rest;
     mod bad_input;
     mod by_hand;
+    mod custom;
     mod damage;
     mod dead_disk;
     mod deployments;

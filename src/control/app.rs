@@ -28,6 +28,7 @@ use crate::control::watcher::Watcher;
 use crate::control::wiring::{MirrorTrees, WatchedDeclarations, WatchedHooks};
 use crate::error::{Context, Failure, Result};
 use crate::executor::admission::Admission;
+use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -44,7 +45,7 @@ use crate::runtime::local::{Allow, LocalOptions, LocalRuntime, Program, open_fil
 use crate::server::access::{Access, Role, Token};
 use crate::server::host::PublicAddress;
 use crate::server::listener::{self, Bounds};
-use crate::server::presence::{Presence, operator_token};
+use crate::server::presence::{Presence, deployer_key, operator_token};
 use crate::server::query::Query;
 use crate::server::socket::{self, Listening, Socket};
 use crate::server::state::ServerState;
@@ -109,6 +110,7 @@ pub(super) struct Parts {
     pub(super) state: StateFolder,
     pub(super) indicators: Arc<PrometheusIndicators>,
     sinks: Vec<SinkLane>,
+    pub(super) tokens: DeployerTokens,
 }
 
 impl App {
@@ -252,7 +254,8 @@ fn assemble(
     let reporter = Arc::new(StatusReporter::new(driver.clone()));
     let housekeeping = Housekeeping { driver: driver.clone(), runtime: runtime.clone(), policy: settings.retention };
     let indicators = Arc::new(PrometheusIndicators::new()?);
-    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators, sinks })
+    let tokens = DeployerTokens::new(deployer_key(state.root())?.as_bytes(), driver.store.incarnation().clone());
+    Ok(Parts { driver, runtime, reporter, housekeeping, trees, state, indicators, sinks, tokens })
 }
 
 fn local_runtime(
@@ -343,20 +346,22 @@ async fn serve(
     let (store, clock) = (parts.driver.store.clone(), parts.driver.clock.clone());
     let metrics = parts.driver.metrics.clone();
     let api = router::router(state.clone());
+    let deployers = router::deployers(state.clone(), parts.tokens.clone());
     let whole = api
         .clone()
         .merge(webhook::router(hooks, store, clock, bounds))
         .merge(router::metrics(state, move || metrics.encode()));
-    let (for_commands, for_hooks) = sockets(settings, &parts.state)?;
+    let [for_commands, for_hooks, for_deployers] = sockets(settings, &parts.state)?;
     tasks.spawn(listener::serve(listener, whole.clone(), bounds, stop.clone()));
     let bounds = Bounds { connections: SOCKET_CONNECTIONS, ..bounds };
     tasks.spawn(listener::serve(for_commands, whole, bounds, stop.clone()));
     tasks.spawn(listener::serve(for_hooks, api, bounds, stop.clone()));
+    tasks.spawn(listener::serve(for_deployers, deployers, bounds, stop.clone()));
     Ok(())
 }
 
-/// The sockets for commands and for hooks, where others find them.
-fn sockets(settings: &Settings, state: &StateFolder) -> Result<(Listening, Listening)> {
+/// The sockets for commands, for hooks and for deployers, where others find them.
+fn sockets(settings: &Settings, state: &StateFolder) -> Result<[Listening; 3]> {
     let group_id = |name: &String| {
         let unknown = || Failure::stalled(format!("`access.socketGroup`: there is no group `{name}` here"));
         accounts::group_id(name).ok_or_else(|| unknown().hint("give it by number if this machine knows it otherwise"))
@@ -364,10 +369,11 @@ fn sockets(settings: &Settings, state: &StateFolder) -> Result<(Listening, Liste
     let group = settings.socket_group.as_ref().map(group_id).transpose()?;
     let commands = Listening::open(Socket::Commands, state.root(), group)?;
     let hooks = Listening::open(Socket::Hooks, state.root(), None)?;
+    let deployers = Listening::open(Socket::Deployers, state.root(), None)?;
     if let Err(failure) = state.let_through() {
         tracing::warn!(problem = failure.one_line(), "other users cannot reach the sockets in the state folder");
     }
-    Ok((commands, hooks))
+    Ok([commands, hooks, deployers])
 }
 
 /// Who may read and act.
@@ -404,7 +410,8 @@ fn work(
     let proposals = Arc::new(WatchedProposals { driver: parts.driver.clone(), watchers: watchers.clone() });
     let previews = Arc::new(WatchedPreviews { driver: parts.driver.clone(), watchers: watchers.clone() });
     let (runtime, indicators) = (parts.runtime.clone(), parts.indicators.clone());
-    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, previews, indicators };
+    let tokens = parts.tokens.clone();
+    let performer = Performer { driver: parts.driver.clone(), runtime, proposals, previews, indicators, tokens };
     let declarations = Arc::new(WatchedDeclarations(watchers.clone()));
     let reconciler = Reconciler::new(parts.driver.clone(), parts.runtime.clone(), declarations);
     let (outbox, caught_up, stopped) = (Outbox::new(performer), reconciler.caught_up(), stop.clone());

@@ -8,7 +8,7 @@ pub mod by_hand;
 pub mod deployment;
 pub mod evaluation;
 #[cfg(test)]
-mod fixtures;
+pub(crate) mod fixtures;
 pub mod given_up;
 pub mod holds;
 pub mod leftover;

@@ -8,6 +8,7 @@
 pub mod admission;
 pub mod applied;
 pub mod declarations;
+pub mod deployer_tokens;
 pub mod drive;
 mod evaluations;
 pub mod hindrances;

@@ -2,8 +2,11 @@
 
 use std::sync::Arc;
 
+use serde_json::Value;
+
 use crate::engine::transition::Input;
 use crate::error::{Class, Failure, Result};
+use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::previews::Previews;
 use crate::executor::proposals::{self, Proposals};
@@ -12,6 +15,7 @@ use crate::model::action::Action;
 use crate::model::evaluation::Measurement;
 use crate::model::event::Event;
 use crate::model::ids::{ProjectName, RepositoryName, RunId, StageName};
+use crate::model::object::ObjectKey;
 use crate::model::outcome::{FailureReason, PodOutcome};
 use crate::model::pod::references;
 use crate::model::pod::{ObservedPod, Pod, PodId, PodOwner, ReplicaSet};
@@ -34,6 +38,8 @@ pub struct Performer {
     pub indicators: Arc<dyn Indicators>,
     /// Where is told what merging pull requests would do.
     pub previews: Arc<dyn Previews>,
+    /// By what deployers are known.
+    pub tokens: DeployerTokens,
 }
 
 impl std::fmt::Debug for Performer {
@@ -83,11 +89,12 @@ impl Performer {
     /// Starts a pod that its run still waits for: a store that is a copy may have kept the request of one that has ended, and
     /// nothing runs twice.
     async fn run_pod(&self, run: &RunId, pod: &Pod) -> Result<Vec<Input>> {
-        let known = self.driver.store.run(run).await?;
-        if known.is_none_or(|known| known.value.awaited_pod().as_ref() != Some(&pod.id)) {
+        let known = self.driver.store.run(run).await?.map(|known| known.value);
+        let Some(known) = known.filter(|known| known.awaited_pod().as_ref() == Some(&pod.id)) else {
             return Ok(Vec::new());
-        }
-        match start_pod(&*self.driver.store, &*self.runtime, pod).await {
+        };
+        let token = self.tokens.secret_of(&known, &pod.id.name);
+        match start_pod(&*self.driver.store, &*self.runtime, pod, token).await {
             Ok(()) => Ok(vec![Input::Tell(run.clone(), Event::PodStarted { pod: pod.id.name.clone() })]),
             Err(failure) if failure.class() == Class::Stalled => {
                 let (code, message) = (128, failure.one_line());
@@ -168,13 +175,19 @@ impl Performer {
     }
 }
 
-/// Starts a run-once pod with everything that its template refers to.
+/// Starts a run-once pod with everything that its template refers to, and with what it alone is `given`.
 ///
 /// # Errors
 /// `Waiting` while its image is prepared or an object that it needs is missing.
-pub async fn start_pod(store: &dyn ReadStore, runtime: &dyn Runtime, pod: &Pod) -> Result<()> {
+pub async fn start_pod(
+    store: &dyn ReadStore,
+    runtime: &dyn Runtime,
+    pod: &Pod,
+    given: Option<(ObjectKey, Value)>,
+) -> Result<()> {
     runtime.prepare(pod).await?;
-    let objects = referred_objects(store, pod).await?;
+    let mut objects = referred_objects(store, pod).await?;
+    objects.extend(given);
     runtime.start_pod(pod, &objects).await
 }
 

@@ -2,11 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::findings::{Findings, Moved};
-use super::image::{self, Image};
-use super::pod_template::{CONTAINER_LISTS, items, references, text_at};
+use super::pod_template::{items, references, text_at};
 use super::problem::{NOT_APPLIED, Problem};
 use super::program::{self, Place, ProgramUse};
 use super::shape::nearest;
@@ -19,6 +18,11 @@ use super::{
 use crate::model::ids::ServiceName;
 use crate::model::object::{Kind, Location, ObjectKey};
 use crate::model::project::TaskDefinition;
+
+mod uses;
+
+pub(crate) use uses::ImageUse;
+use uses::{DEPLOYER, image_use, image_uses, program_uses};
 
 /// An object as its file says it: checked, every default applied, images not resolved yet.
 #[derive(Debug)]
@@ -56,16 +60,6 @@ pub(crate) struct Links {
     pub(crate) references: BTreeSet<ObjectKey>,
     /// What a `Service` selects.
     pub(crate) selector: BTreeMap<String, String>,
-}
-
-/// A launchable from the repository, and where it is named.
-#[derive(Debug)]
-pub(crate) struct ImageUse {
-    /// In the object's content.
-    pub(crate) pointer: String,
-    /// The folder, normalised.
-    pub(crate) folder: String,
-    pub(crate) location: Location,
 }
 
 /// A `Task` as its file says it.
@@ -334,52 +328,6 @@ fn without_room(api_version: &str, kind: &str, value: &Value, runtime: Runtime, 
     true
 }
 
-fn image_uses(content: &Value, kind: &Kind, runtime: Runtime, findings: &mut Findings<'_>) -> Vec<ImageUse> {
-    if *kind == Kind::ImageStream {
-        let tags = image_stream::images(content);
-        return tags.filter_map(|(pointer, name)| image_of_tag(name, &pointer, runtime, findings)).collect();
-    }
-    if *kind != Kind::DeploymentConfig {
-        return Vec::new();
-    }
-    let Some(template) = content.pointer("/spec/template") else { return Vec::new() };
-    let mut uses = Vec::new();
-    for list in CONTAINER_LISTS {
-        for (index, container) in items(template, list) {
-            let name = text_at(container, "/image");
-            if !name.trim().is_empty() {
-                uses.extend(image_use(name, &format!("/spec/template{list}/{index}/image"), runtime, findings));
-            }
-            let has_command = items(container, "/command").next().is_some();
-            if runtime == Runtime::Local && name == "host" && !has_command {
-                let field = format!("/spec/template{list}/{index}/command");
-                let message = "this is required: the image `host` has nothing of its own to run";
-                findings.error(&field, "required", message);
-            }
-        }
-    }
-    for (pointer, hook) in deployment_config::hooks(content.get("spec").unwrap_or(&Value::Null)) {
-        let name = text_at(hook, "/image");
-        if !name.is_empty() {
-            uses.extend(image_use(name, &format!("/spec{pointer}/image"), runtime, findings));
-        }
-    }
-    uses
-}
-
-/// What is no launchable may well be in an image stream that was written for a cluster: whoever follows that tag waits.
-fn image_of_tag(name: &str, pointer: &str, runtime: Runtime, findings: &mut Findings<'_>) -> Option<ImageUse> {
-    match (runtime, image::parse(name)) {
-        (Runtime::Local, Err(refusal)) => {
-            let message =
-                format!("the image `{name}` cannot run here, so that nothing follows this tag: {}", refusal.message);
-            findings.warning(pointer, "image", message).hint = Some(refusal.hint.to_owned());
-            None
-        }
-        _ => image_use(name, pointer, runtime, findings),
-    }
-}
-
 fn follows(content: &Value, kind: &Kind, findings: &Findings<'_>) -> Vec<Follows> {
     if *kind != Kind::DeploymentConfig {
         return Vec::new();
@@ -387,62 +335,6 @@ fn follows(content: &Value, kind: &Kind, findings: &Findings<'_>) -> Vec<Follows
     let followed = image_trigger::followed(content).into_iter();
     let at = |index: usize| findings.location(&format!("/spec/triggers/{index}"));
     followed.map(|it| Follows { location: at(it.index), stream: it.stream, tag: it.tag }).collect()
-}
-
-/// What containers and hooks run of the launchables that their images name.
-fn program_uses(content: &Value, images: &[ImageUse], findings: &Findings<'_>) -> Vec<ProgramUse> {
-    let mut uses = Vec::new();
-    for image in images {
-        let holder = image.pointer.trim_end_matches("/image");
-        if holder.starts_with("/spec/strategy/") {
-            uses.extend(of_hook(content, holder, &image.folder, findings));
-            continue;
-        }
-        let container = content.pointer(holder).unwrap_or(&Value::Null);
-        let place = Place { folder: &image.folder, holder, container };
-        let own = container.get("command").unwrap_or(&Value::Null);
-        uses.extend(program::of_command(own, place, findings));
-        let hooks = deployment_config::hooks(content.get("spec").unwrap_or(&Value::Null));
-        let in_here = |(_, hook): &(String, &Value)| {
-            let is_its = text_at(hook, "/execNewPod/containerName") == text_at(container, "/name");
-            is_its && text_at(hook, "/image").is_empty()
-        };
-        for (pointer, hook) in hooks.filter(in_here) {
-            let place = Place { holder: &format!("/spec{pointer}/execNewPod"), ..place };
-            let command = hook.pointer("/execNewPod/command").unwrap_or(&Value::Null);
-            uses.extend(program::of_command(command, place, findings));
-        }
-    }
-    uses
-}
-
-/// The program of a hook that has an image of its own.
-fn of_hook(content: &Value, hook: &str, folder: &str, findings: &Findings<'_>) -> Option<ProgramUse> {
-    let holder = format!("{hook}/execNewPod");
-    let command = content.pointer(&format!("{holder}/command"))?;
-    program::of_command(command, Place { folder, holder: &holder, container: &Value::Null }, findings)
-}
-
-fn image_use(name: &str, pointer: &str, runtime: Runtime, findings: &mut Findings<'_>) -> Option<ImageUse> {
-    let launchable = image::parse(name);
-    if runtime == Runtime::Kubernetes {
-        if launchable.is_ok() {
-            let message = format!("the image `{name}` is a launchable, which only the local runtime runs");
-            findings.error(pointer, "image", message).hint = Some("name an OCI image".to_owned());
-        }
-        return None;
-    }
-    match launchable {
-        Ok(Image::Git(folder)) => {
-            Some(ImageUse { pointer: pointer.to_owned(), folder, location: findings.location(pointer) })
-        }
-        Ok(Image::Archive | Image::Host) => None,
-        Err(refusal) => {
-            let message = format!("the image `{name}` cannot run here: {}", refusal.message);
-            findings.error(pointer, "image", message).hint = Some(refusal.hint.to_owned());
-            None
-        }
-    }
 }
 
 fn links(content: &Value, kind: &Kind, name: &str) -> Links {
@@ -455,6 +347,8 @@ fn links(content: &Value, kind: &Kind, name: &str) -> Links {
                 references::add_variables(&mut found, hook);
                 references::add_variables(&mut found, hook.get("execNewPod").unwrap_or(&Value::Null));
             }
+            let environment = content.pointer(&format!("{DEPLOYER}/environment")).unwrap_or(&Value::Null);
+            references::add_variables(&mut found, &json!({"env": environment}));
             let streams = image_trigger::followed(content).into_iter().map(|followed| followed.stream);
             found.extend(streams.map(|name| ObjectKey { kind: Kind::ImageStream, name }));
             Links {

@@ -146,6 +146,20 @@ pub enum StrategyKind {
     Ab,
 }
 
+impl StrategyKind {
+    /// Its word in files.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Rolling => "Rolling",
+            Self::Recreate => "Recreate",
+            Self::Custom => "Custom",
+            Self::Canary => "Canary",
+            Self::BlueGreen => "BlueGreen",
+            Self::Ab => "AB",
+        }
+    }
+}
+
 /// `RollingDeploymentStrategyParams`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
@@ -266,6 +280,8 @@ pub struct TagImage {
 pub enum HookPoint {
     /// Before the strategy.
     Pre,
+    /// The strategy, or the beginning of it: no hook, but the user's own deployer.
+    Deployer,
     /// After this step of a canary, from 1; after the only one of blue/green, if 0.
     Analysis(u16),
     /// Inside the strategy.
@@ -279,6 +295,7 @@ impl fmt::Display for HookPoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             HookPoint::Pre => f.write_str("pre"),
+            HookPoint::Deployer => f.write_str("deployer"),
             HookPoint::Analysis(0) => f.write_str("analysis"),
             HookPoint::Analysis(step) => write!(f, "analysis-{step}"),
             HookPoint::Mid => f.write_str("mid"),
@@ -316,12 +333,13 @@ impl Strategy {
                 let RecreateParams { timeout_seconds, pre, mid, post } = self.recreate_params.as_ref()?;
                 Block { timeout_seconds: *timeout_seconds, limits: Limits::default(), hooks: [pre, mid, post] }
             }
-            StrategyKind::Rolling | StrategyKind::Custom => {
+            StrategyKind::Rolling => {
                 let RollingParams { timeout_seconds, max_unavailable, max_surge, pre, mid, post, .. } =
                     self.rolling_params.as_ref()?;
                 let limits = Limits { max_surge: max_surge.as_ref(), max_unavailable: max_unavailable.as_ref() };
                 Block { timeout_seconds: *timeout_seconds, limits, hooks: [pre, mid, post] }
             }
+            StrategyKind::Custom => self.block_of_custom(),
             StrategyKind::Canary => {
                 let CanaryParams { timeout_seconds, max_unavailable, max_surge, pre, mid, post, .. } =
                     self.canary_params.as_ref()?;
@@ -341,10 +359,42 @@ impl Strategy {
         })
     }
 
+    /// What a deployer has left to do is done as Rolling does it. Its strategy has no hooks.
+    fn block_of_custom(&self) -> Block<'_> {
+        let rolling = self.rolling_params.as_ref();
+        let (max_surge, max_unavailable) =
+            rolling.map(|it| (it.max_surge.as_ref(), it.max_unavailable.as_ref())).unwrap_or_default();
+        let of_recreate = || self.recreate_params.as_ref().and_then(|it| it.timeout_seconds);
+        Block {
+            timeout_seconds: rolling.and_then(|it| it.timeout_seconds).or_else(of_recreate),
+            limits: Limits { max_surge, max_unavailable },
+            hooks: [&None, &None, &None],
+        }
+    }
+
+    /// The user's own deployer: what carries `Custom` out, or decorates Rolling and Recreate.
+    pub fn deployer(&self) -> Option<&CustomParams> {
+        let params = self.custom_params.as_ref()?;
+        match self.kind {
+            StrategyKind::Custom => Some(params),
+            StrategyKind::Rolling | StrategyKind::Recreate => Some(params).filter(|params| params.names_something()),
+            StrategyKind::Canary | StrategyKind::BlueGreen | StrategyKind::Ab => None,
+        }
+    }
+
+    /// Whether something runs at a point of it.
+    pub fn runs_at(&self, point: HookPoint) -> bool {
+        match point {
+            HookPoint::Deployer => self.deployer().is_some(),
+            _ => self.hook(point).is_some(),
+        }
+    }
+
     /// The hook at `point` of the block that applies.
     pub fn hook(&self, point: HookPoint) -> Option<&LifecycleHook> {
         let hook = match point {
             HookPoint::Pre => self.block()?.hooks[0],
+            HookPoint::Deployer => return None,
             HookPoint::Mid => self.block()?.hooks[1],
             HookPoint::Post => self.block()?.hooks[2],
             HookPoint::Analysis(0) => {
@@ -356,12 +406,12 @@ impl Strategy {
         hook.as_ref()
     }
 
-    /// How many hooks it has.
+    /// How many hooks it has; a deployer of the user's own counts as one.
     pub fn hooks(&self) -> usize {
         let steps = self.canary_params.as_ref().map_or(0, |params| params.steps.len());
         let analyses = (0..=u16::try_from(steps).unwrap_or(u16::MAX)).map(HookPoint::Analysis);
-        let points = analyses.chain([HookPoint::Pre, HookPoint::Mid, HookPoint::Post]);
-        points.filter(|point| self.hook(*point).is_some()).count()
+        let points = analyses.chain([HookPoint::Pre, HookPoint::Deployer, HookPoint::Mid, HookPoint::Post]);
+        points.filter(|point| self.runs_at(*point)).count()
     }
 
     /// A step of the canary, from 1.
@@ -398,15 +448,19 @@ impl Strategy {
     }
 }
 
+impl CustomParams {
+    /// Whether they say what runs.
+    pub fn names_something(&self) -> bool {
+        !self.image.is_empty() || !self.command.is_empty()
+    }
+}
+
 impl DeploymentConfigSpec {
-    /// What it asks for that no deployment carries out yet, for people: nothing is deployed then, because a deployment
-    /// without it would be another one than is written down.
+    /// What it lacks to be carried out, for people: nothing is deployed then.
     pub fn not_carried_out(&self) -> Option<String> {
-        if self.strategy.kind == StrategyKind::Custom {
-            return Some("the strategy Custom is not carried out yet".to_owned());
-        }
-        let has_params = self.strategy.custom_params.as_ref().is_some_and(|it| *it != CustomParams::default());
-        has_params.then(|| "`customParams` are not carried out yet".to_owned())
+        let lacks = self.strategy.kind == StrategyKind::Custom
+            && !self.strategy.deployer().is_some_and(CustomParams::names_something);
+        lacks.then(|| "its strategy is Custom, and `customParams` names neither an image nor a command".to_owned())
     }
 
     /// Whether a change of the template alone starts a deployment.

@@ -9,6 +9,7 @@ use super::evaluation::Reading;
 use super::ids::{PodName, RunId, SinkName};
 use super::outcome::{Outcome, PodOutcome};
 use super::pod::PodResult;
+use super::run::Asked;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
@@ -80,6 +81,15 @@ pub enum Event {
         /// What it has written of that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         result: Option<PodResult>,
+    },
+    /// A deployer of the user's own asks for what should run.
+    DeployerAsked {
+        /// Its pod.
+        pod: PodName,
+        /// What.
+        asked: Asked,
+        /// How many pods there are to be then.
+        replicas: u32,
     },
     /// What serves changed.
     Served {

@@ -1,5 +1,6 @@
 //! Runs: executions that are being driven, as values.
 
+mod deployer;
 mod executor;
 mod hook;
 mod sequence;
@@ -19,6 +20,7 @@ use super::project::OnFailure;
 use super::time::Timestamp;
 use super::wanted::Progress;
 
+pub use deployer::{Asked, Deployer};
 pub use executor::{DoneBy, ExecutorRecord, triggered_by};
 pub use hook::HookRecord;
 pub use sequence::{Delivery, SequenceRun, SequenceState};
@@ -210,6 +212,9 @@ pub struct DeploymentRun {
     /// The step of a trial at which a person had it skip what is left before it gets everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub promoted: Option<u16>,
+    /// Where its deployer is, if it has one of the user's own.
+    #[serde(default, skip_serializing_if = "Deployer::is_untouched")]
+    pub deployer: Deployer,
     /// Set once it will not complete: how and why.
     pub failure: Option<DeploymentFailure>,
     /// What its project says of deployments that fail.
@@ -259,6 +264,8 @@ pub enum DeploymentStep {
     Prepare,
     /// The pre hook.
     Pre,
+    /// A deployer of the user's own says what runs.
+    Deployer,
     /// Recreate only: old pods end.
     ScaleDown,
     /// Rolling with a mid hook only: until the first new pod is available.

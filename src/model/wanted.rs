@@ -87,6 +87,11 @@ pub enum Pace {
     },
 }
 
+impl Pace {
+    /// Every version has its pods at once, whatever is missing meanwhile.
+    pub const AT_ONCE: Self = Self::Rolling { max_surge: u32::MAX, max_unavailable: u32::MAX };
+}
+
 impl Target {
     /// All replicas, and all of the traffic.
     pub const ALL: Self = Self { portion: Portion::All, share: None, until: None };

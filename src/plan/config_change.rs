@@ -239,7 +239,7 @@ mod tests {
             (object("b", 1, json!({"paused": true})), Decision::Wait),
             (object(" ", 1, json!({})), Decision::Wait),
             (object("b", 1, json!({"strategy": {"type": "Custom"}})), Decision::Wait),
-            (object("b", 1, json!({"strategy": {"customParams": {"image": "c"}}})), Decision::Wait),
+            (object("b", 1, json!({"strategy": {"customParams": {"image": "c"}}})), Decision::Deploy),
             (object("b", 1, json!({"strategy": {"rollingParams": {"post": {"tagImages": [{}]}}}})), Decision::Deploy),
         ] {
             assert_eq!(decide(&declared, Some(&serves)).decision, expected, "{:?}", declared.content);

@@ -102,6 +102,7 @@ impl Access {
         match (origin, need) {
             (Origin::Commands { user }, _) | (Origin::Hooks { user }, Need::Follow | Need::Sync) => Ok(user.clone()),
             (Origin::Hooks { .. }, Need::Read | Need::Operate) => Err(only_for_hooks()),
+            (Origin::Deployers { .. }, _) => Err(only_for_deployers()),
             (Origin::Network { client }, _) => self.admit_from_network(*client, headers, need.role()),
         }
     }
@@ -173,6 +174,13 @@ fn only_for_hooks() -> Problem {
         .hint("use `launchway.sock`, as the daemon's own user or in its `access.socketGroup`")
 }
 
+fn only_for_deployers() -> Problem {
+    Problem::new(
+        StatusCode::FORBIDDEN,
+        "this socket is for deployers, each of which may do something to its deployment alone",
+    )
+}
+
 /// Whether a proxy says that it passes this on.
 fn is_forwarded(headers: &HeaderMap) -> bool {
     let is_added = |name: &str| ADDED_BY_PROXIES.contains(&name) || name.starts_with("x-forwarded");
@@ -180,7 +188,7 @@ fn is_forwarded(headers: &HeaderMap) -> bool {
 }
 
 /// The token of a request: `Authorization: Bearer`, or `x-token`.
-fn presented(headers: &HeaderMap) -> Option<&str> {
+pub(super) fn presented(headers: &HeaderMap) -> Option<&str> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
     let bearer =
         |value: &'_ str| -> bool { value.get(..7).is_some_and(|scheme| scheme.eq_ignore_ascii_case("bearer ")) };

@@ -15,6 +15,11 @@ pub enum Origin {
         /// Who asks, as the kernel says.
         user: String,
     },
+    /// The socket for deployers, which their pods alone see.
+    Deployers {
+        /// Who asks, as the kernel says.
+        user: String,
+    },
     /// TCP, where anybody may be on the other side.
     Network {
         /// The other side's address; a proxy's where there is one.
@@ -38,7 +43,7 @@ impl Origin {
     /// Who is behind it.
     pub fn client(&self) -> Client {
         match self {
-            Self::Commands { user } | Self::Hooks { user } => Client::User(user.clone()),
+            Self::Commands { user } | Self::Hooks { user } | Self::Deployers { user } => Client::User(user.clone()),
             Self::Network { client } => Client::Address(match client.ip().to_canonical() {
                 IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
                 address => address,

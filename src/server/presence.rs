@@ -1,5 +1,5 @@
-//! What a daemon leaves in its state folder for people: a note of itself, and the operator's token. Commands use neither:
-//! they ask over a socket there ([`super::socket`]).
+//! What a daemon leaves in its state folder: for people a note of itself and the operator's token, and for itself what the
+//! tokens of deployers are made from. Commands use none of it: they ask over a socket there ([`super::socket`]).
 
 use std::fs::{self, OpenOptions};
 use std::io::{ErrorKind, Write};
@@ -84,20 +84,31 @@ fn token_path(state: &Path) -> PathBuf {
 /// # Errors
 /// If it cannot be read or made, or if others may read it.
 pub fn operator_token(state: &Path) -> Result<String> {
-    let path = token_path(state);
-    match read_token(&path)? {
+    kept_secret(&token_path(state))
+}
+
+/// What the tokens of deployers are made from; made if it is not there yet. While it stays, they are good after a restart.
+///
+/// # Errors
+/// As [`operator_token`].
+pub fn deployer_key(state: &Path) -> Result<String> {
+    kept_secret(&state.join("deployer-key"))
+}
+
+fn kept_secret(path: &Path) -> Result<String> {
+    match read_token(path)? {
         Some(token) => Ok(token),
         None => {
             let mut secret = [0; 32];
             rand::fill(&mut secret).or_transient(|| "the machine gives no random numbers".to_owned())?;
             let token = URL_SAFE_NO_PAD.encode(secret);
-            replace(&path, token.as_bytes())?;
+            replace(path, token.as_bytes())?;
             Ok(token)
         }
     }
 }
 
-/// The operator's token, if there is one.
+/// A secret of the folder, if it is there.
 ///
 /// # Errors
 /// If it cannot be read, or if others may read it.

@@ -1,5 +1,6 @@
 //! Reads from the store and the runtime what a view is made from.
 
+mod deployer;
 mod events;
 mod facts;
 mod holds;

@@ -16,12 +16,13 @@ use tower_http::timeout::TimeoutLayer;
 
 use super::access::Need;
 use super::api::keptn::{executors, projects};
-use super::api::{act, exec, keptn, openapi, output, read, rollback};
+use super::api::{act, deployer, exec, keptn, openapi, output, read, rollback};
 use super::events;
 use super::origin::Origin;
 use super::page;
 use super::problem::{Answer, Problem, worded};
 use super::state::{ServerState, admit, guard};
+use crate::executor::deployer_tokens::DeployerTokens;
 use crate::telemetry::METRICS_CONTENT_TYPE;
 
 /// The most bytes that a request of the API may have.
@@ -48,6 +49,19 @@ pub fn router(state: ServerState) -> Router {
         .route("/style.css", get(page::style))
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
+        .fallback(nowhere)
+        .method_not_allowed_fallback(wrong_method);
+    bounded(all).with_state(state)
+}
+
+/// What deployers of the users' own may ask, each of its deployment alone, and nothing else.
+pub fn deployers(state: ServerState, tokens: DeployerTokens) -> Router {
+    let guard = deployer::Guard { state: state.clone(), tokens };
+    let all = Router::new()
+        .route("/api/v1/deployment", get(deployer::record))
+        .route("/api/v1/deployment/scale", post(deployer::scale))
+        .route("/api/v1/deployment/rollout", post(deployer::rollout))
+        .route_layer(from_fn_with_state(guard, deployer::guard))
         .fallback(nowhere)
         .method_not_allowed_fallback(wrong_method);
     bounded(all).with_state(state)

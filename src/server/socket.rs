@@ -1,5 +1,5 @@
 //! The sockets in the state folder by which programs of this machine reach the daemon: the kernel says who asks, and
-//! files' permissions who may.
+//! files' permissions who may. That for deployers is in a folder that other pods do not see, and asks for their tokens.
 
 use std::fs::{self, Permissions};
 use std::io::{self, ErrorKind};
@@ -17,10 +17,8 @@ use super::origin::Origin;
 use crate::control::accounts;
 use crate::control::state_folder::StateFolder;
 use crate::error::{Context, Failure, Result};
-use crate::runtime::local::is_of_a_pod;
+use crate::runtime::local::{API_SOCKET, LONGEST_SOCKET_PATH, api_folder, is_of_a_pod};
 
-/// The longest path that the kernel takes for a socket, in bytes.
-const LONGEST_PATH: usize = 107;
 /// Connections that wait to be accepted.
 const BACKLOG: i32 = 1024;
 
@@ -31,6 +29,8 @@ pub enum Socket {
     Commands,
     /// For hooks of other users: any user of this machine can open it.
     Hooks,
+    /// For deployers in their pods: whoever can open it needs a token.
+    Deployers,
 }
 
 impl Socket {
@@ -38,12 +38,20 @@ impl Socket {
         match self {
             Self::Commands => "launchway.sock",
             Self::Hooks => "hook.sock",
+            Self::Deployers => API_SOCKET,
         }
     }
 
     /// Where it is.
     pub fn path(self, state: &Path) -> PathBuf {
-        state.join(self.name())
+        self.folder(state).join(self.name())
+    }
+
+    fn folder(self, state: &Path) -> PathBuf {
+        match self {
+            Self::Commands | Self::Hooks => state.to_owned(),
+            Self::Deployers => api_folder(&StateFolder::new(state).local_runtime()),
+        }
     }
 
     /// A path of it that the kernel takes, also where that of the state folder is too long for it.
@@ -51,7 +59,7 @@ impl Socket {
     /// # Errors
     /// If the folder is not there.
     pub fn reach(self, state: &Path) -> io::Result<Reach> {
-        Reach::to(state, self.name())
+        Reach::to(&self.folder(state), self.name())
     }
 }
 
@@ -65,7 +73,7 @@ pub struct Reach {
 impl Reach {
     fn to(folder: &Path, name: &str) -> io::Result<Self> {
         let path = folder.join(name);
-        if path.as_os_str().len() <= LONGEST_PATH {
+        if path.as_os_str().len() <= LONGEST_SOCKET_PATH {
             return Ok(Self { path, _folder: None });
         }
         let folder = rustix::fs::open(folder, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty())?;
@@ -114,13 +122,13 @@ impl Listening {
 
 /// Nobody can connect before the socket has its permissions, and nobody finds none while one takes another's place.
 fn bind(state: &Path, socket: Socket, group: Option<u32>) -> io::Result<StdListener> {
-    let name = format!("{}.new", socket.name());
-    let (new, reach) = (state.join(&name), Reach::to(state, &name)?);
+    let (name, folder) = (format!("{}.new", socket.name()), socket.folder(state));
+    let (new, reach) = (folder.join(&name), Reach::to(&folder, &name)?);
     remove(&new)?;
     let listener = rustix::net::socket_with(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
     rustix::net::bind(&listener, &SocketAddrUnix::new(reach.path())?)?;
     let mode = match (socket, group) {
-        (Socket::Hooks, _) => 0o666,
+        (Socket::Hooks | Socket::Deployers, _) => 0o666,
         (Socket::Commands, None) => 0o600,
         (Socket::Commands, Some(_)) => 0o660,
     };
@@ -133,12 +141,12 @@ fn bind(state: &Path, socket: Socket, group: Option<u32>) -> io::Result<StdListe
     Ok(listener.into())
 }
 
-/// Takes both sockets away, so that nobody is led to a daemon that has ended.
+/// Takes the sockets away, so that nobody is led to a daemon that has ended.
 ///
 /// # Errors
 /// If one cannot be deleted.
 pub fn withdraw(state: &Path) -> Result<()> {
-    [Socket::Commands, Socket::Hooks].into_iter().try_for_each(|socket| {
+    [Socket::Commands, Socket::Hooks, Socket::Deployers].into_iter().try_for_each(|socket| {
         let path = socket.path(state);
         remove(&path).or_stalled(|| format!("cannot delete `{}`", path.display()))
     })
@@ -160,7 +168,7 @@ impl Door for Listening {
             let peer = stream.peer_cred()?;
             // Where the kernel hides no sockets, a pod of the daemon's own user gets here. It is told nothing.
             match peer.pid() {
-                Some(pid) if is_of_a_pod(pid, &self.runtime) => {
+                Some(pid) if self.socket != Socket::Deployers && is_of_a_pod(pid, &self.runtime) => {
                     tracing::debug!(pid, "a pod's process asked, or one that has ended; it gets no answer");
                 }
                 _ => break (stream, peer),
@@ -170,6 +178,7 @@ impl Door for Listening {
         let origin = match self.socket {
             Socket::Commands => Origin::Commands { user },
             Socket::Hooks => Origin::Hooks { user },
+            Socket::Deployers => Origin::Deployers { user },
         };
         Ok((stream, origin))
     }

@@ -16,6 +16,7 @@ use crate::engine::sync::{Allowance, Head, Trigger, Watched};
 use crate::error::{Failure, Result};
 use crate::executor::admission::Admission;
 use crate::executor::declarations::Declarations;
+use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::Outbox;
 use crate::executor::perform::Performer;
@@ -135,6 +136,7 @@ impl World {
             runtime: runtime.clone(),
             proposals: Arc::new(NoProposals),
             previews: Arc::new(NoPreviews),
+            tokens: DeployerTokens::new(b"pretended", store.incarnation().clone()),
             indicators: indicators.clone(),
         };
         let reconciler = Reconciler::new(driver.clone(), runtime.clone(), pushed).one_by_one();

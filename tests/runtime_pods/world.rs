@@ -357,6 +357,7 @@ pub(crate) fn pod(spec: Value) -> Pod {
         commit: "0123456789012345678901234567890123456789".into(),
         run_once_seconds: None,
         tells_result: false,
+        deploys: false,
     }
 }
 

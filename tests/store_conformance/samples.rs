@@ -103,6 +103,7 @@ pub(crate) fn deployment(key: &ConfigKey, version: u32) -> DeploymentRun {
         not_listening: String::new(),
         waits: Default::default(),
         promoted: None,
+        deployer: Default::default(),
         failure: None,
         on_failure: OnFailure::default(),
         created_at: at(0),

@@ -27,6 +27,7 @@ const FILES: &[ExampleFile] = example![
     "deploy/cart.yaml",
     "deploy/catalog.yaml",
     "deploy/web.yaml",
+    "deployer/bin/launch",
     "launchway.yaml",
     "services/cart/bin/launch",
     "services/cart/bin/test",
@@ -62,6 +63,7 @@ const FILES: &[ExampleFile] = example![
     "strategies/ab.yaml",
     "strategies/blue-green.yaml",
     "strategies/canary.yaml",
+    "strategies/custom.yaml",
 ];
 
 /// Writes the example into a folder. What lies in a `bin` is a program.

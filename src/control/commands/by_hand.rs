@@ -1,6 +1,7 @@
 //! Makes what people ask for durable. What comes of it is decided in [`crate::engine::by_hand`].
 
 use crate::engine::by_hand::{Cancelled, Resumed};
+use crate::engine::deployment::deployer::{self, Ask};
 use crate::engine::records::Records;
 use crate::engine::rollback::Started;
 use crate::engine::transition::Transition;
@@ -9,7 +10,7 @@ use crate::error::Result;
 use crate::executor::drive::Driver;
 use crate::model::event::Event;
 use crate::model::hold::{Hold, HoldKind, HoldScope, Release};
-use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, ServiceKey};
+use crate::model::ids::{ConfigKey, PodName, ProjectName, RepositoryName, RunId, ServiceKey};
 use crate::model::object::{Kind, ObjectKey};
 use crate::model::rollback::Rollback;
 use crate::model::run::{Run, SequenceRun};
@@ -115,6 +116,14 @@ pub async fn resume(driver: &Driver, config: &ConfigKey, by: &str) -> Result<(Re
 /// If there is nothing to promote, or something holds it.
 pub async fn promote(driver: &Driver, config: &ConfigKey, by: &str) -> Result<u32> {
     driver.decide(|transition| by_hand::promote(transition, config, by)).await
+}
+
+/// Has what a deployer asks for run, unless its deployment is no longer its own.
+///
+/// # Errors
+/// If it is not, or it may not ask for that.
+pub async fn deployer_asks(driver: &Driver, run: &RunId, pod: &PodName, ask: Ask) -> Result<u64> {
+    driver.decide(|transition| deployer::ask(transition, run, pod, ask)).await
 }
 
 /// Puts on record who ran a command beside the processes of a pod.

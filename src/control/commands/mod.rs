@@ -1,4 +1,4 @@
-//! What people ask the daemon to do.
+//! What people, and deployers of theirs, ask the daemon to do.
 
 pub mod by_hand;
 pub mod operator;
@@ -12,6 +12,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::control::commands::propose::ProposalView;
+use crate::engine::deployment::deployer::Ask;
 use crate::engine::rollback::evaluate::Evaluation;
 use crate::error::Failure;
 use crate::manifest::rollback::{RollbackRequest, RollbackSettings};
@@ -95,6 +96,15 @@ pub enum Command {
         config: ConfigKey,
         /// How many.
         replicas: u32,
+    },
+    /// Have what a deployer of the user's own asks for run.
+    Deploy {
+        /// The deployment.
+        run: RunId,
+        /// The deployer's pod.
+        pod: PodName,
+        /// What it asks for.
+        ask: Ask,
     },
     /// Put on record that a command is run beside the processes of a pod.
     Exec {

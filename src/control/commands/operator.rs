@@ -12,6 +12,7 @@ use crate::control::commands::{Command, Commands, Done, Refusal, by_hand, sequen
 use crate::control::housekeeping::Housekeeping;
 use crate::control::watcher::Watcher;
 use crate::engine::by_hand::Cancelled;
+use crate::engine::deployment::deployer::Ask;
 use crate::engine::sync::Allowance;
 use crate::engine::sync::Trigger;
 use crate::error::{Class, Failure, Fault, Result};
@@ -19,7 +20,7 @@ use crate::executor::drive::Driver;
 use crate::executor::{switch, sync};
 use crate::model::deployment_config::MOST_REPLICAS;
 use crate::model::hold::HoldScope;
-use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, StageName};
+use crate::model::ids::{CommitId, ConfigKey, PodName, ProjectName, RepositoryName, RunId, StageName};
 
 /// The most characters of a reason.
 const MOST_OF_A_REASON: usize = 200;
@@ -75,6 +76,7 @@ impl Commands for Operator {
                 by_hand::scale(&self.driver, &config, replicas, by).await.map_err(conflict)?;
                 Ok(said(format!("{title} scaled")))
             }
+            Command::Deploy { run, pod, ask } => self.deploy(&run, &pod, ask).await,
             Command::Exec { config, pod, words } => self.executed(&config, &pod, &words, by).await,
             Command::Hold { scope, reason } => self.hold(scope, reason, by).await,
             Command::Release { holds, paused, dry_run } => release(self, holds, paused, dry_run, by).await,
@@ -205,6 +207,11 @@ impl Operator {
         }
         let word = if resumed.rollout || resumed.paused { "resumed" } else { "already resumed" };
         Ok(said(format!("{} {word}", qualified(&title))))
+    }
+
+    async fn deploy(&self, run: &RunId, pod: &PodName, ask: Ask) -> Result<Done, Refusal> {
+        by_hand::deployer_asks(&self.driver, run, pod, ask).await.map_err(conflict)?;
+        Ok(Done::default())
     }
 
     async fn executed(&self, config: &ConfigKey, pod: &PodName, words: &[String], by: &str) -> Result<Done, Refusal> {

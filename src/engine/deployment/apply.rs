@@ -13,7 +13,7 @@ use crate::model::ids::{ConfigKey, RunId, ServiceKey, ServiceName};
 use crate::model::object::{Kind, Object};
 use crate::model::outcome::Outcome;
 use crate::model::plan::{Change, Decision};
-use crate::model::run::{DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, Waits};
+use crate::model::run::{Deployer, DeploymentRun, DeploymentStep, Phase, Run, SequenceRun, Waits};
 use crate::model::state::{Attempt, ConfigState, Version, spec_of};
 use crate::model::time::Timestamp;
 use crate::model::transaction::ObjectPlace;
@@ -472,6 +472,7 @@ fn deployment_run(
         not_listening: String::new(),
         waits: Waits::default(),
         promoted: None,
+        deployer: Deployer::default(),
         failure: None,
         on_failure: Default::default(),
         created_at: now,

@@ -1,10 +1,11 @@
-//! The deployment as a state machine: prepare → pre → (scale down | first pod → mid | trials) → rollout → post → done, and
+//! The deployment as a state machine: prepare → pre → (deployer) → (scale down | first pod → mid | trials) → rollout → post → done, and
 //! back to the previous version when it fails. Where it waits for a person, everything stays as it is and no time counts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use crate::engine::deployment::adoption::template_digest;
+use crate::engine::deployment::deployer::with_reason;
 use crate::engine::deployment::strategy;
 use crate::engine::lifecycle::pod::{hook_pod, pod_name};
 use crate::engine::lifecycle::policy::{self, Consequence};
@@ -19,6 +20,7 @@ use crate::model::run::{DeploymentFailure, DeploymentRun, DeploymentStep, HookRe
 use crate::model::time::Timestamp;
 use crate::model::wanted::{Progress, Wanted};
 
+mod deployer;
 mod wait;
 
 /// A step under way: the run as it becomes, and what it asks for.
@@ -63,6 +65,10 @@ impl Step {
             },
             (At::Prepare, Event::PrepareFailed { message }) => self.fail(Outcome::FAIL, message.clone()),
             (At::Prepare, Event::Delayed { message }) => message.clone_into(&mut self.run.problem),
+            (At::Deployer, Event::PodStarted { pod }) => self.deployer_started(pod),
+            (At::Deployer, Event::DeployerAsked { pod, asked, replicas }) => {
+                self.deployer_asked(pod, *asked, *replicas);
+            }
             (_, Event::Delayed { message }) if self.point().is_some() => message.clone_into(&mut self.run.problem),
             (_, Event::PodEnded { pod, outcome, .. }) if self.point().is_some() => self.hook_ended(pod, outcome),
             (_, Event::Timer { timer: Timer::Retry }) if self.point().is_some() => self.retry_hook(),
@@ -71,7 +77,7 @@ impl Step {
             (_, Event::Resumed { .. }) => self.resume(),
             (_, Event::Promoted { .. }) => self.promote(),
             (_, Event::Served { generation, progress, converged, problem, not_listening, brought })
-                if self.exchanges() && *generation == self.run.generation =>
+                if self.hears_of_pods() && *generation == self.run.generation =>
             {
                 let not_listening = if self.run.awaits_services() { not_listening.as_str() } else { "" };
                 let paused = self.run.waits.paused_by.as_ref().map(|by| format!("paused by {by}")).unwrap_or_default();
@@ -90,6 +96,8 @@ impl Step {
             (At::Restore, Event::Timer { timer: Timer::Progress }) => self.end(),
             (At::Restore, Event::Cancel { .. } | Event::Timer { .. }) => {}
             (_, Event::Timer { timer: Timer::Progress | Timer::Deadline }) if self.run.waits.since.is_some() => {}
+            (At::Deployer, Event::Timer { timer: Timer::Progress }) => self.deployer_stalls(),
+            (At::Deployer, Event::Timer { timer: Timer::Start }) => self.deployer_is_late(),
             (_, Event::Timer { timer: Timer::Progress }) if self.exchanges() => self.stands_still(),
             (_, Event::Timer { timer: Timer::Deadline }) => {
                 let deadline = policy::format_duration(self.run.spec.strategy.active_deadline());
@@ -107,6 +115,11 @@ impl Step {
         use DeploymentStep as At;
         let trial = matches!(self.run.step, At::Trial { part: TrialPart::Weight, .. });
         trial || matches!(self.run.step, At::ScaleDown | At::FirstPod | At::Rollout | At::Restore)
+    }
+
+    /// Whether it wants something, and is to hear how far that is.
+    fn hears_of_pods(&self) -> bool {
+        self.exchanges() || self.run.step == DeploymentStep::Deployer
     }
 
     fn stands_still(&mut self) {
@@ -149,6 +162,7 @@ impl Step {
             At::Pre | At::Mid | At::Trial { part: TrialPart::Analysis, .. } => self.start_hook(),
             At::Trial { part: TrialPart::Weight, .. } => self.exchange(),
             At::Trial { step, part: TrialPart::Pause } => self.begin_pause(step),
+            At::Deployer => self.deploy(),
             At::ScaleDown | At::FirstPod | At::Rollout | At::Restore => self.exchange(),
             At::Post => {
                 if self.hook().is_some() {
@@ -179,12 +193,15 @@ impl Step {
             generation: run.generation,
             targets: strategy::targets(run),
             fallback: strategy::fallback(run),
-            pace: strategy::pace(&run.spec, run.replicas),
+            pace: strategy::pace_of(run),
             stays: run.waits.paused_by.is_some(),
         });
     }
 
     fn served(&mut self, progress: Progress, converged: bool) {
+        if self.run.step == DeploymentStep::Deployer {
+            return self.deployer_served(progress, converged);
+        }
         if progress != self.run.progress {
             self.run.progress = progress;
             self.set_timer(Timer::Progress, self.run.spec.strategy.timeout());
@@ -261,6 +278,7 @@ impl Step {
         let point = record.point;
         let took = record.ended_at.unwrap_or(self.now).since(record.started_at);
         let told = format!("{} {}", hook_name(point), policy::describe(outcome, took));
+        let told = if point == HookPoint::Deployer { with_reason(told, outcome) } else { told };
         let tries = self.run.hooks.iter().filter(|hook| hook.point == point).count();
         let (failure_policy, retries) =
             self.hook().map_or((FailurePolicy::Abort, None), |(_, hook)| (hook.failure_policy, hook.retries));
@@ -381,6 +399,9 @@ impl Step {
         for timer in [Timer::Deadline, Timer::Progress, Timer::Retry] {
             self.clear_timer(timer);
         }
+        if self.run.spec.strategy.deployer().is_some() {
+            self.clear_timer(Timer::Start);
+        }
     }
 
     fn until_deadline(&self) -> Duration {
@@ -401,6 +422,7 @@ impl Step {
 fn hook_name(point: HookPoint) -> String {
     match point {
         HookPoint::Analysis(_) => point.to_string(),
+        HookPoint::Deployer => "the deployer".to_owned(),
         HookPoint::Pre | HookPoint::Mid | HookPoint::Post => format!("{point} hook"),
     }
 }

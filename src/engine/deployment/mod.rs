@@ -3,6 +3,7 @@
 pub mod adoption;
 pub mod apply;
 pub(in crate::engine) mod beside;
+pub mod deployer;
 pub(in crate::engine) mod gone;
 pub mod machine;
 pub mod observed;

@@ -4,18 +4,15 @@ use std::collections::BTreeMap;
 
 use crate::model::deployment_config::{DeploymentConfigSpec, HookPoint, Strategy, StrategyKind};
 use crate::model::pod::Scalar;
-use crate::model::run::{DeploymentRun, DeploymentStep, TrialPart};
+use crate::model::run::{Asked, DeploymentRun, DeploymentStep, TrialPart};
 use crate::model::wanted::{Pace, Portion, Target};
 
 /// The step after `step` of a deployment when it went well.
 pub fn next_step(run: &DeploymentRun, step: DeploymentStep) -> DeploymentStep {
-    let kind = run.spec.strategy.kind;
-    let has_mid = run.spec.strategy.hook(HookPoint::Mid).is_some();
     match step {
         DeploymentStep::Prepare => DeploymentStep::Pre,
-        DeploymentStep::Pre if kind == StrategyKind::Recreate => DeploymentStep::ScaleDown,
-        DeploymentStep::Pre if kind == StrategyKind::Rolling && has_mid => DeploymentStep::FirstPod,
-        DeploymentStep::Pre => next_trial(run, 1),
+        DeploymentStep::Pre if run.spec.strategy.deployer().is_some() => DeploymentStep::Deployer,
+        DeploymentStep::Pre | DeploymentStep::Deployer => exchange_begins(run),
         DeploymentStep::Trial { step, part: TrialPart::Weight } if pauses(run, step) => {
             DeploymentStep::Trial { step, part: TrialPart::Pause }
         }
@@ -27,6 +24,16 @@ pub fn next_step(run: &DeploymentRun, step: DeploymentStep) -> DeploymentStep {
         DeploymentStep::Mid => DeploymentStep::Rollout,
         DeploymentStep::Rollout => DeploymentStep::Post,
         DeploymentStep::Post | DeploymentStep::Restore | DeploymentStep::Done => DeploymentStep::Done,
+    }
+}
+
+/// The first step of the strategy's own. What a deployer had it do already is not done again.
+fn exchange_begins(run: &DeploymentRun) -> DeploymentStep {
+    let strategy = &run.spec.strategy;
+    match strategy.kind {
+        StrategyKind::Recreate if run.deployer.until() == 0 => DeploymentStep::ScaleDown,
+        StrategyKind::Rolling if strategy.hook(HookPoint::Mid).is_some() => DeploymentStep::FirstPod,
+        _ => next_trial(run, 1),
     }
 }
 
@@ -67,10 +74,11 @@ fn is_judged(run: &DeploymentRun, step: u16) -> bool {
     !is_skipped && point.is_some_and(|point| run.spec.strategy.hook(point).is_some())
 }
 
-/// The hook that runs in a step, if it is declared.
+/// What runs in a step, a hook or the user's own deployer, if it is declared.
 pub fn hook_point(strategy: &Strategy, step: DeploymentStep) -> Option<HookPoint> {
     match step {
         DeploymentStep::Pre => Some(HookPoint::Pre),
+        DeploymentStep::Deployer => Some(HookPoint::Deployer),
         DeploymentStep::Mid => Some(HookPoint::Mid),
         DeploymentStep::Post => Some(HookPoint::Post),
         DeploymentStep::Trial { step, part: TrialPart::Analysis } => Some(match strategy.kind {
@@ -86,8 +94,10 @@ pub fn targets(run: &DeploymentRun) -> BTreeMap<u32, Target> {
     let part = |portion| Target { portion, ..Target::ALL };
     let old = |target: Target| run.previous.map(|previous| (previous, target));
     match run.step {
+        DeploymentStep::Deployer => asked_for(run),
         DeploymentStep::FirstPod => {
-            let first = (run.version, part(Portion::AtMost(1)));
+            let first =
+                (run.version, part(Portion::AtMost(percent_of(run.replicas, run.deployer.until().into()).max(1))));
             old(part(Portion::Rest)).into_iter().chain([first]).collect()
         }
         DeploymentStep::Trial { step, .. } => beside(run, run.spec.strategy.canary_step(step).map(|step| step.weight)),
@@ -95,6 +105,27 @@ pub fn targets(run: &DeploymentRun) -> BTreeMap<u32, Target> {
         DeploymentStep::Restore => old(Target::ALL).into_iter().collect(),
         _ => BTreeMap::new(),
     }
+}
+
+/// What a deployer has asked for; before it has, what served before serves on.
+fn asked_for(run: &DeploymentRun) -> BTreeMap<u32, Target> {
+    let at_most = |pods| Target { portion: Portion::AtMost(pods), ..Target::ALL };
+    let recreates = run.spec.strategy.kind == StrategyKind::Recreate;
+    let (new, old) = match run.deployer.asked {
+        None => (0, Some(Target::ALL)),
+        Some(Asked::Scale { new, old }) => (new, Some(old.map_or(Target::ALL, at_most))),
+        Some(Asked::Until { percent }) => {
+            let rest = Target { portion: Portion::Rest, ..Target::ALL };
+            (percent_of(run.replicas, percent.into()), Some(rest).filter(|_| !recreates))
+        }
+    };
+    let old = run.previous.and_then(|previous| Some((previous, old?)));
+    old.into_iter().chain([(run.version, at_most(new))]).collect()
+}
+
+/// So many in a hundred of the pods, rounded up.
+fn percent_of(pods: u32, percent: u64) -> u32 {
+    u32::try_from((u64::from(pods) * percent).div_ceil(100)).unwrap_or(u32::MAX)
 }
 
 /// The new version beside the one that serves: with a part, or whole and without traffic.
@@ -123,11 +154,32 @@ fn exchanged(run: &DeploymentRun) -> BTreeMap<u32, Target> {
 /// is none: what the new version needs may have been made since, and the old one cannot live with it.
 pub fn fallback(run: &DeploymentRun) -> Option<u32> {
     let strategy = &run.spec.strategy;
-    let exchanged = strategy.kind == StrategyKind::Recreate || strategy.hook(HookPoint::Mid).is_some();
+    let recreates = strategy.kind == StrategyKind::Recreate;
+    let exchanged = recreates || strategy.hook(HookPoint::Mid).is_some() || has_ended_the_old(run);
     match run.step {
+        DeploymentStep::Deployer if run.deployer.asked.is_some() && (recreates || is_scaled(run)) => None,
+        DeploymentStep::Deployer => run.previous,
         DeploymentStep::FirstPod | DeploymentStep::Trial { .. } => run.previous,
         DeploymentStep::Rollout if !exchanged => run.previous,
         _ => None,
+    }
+}
+
+/// Whether a deployer says by itself how many pods there are.
+fn is_scaled(run: &DeploymentRun) -> bool {
+    matches!(run.deployer.asked, Some(Asked::Scale { .. }))
+}
+
+/// Whether a deployer has had what served before end.
+fn has_ended_the_old(run: &DeploymentRun) -> bool {
+    matches!(run.deployer.asked, Some(Asked::Scale { old: Some(0), .. }))
+}
+
+/// How new pods take over while `run` is at its step. What a deployer has scaled is so at once.
+pub fn pace_of(run: &DeploymentRun) -> Pace {
+    match run.step {
+        DeploymentStep::Deployer if is_scaled(run) => Pace::AT_ONCE,
+        _ => pace(&run.spec, run.replicas),
     }
 }
 
@@ -161,12 +213,10 @@ fn share(value: Option<&Scalar>, replicas: u32, rounding: Rounding) -> u32 {
         Some(Scalar::Number(number)) => return u32::try_from(*number).unwrap_or(0),
         Some(Scalar::Text(text)) => text.trim_end_matches('%').parse::<u64>().unwrap_or(0),
     };
-    let scaled = u64::from(replicas) * percent;
-    let pods = match rounding {
-        Rounding::Up => scaled.div_ceil(100),
-        Rounding::Down => scaled / 100,
-    };
-    u32::try_from(pods).unwrap_or(u32::MAX)
+    match rounding {
+        Rounding::Up => percent_of(replicas, percent),
+        Rounding::Down => u32::try_from(u64::from(replicas) * percent / 100).unwrap_or(u32::MAX),
+    }
 }
 
 #[cfg(test)]

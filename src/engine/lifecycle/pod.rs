@@ -56,6 +56,7 @@ pub fn hook_pod(
         commit: run.commit.clone(),
         run_once_seconds: Some(seconds),
         tells_result: false,
+        deploys: false,
     }
 }
 

@@ -31,6 +31,7 @@ pub fn task_pod(run: &SequenceRun, index: usize, definition: &TaskDefinition, at
         commit: run.commit.clone(),
         run_once_seconds: Some(limit(run, index, definition)),
         tells_result: true,
+        deploys: false,
     }
 }
 

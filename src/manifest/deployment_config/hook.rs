@@ -14,11 +14,12 @@ const POINTS: [&str; 3] = ["pre", "mid", "post"];
 /// The hooks of the block that applies, with their pointers in the spec.
 pub(crate) fn hooks(spec: &Value) -> impl Iterator<Item = (String, &Value)> {
     let block = strategy::block(spec);
+    let has_any = text_at(spec, "/strategy/type") != strategy::CUSTOM; // that is all its deployer's
     let steps = items(spec, &format!("/strategy/{block}/steps")).count();
     let analyses = (0..steps).map(|step| format!("steps/{step}/analysis"));
     let names = POINTS.iter().map(ToString::to_string).chain(["analysis".to_owned()]).chain(analyses);
     let pointers = names.map(move |name| format!("/strategy/{block}/{name}"));
-    pointers.filter_map(|pointer| spec.pointer(&pointer).map(|hook| (pointer, hook)))
+    pointers.filter(move |_| has_any).filter_map(|pointer| spec.pointer(&pointer).map(|hook| (pointer, hook)))
 }
 
 /// Checks all hooks of the block that applies.

@@ -11,12 +11,20 @@ use crate::model::duration;
 
 /// The blocks of parameters, of which the one of the strategy's type applies.
 pub(super) const BLOCKS: [&str; 5] = ["rollingParams", "recreateParams", "canaryParams", "blueGreenParams", "abParams"];
+/// The type of a strategy that the user's own deployer carries out.
+pub(super) const CUSTOM: &str = "Custom";
+/// Where that deployer is described.
+const PARAMS: &str = "/strategy/customParams";
 /// The most steps of a canary.
 const MOST_STEPS: usize = 100;
 
-/// The block that applies.
+/// The block that applies. Upstream takes the timeout of Custom from the first that is there.
 pub(super) fn block(spec: &Value) -> &'static str {
-    block_of(text_at(spec, "/strategy/type"))
+    let is_there = |block: &str| spec.pointer(&format!("/strategy/{block}")).is_some();
+    match text_at(spec, "/strategy/type") {
+        CUSTOM if !is_there("rollingParams") && is_there("recreateParams") => "recreateParams",
+        kind => block_of(kind),
+    }
 }
 
 /// The block of a strategy's type.
@@ -33,7 +41,7 @@ pub(crate) fn block_of(kind: &str) -> &'static str {
 /// Checks `spec.strategy`.
 pub(super) fn validate(spec: &Value, findings: &mut Findings<'_>) {
     match text_at(spec, "/strategy/type") {
-        "Custom" => custom(spec, findings),
+        CUSTOM => custom(spec, findings),
         "Rolling" | "Recreate" | "Canary" | "BlueGreen" | "AB" => {
             block_that_applies(spec, findings);
             leftover(spec, findings);
@@ -104,9 +112,6 @@ fn duration(spec: &Value, pointer: &str, findings: &mut Findings<'_>) {
 
 /// Upstream checks the other blocks too: the user's own deployer may use them.
 fn custom(spec: &Value, findings: &mut Findings<'_>) {
-    let message = "the Custom strategy is not carried out yet: nothing will be deployed";
-    findings.warning("/spec/strategy/type", "not-supported", message).hint =
-        Some("Rolling and Recreate are, with hooks for what the deployer image does".to_owned());
     for (kind, block) in [("Rolling", "rollingParams"), ("Recreate", "recreateParams")] {
         if spec.pointer(&format!("/strategy/{block}")).is_some() {
             let mut as_if = spec.clone();
@@ -114,10 +119,29 @@ fn custom(spec: &Value, findings: &mut Findings<'_>) {
             block_that_applies(&as_if, findings);
         }
     }
-    let Some(params) = spec.pointer("/strategy/customParams") else {
+    let Some(params) = spec.pointer(PARAMS) else {
         findings.error("/spec/strategy/customParams", "required", "this is required");
         return;
     };
+    if !names_something(params) {
+        let message = "names neither an image nor a command: nothing will be deployed";
+        findings.warning("/spec/strategy/customParams", "incomplete", message).hint =
+            Some("`command` alone runs in the image of the template's first container".to_owned());
+    }
+    deployer(params, findings);
+}
+
+fn names_something(params: &Value) -> bool {
+    !text_at(params, "/image").is_empty() || items(params, "/command").next().is_some()
+}
+
+/// Whether the user's own deployer runs.
+fn has_deployer(spec: &Value) -> bool {
+    let decorates = matches!(text_at(spec, "/strategy/type"), "Rolling" | "Recreate");
+    decorates && spec.pointer(PARAMS).is_some_and(names_something)
+}
+
+fn deployer(params: &Value, findings: &mut Findings<'_>) {
     for (index, variable) in items(params, "/environment") {
         let name = text_at(variable, "/name");
         if let (false, Err(wrong)) = (name.is_empty(), names::identifier(name)) {
@@ -127,12 +151,20 @@ fn custom(spec: &Value, findings: &mut Findings<'_>) {
     }
 }
 
-/// What is for the deployer's pod, which there is none of.
+/// What is for the deployer's pod, and that there may be none.
 fn of_the_deployer(spec: &Value, findings: &mut Findings<'_>) {
     let is_given = |value: &Value| value.as_object().is_some_and(|map| !map.is_empty());
-    if spec.pointer("/strategy/customParams").is_some_and(is_given) {
-        let message = "customParams are not carried out yet: nothing will be deployed";
-        findings.warning("/spec/strategy/customParams", "not-supported", message);
+    if has_deployer(spec) {
+        return deployer(spec.pointer(PARAMS).unwrap_or(&Value::Null), findings);
+    }
+    if spec.pointer(PARAMS).is_some_and(is_given) {
+        let message = match text_at(spec, "/strategy/type") {
+            "Rolling" | "Recreate" => {
+                "customParams have no effect: they name neither an image nor a command".to_owned()
+            }
+            kind => format!("customParams have no effect with the strategy {kind}"),
+        };
+        findings.warning("/spec/strategy/customParams", "no-effect", message);
     }
     for key in ["resources", "labels", "annotations"] {
         if spec.pointer(&format!("/strategy/{key}")).is_some_and(is_given) {

@@ -188,7 +188,7 @@ fn found(changes: &[(&str, Value)]) -> Vec<String> {
 }
 
 #[test]
-fn what_is_not_carried_out_yet_is_told_beside_what_upstream_would_refuse() {
+fn what_has_no_effect_is_told_beside_what_upstream_would_refuse() {
     let custom = ("/spec/strategy/type", json!("Custom"));
     let params = json!({"environment": [{"name": "A.B"}]});
     let hook = json!({"failurePolicy": "Abort", "tagImages": [{"containerName": "x", "to": {"kind": "Image"}}]});
@@ -197,21 +197,17 @@ fn what_is_not_carried_out_yet_is_told_beside_what_upstream_would_refuse() {
         json!({"type": "ImageChange", "imageChangeParams": {"from": {"name": "a:b"}, "containerNames": ["web"]}});
     let pre = "spec.strategy.rollingParams.pre.tagImages";
     let table = [
-        (
-            vec![custom.clone(), ("/spec/strategy/customParams", json!({"image": "a/b"}))],
-            vec!["warning spec.strategy.type: not-supported".to_owned()],
-        ),
+        (vec![custom.clone(), ("/spec/strategy/customParams", json!({"image": "a/b"}))], vec![]),
         (
             vec![custom.clone(), ("/spec/strategy/customParams", params)],
             vec![
-                "warning spec.strategy.type: not-supported".into(),
+                "warning spec.strategy.customParams: incomplete".to_owned(),
                 "error spec.strategy.customParams.environment[0].name: invalid".into(),
             ],
         ),
         (
             vec![custom, ("/spec/strategy/rollingParams/maxSurge", json!("x"))],
             vec![
-                "warning spec.strategy.type: not-supported".into(),
                 "error spec.strategy.rollingParams.maxSurge: invalid".into(),
                 "error spec.strategy.customParams: required".into(),
             ],
@@ -231,10 +227,18 @@ fn what_is_not_carried_out_yet_is_told_beside_what_upstream_would_refuse() {
                 ("/spec/strategy/resources", json!({"limits": {"cpu": 1}})),
                 ("/spec/strategy/customParams", json!({"image": "a/b"})),
             ],
+            vec![],
+        ),
+        (
+            vec![("/spec/strategy/customParams", json!({"environment": [{"name": "A"}]}))],
+            vec!["warning spec.strategy.customParams: no-effect".into()],
+        ),
+        (
             vec![
-                "warning spec.strategy.customParams: not-supported".into(),
-                "warning spec.strategy.resources: no-effect".into(),
+                ("/spec/strategy", json!({"type": "BlueGreen"})),
+                ("/spec/strategy/customParams", json!({"image": "a/b"})),
             ],
+            vec!["warning spec.strategy.customParams: no-effect".into()],
         ),
         (
             vec![("/spec/strategy/resources", json!({})), ("/spec/strategy/labels", json!({"a": "b"}))],

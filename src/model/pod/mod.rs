@@ -46,6 +46,9 @@ pub struct Pod {
     /// Whether it may say more of how it went than its exit code does, in the file that `LAUNCHWAY_RESULT` names.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tells_result: bool,
+    /// Whether it is a deployer: its processes reach where the daemon answers those.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deploys: bool,
 }
 
 /// Pods of one version of a deployment config, as many as there should be now.
@@ -122,6 +125,7 @@ impl ReplicaSet {
             commit: self.commit.clone(),
             run_once_seconds: None,
             tells_result: false,
+            deploys: false,
         }
     }
 }

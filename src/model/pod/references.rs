@@ -122,6 +122,7 @@ mod tests {
             commit: CommitId::new("c"),
             run_once_seconds: None,
             tells_result: false,
+            deploys: false,
         }
     }
 

@@ -179,6 +179,7 @@ fn deployment(parent: &SequenceRun, config_name: &str, policy: &str, hook: Optio
         not_listening: String::new(),
         waits: Default::default(),
         promoted: None,
+        deployer: Default::default(),
         failure: None,
         on_failure: OnFailure::default(),
         created_at: Timestamp(0),

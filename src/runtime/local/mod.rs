@@ -18,7 +18,7 @@ pub mod service;
 mod shim;
 
 use std::ffi::OsString;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 pub use self::host::allow::Allow;
@@ -32,10 +32,20 @@ pub use self::runtime::{LocalOptions, LocalRuntime};
 /// `pod-ip` on a pod says that its processes bind `POD_IP` with their declared ports, not `PORT`.
 pub const LISTEN_ANNOTATION: &str = "launchway.dev/listen";
 
+/// The socket for deployers, in a folder of its own.
+pub const API_SOCKET: &str = "deployers.sock";
+/// The longest path of a socket that the kernel takes, in bytes.
+pub const LONGEST_SOCKET_PATH: usize = 107;
+
 /// Whether a process of this machine is one of a pod's whose runtime has its folder at `root`.
 pub fn is_of_a_pod(pid: i32, root: &Path) -> bool {
     let pods = pod::paths::Root::new(root).pods();
     host::process::is_of_a_pod(pid, &pods.canonicalize().unwrap_or(pods))
+}
+
+/// The folder of the socket for deployers, which no other pod sees, of a runtime that has its folder at `root`.
+pub fn api_folder(root: &Path) -> PathBuf {
+    pod::paths::Root::new(root).api()
 }
 
 /// The interpreter that a program names by its `#!` line, if it is missing on this machine.

@@ -99,7 +99,8 @@ impl LocalRuntime {
         let made = std::fs::create_dir_all(&options.root).and_then(|()| options.root.canonicalize());
         let root = Root::new(made.or_stalled(|| format!("cannot use `{}`", options.root.display()))?);
         // Pods of other users get through to what is their own, and list nothing.
-        for (folder, mode) in [(root.pods(), 0o711), (root.all_claims(), 0o711), (root.trash(), 0o700)] {
+        let open = [root.pods(), root.all_claims(), root.api()].map(|folder| (folder, 0o711));
+        for (folder, mode) in open.into_iter().chain([(root.trash(), 0o700)]) {
             files::make_folder(&folder, mode).or_stalled(|| format!("cannot make `{}`", folder.display()))?;
         }
         let (allow, table, starting, changes) = Default::default();
@@ -281,6 +282,7 @@ impl Inner {
             claims: self.root.claims(namespace)?,
             host_paths: allow.host_paths,
             hidden: outermost(options.hidden.iter().chain([&options.root])),
+            api: pod.deploys.then(|| self.root.api_in_reach()).transpose()?,
             change: self.root.change(&pod.id),
         })
     }

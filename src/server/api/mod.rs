@@ -1,6 +1,7 @@
 //! `/api/v1`: resources to read, and actions on them.
 
 pub mod act;
+pub mod deployer;
 pub mod exec;
 pub mod extract;
 pub mod hooks;

@@ -8,6 +8,7 @@ use super::time;
 use crate::model::cloud_event::short;
 use crate::model::event::Event;
 use crate::model::outcome::PodOutcome;
+use crate::model::run::Asked;
 use crate::store::EventRow;
 
 /// A fact.
@@ -60,6 +61,7 @@ fn message(event: &Event) -> String {
         Event::Delayed { message } => format!("tried again: {message}"),
         Event::PodStarted { pod } => format!("{pod} was started"),
         Event::PodEnded { pod, outcome, .. } => format!("{pod} {}", ending(outcome)),
+        Event::DeployerAsked { pod, asked, .. } => format!("{pod} asks for {}", asked_for(*asked)),
         Event::ExecutorStarted { executor, .. } => format!("{executor} has started it"),
         Event::ExecutorReported { executor, message, .. } => format!("{executor}: {message}"),
         Event::ExecutorFinished { executor, outcome, message, .. } => {
@@ -95,6 +97,15 @@ fn message(event: &Event) -> String {
 /// What became of a number of replicas, for people.
 pub(super) fn scaled(from: u32, to: u32, by: &str) -> String {
     format!("scaled from {from} to {to} by {by}")
+}
+
+/// What a deployer asks for, for people.
+fn asked_for(asked: Asked) -> String {
+    match asked {
+        Asked::Scale { new, old: None } => format!("{new} new pods"),
+        Asked::Scale { new, old: Some(old) } => format!("{new} new and {old} old pods"),
+        Asked::Until { percent } => format!("{percent} % new pods"),
+    }
 }
 
 fn ending(outcome: &PodOutcome) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Times are RFC 3339 in UTC; whatever a Secret holds is left out.
 
+mod deployer;
 mod deployment;
 mod event;
 mod explanation;
@@ -17,6 +18,7 @@ mod webhook_call;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+pub use deployer::{ConditionView, DeployerView, PreviousView, VersionPods};
 pub use deployment::{ConfigView, HistoryRow, ScalingView};
 pub use event::EventView;
 pub use explanation::{Explanation, Facts, Reason, explain};

@@ -234,8 +234,7 @@ fn deployment_steps(run: &DeploymentRun) -> Vec<StepView> {
     let next = |step: &DeploymentStep| Some(strategy::next_step(run, *step));
     let way = std::iter::successors(Some(DeploymentStep::Prepare), next);
     let way = way.take_while(|step| *step != DeploymentStep::Done);
-    let declared =
-        |step: &DeploymentStep| point_of(run, *step).is_none_or(|point| run.spec.strategy.hook(point).is_some());
+    let declared = |step: &DeploymentStep| point_of(run, *step).is_none_or(|point| run.spec.strategy.runs_at(point));
     let mut steps: Vec<StepView> = way.filter(declared).map(|step| deployment_step(run, step)).collect();
     if run.failure.as_ref().is_some_and(|failure| failure.step > DeploymentStep::Pre) {
         steps.push(deployment_step(run, DeploymentStep::Restore));
@@ -264,6 +263,7 @@ fn step_name(run: &DeploymentRun, step: DeploymentStep) -> String {
     let name = match step {
         DeploymentStep::Prepare => "prepare",
         DeploymentStep::Pre => "pre",
+        DeploymentStep::Deployer => "deployer",
         DeploymentStep::ScaleDown => "scale down",
         DeploymentStep::FirstPod => "first pod",
         DeploymentStep::Trial { step: number, part } => return trial_name(run, step, (number, part)),
@@ -314,6 +314,7 @@ fn step_message(run: &DeploymentRun, step: DeploymentStep) -> String {
         _ if run.waits.since.is_some() => run.problem.clone(),
         _ => match step {
             DeploymentStep::Rollout
+            | DeploymentStep::Deployer
             | DeploymentStep::FirstPod
             | DeploymentStep::Trial { part: TrialPart::Weight, .. } => {
                 let progress = run.progress;

@@ -12,6 +12,7 @@ use crate::clock::{CountingIds, ManualClock};
 use crate::control::report_lane::ReportLane;
 use crate::control::reporter::StatusReporter;
 use crate::executor::admission::{Admission, SlotQueue};
+use crate::executor::deployer_tokens::DeployerTokens;
 use crate::executor::drive::Driver;
 use crate::executor::outbox::{Outbox, Worker};
 use crate::executor::perform::Performer;
@@ -83,6 +84,7 @@ impl Daemon {
             proposals: Arc::new(NoProposals),
             indicators: Arc::<PretendedIndicators>::default(),
             previews: Arc::new(NoPreviews),
+            tokens: DeployerTokens::new(b"pretended", daemon.driver.store.incarnation().clone()),
         };
         spawner.spawn(group, daemon.clone().admits(Admission::new(daemon.driver.clone())));
         for repository in daemon.hosting.repositories() {

@@ -20,13 +20,13 @@ use crate::testing::interleaved::daemon::Daemon;
 use crate::testing::interleaved::executors;
 use crate::testing::interleaved::hosted::Hosted;
 use crate::testing::interleaved::world::config_key;
-use crate::testing::script::number;
+use crate::testing::script::{deployer, number};
 use crate::testing::world::hold_scope;
 
 /// Who acts by hand.
 const WHO: &str = "ann";
 /// What people can ask for.
-const VERBS: [&str; 22] = [
+const VERBS: [&str; 23] = [
     "hold",
     "release",
     "cancel",
@@ -49,6 +49,7 @@ const VERBS: [&str; 22] = [
     "abort",
     "rerun",
     "executor",
+    "deployer",
 ];
 
 /// Whether a line is something that people ask for.
@@ -95,6 +96,7 @@ async fn carry_out(daemon: &Daemon, repository: &RepositoryName, project: &Proje
             sync::trigger(driver, &hosted(daemon, repository), asked).await.map(drop)
         }
         ["approve" | "reject" | "abort" | "rerun" | "executor", ..] => judge(driver, project, words).await,
+        ["deployer", dc, rest @ ..] => deployer::asks(driver, &key(dc)?, rest).await.map(drop),
         ["down"] => switch::down(driver, repository, WHO).await.map(drop),
         ["up"] => {
             switch::up(driver, repository, WHO).await?;

@@ -251,9 +251,10 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
         Some("BlueGreen") => ("BlueGreen", "blueGreenParams"),
         Some("Canary") => ("Canary", "canaryParams"),
         Some("AB") => ("AB", "abParams"),
+        Some("Custom") => ("Custom", "rollingParams"),
         _ => ("Rolling", "rollingParams"),
     };
-    if matches!(kind, "Rolling" | "Canary" | "AB") {
+    if matches!(kind, "Rolling" | "Custom" | "Canary" | "AB") {
         params.insert("maxSurge".into(), json!(count("surge")?.unwrap_or(1)));
         params.insert("maxUnavailable".into(), json!(count("unavailable")?.unwrap_or(0)));
     }
@@ -270,11 +271,7 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
         "AB" => params.extend([("weight".to_owned(), json!(count("weight")?.unwrap_or(20)))]),
         _ => {}
     }
-    let mut strategy = json!({"type": kind, block: params});
-    if let Some(seconds) = count("deadline")? {
-        strategy["activeDeadlineSeconds"] = json!(seconds);
-    }
-    let mut spec = json!({"strategy": strategy});
+    let mut spec = json!({"strategy": strategy((kind, block), &params, settings)?});
     if let Some(seconds) = count("ready")? {
         spec["minReadySeconds"] = json!(seconds);
     }
@@ -300,6 +297,20 @@ fn deployment_config(name: &str, settings: &Settings) -> Result<Object> {
         digest::exchange(&mut object, content);
     }
     Ok(object)
+}
+
+/// A strategy with what it has beside its block.
+fn strategy((kind, block): (&str, &str), params: &Map<String, Value>, settings: &Settings) -> Result<Value> {
+    let text = |key: &str| settings.get(key).map(String::as_str);
+    let deadline = text("deadline").map(number::<u64>).transpose()?;
+    let mut strategy = json!({"type": kind, block: params});
+    if kind == "Custom" || text("deployer") == Some("yes") {
+        strategy["customParams"] = json!({"image": "host", "command": ["bin/deploy"]});
+    }
+    if let Some(seconds) = deadline {
+        strategy["activeDeadlineSeconds"] = json!(seconds);
+    }
+    Ok(strategy)
 }
 
 /// `Abort`, or `Retry:30` with a timeout in seconds.

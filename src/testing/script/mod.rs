@@ -10,6 +10,7 @@
 //!                                              an empty value takes one away
 //! declare web strategy=Canary steps=10+5m?Abort,50+resume   weights with a pause and an analysis each
 //! declare web strategy=BlueGreen keep=10m analysis=Abort    also strategy=AB weight=20
+//! declare web strategy=Custom                  its deployer is the pod `web-N-deploy`; deployer=yes with Rolling and Recreate
 //! object ConfigMap colors red=1 service=web    any other object
 //! object Service front app=web port=81 service=web   one that leads to pods, on port 80 unless given
 //! remove web [stage=…]                         takes every object of that name away
@@ -25,6 +26,7 @@
 //! hold STAGE SERVICE REASON, release           `*` for all; `release dev/web` lets go on what is paused
 //! cancel, retry, latest, undo, scale dc        by hand; `undo dev/web 1`, `scale dev/web 5`
 //! pause, resume, promote dc                    by hand
+//! deployer dc new=1 old=2, deployer dc until=50   what the deployer that is at work asks for
 //! rollback dc… [to=N] [revision=N] [only=PART] [dry]   several together; `dry` only says what that would do
 //! trigger STAGE/SERVICE [WHY FORCED]           the head's delivery again
 //! down, up                                     the whole repository
@@ -33,6 +35,7 @@
 //! ```
 
 pub(crate) mod declared;
+pub(crate) mod deployer;
 mod rollback;
 mod show;
 
@@ -133,7 +136,7 @@ impl Play<'_> {
             ["crash"] => self.crash(),
             [
                 "hold" | "release" | "cancel" | "retry" | "latest" | "pause" | "resume" | "promote" | "undo"
-                | "rollback" | "scale" | "trigger" | "down" | "up",
+                | "rollback" | "scale" | "deployer" | "trigger" | "down" | "up",
                 ..,
             ] => {
                 match self.by_hand(words).await {
@@ -270,6 +273,7 @@ impl Play<'_> {
                 by_hand::scale(&driver, &key(dc)?, number(replicas)?, WHO).await?;
                 "scaled".to_owned()
             }
+            ["deployer", dc, words @ ..] => deployer::asks(&driver, &key(dc)?, words).await?,
             ["trigger", service, force @ ..] => self.trigger(service, &force.join(" ")).await?,
             ["down"] => format!("takes {} down", switch::down(&driver, &repository, WHO).await?),
             ["up"] => {

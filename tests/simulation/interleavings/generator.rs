@@ -26,10 +26,12 @@ pub(crate) enum Family {
     Executors,
     /// The daemon dies in the middle of what people, pushes and renames have set off, or its store is another one then.
     Interrupted,
+    /// Deployers of the user's own say what runs, while pushes, people and deaths come in between.
+    Deployers,
 }
 
 /// Those that seeds are of.
-const FAMILIES: [(&str, Family); 10] = [
+const FAMILIES: [(&str, Family); 11] = [
     ("pushes", Family::Pushes),
     ("people", Family::People),
     ("repositories", Family::Repositories),
@@ -40,6 +42,7 @@ const FAMILIES: [(&str, Family); 10] = [
     ("services", Family::Services),
     ("executors", Family::Executors),
     ("interrupted", Family::Interrupted),
+    ("deployers", Family::Deployers),
 ];
 
 /// The stages that stories have, with the tasks of each.
@@ -63,6 +66,29 @@ const LEFT_TO_OTHERS: &[&str] = &[
 
 /// Where `Service` objects lead.
 const LEADS: &[&str] = &["app=web", "app=web", "app=back", "app=api", "app=none", "app=web port=81"];
+
+/// How `web` is deployed.
+const HOOKS: &[&str] = &[
+    "",
+    "pre=Abort",
+    "post=Abort",
+    "mid=Abort",
+    "pre=Retry",
+    "strategy=Recreate",
+    "strategy=Canary steps=10+1s?Abort,50+resume",
+    "strategy=Canary steps=50+1m post=Abort",
+    "strategy=BlueGreen keep=10m analysis=Abort",
+    "strategy=AB weight=20",
+];
+
+/// The same by deployers of the user's own.
+const DEPLOYERS: &[&str] = &[
+    "strategy=Custom",
+    "strategy=Custom deadline=900",
+    "deployer=yes",
+    "deployer=yes mid=Abort post=Abort",
+    "deployer=yes strategy=Recreate",
+];
 
 /// The story of a seed, of one family if that is asked for.
 pub(crate) fn story(seed: u64) -> Story {
@@ -124,19 +150,11 @@ impl Teller {
             self.say("sequence dev look:verify");
             self.say("triggered dev.look on dev.delivery.finished");
         }
-        let hooks = self.one_of(&[
-            "",
-            "pre=Abort",
-            "post=Abort",
-            "mid=Abort",
-            "pre=Retry",
-            "strategy=Recreate",
-            "strategy=Canary steps=10+1s?Abort,50+resume",
-            "strategy=Canary steps=50+1m post=Abort",
-            "strategy=BlueGreen keep=10m analysis=Abort",
-            "strategy=AB weight=20",
-        ]);
+        let hooks = self.one_of(if family == Family::Deployers { DEPLOYERS } else { HOOKS });
         self.say(format!("declare web {hooks}"));
+        if family == Family::Deployers {
+            self.say("hang shop-dev/web-2-deploy");
+        }
         if self.random.once_in(2) {
             self.say("declare web kind=Deployment");
         }
@@ -164,6 +182,7 @@ impl Teller {
             (8.., Family::Stores) => self.store(),
             (8.., Family::Surroundings) => self.surroundings(),
             (8.., Family::Services) => self.services(),
+            (8.., Family::Deployers) => self.deployers(),
             (7.., Family::Executors) => self.executors(),
             (8..11, Family::Identities) => self.identity(),
             (8.., Family::Interrupted) => self.interrupted(),
@@ -317,6 +336,35 @@ impl Teller {
             _ => {
                 self.service();
                 self.say("push");
+            }
+        }
+    }
+
+    /// Deployers ask, and whatever may come in between.
+    fn deployers(&mut self) {
+        match self.random.below(8) {
+            0 => {
+                let line =
+                    self.one_of(&["hang shop-dev/web-3-deploy", "hang shop-dev/web-", "heal shop-dev/web-", "finish"]);
+                self.say(line);
+            }
+            1 => self.say("crash"),
+            2 => self.people(""),
+            3 => self.change(),
+            _ => {
+                let stage = self.one_of(&["dev", "dev", "production"]);
+                let asked = self.one_of(&[
+                    "new=1",
+                    "new=1 old=1",
+                    "new=2 old=0",
+                    "new=0 old=0",
+                    "old=1",
+                    "until=0",
+                    "until=30",
+                    "until=100",
+                ]);
+                self.say(format!("deployer {stage}/web {asked}"));
+                self.few_turns();
             }
         }
     }

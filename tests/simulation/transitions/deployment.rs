@@ -6,7 +6,7 @@ use launchway::engine::deployment::machine::{begin, step};
 use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::outcome::{Outcome, PodOutcome};
-use launchway::model::run::{DeploymentRun, DeploymentStep, Phase, TrialPart};
+use launchway::model::run::{Asked, DeploymentRun, DeploymentStep, Phase, TrialPart};
 use launchway::model::time::Timestamp;
 use launchway::testing::world::hook;
 use proptest::prelude::*;
@@ -56,6 +56,10 @@ fn resumed() -> Event {
     Event::Resumed { by: "ann".into() }
 }
 
+fn asked(pod: &str, new: u32, old: u32) -> Event {
+    Event::DeployerAsked { pod: pod.into(), asked: Asked::Scale { new, old: Some(old) }, replicas: 2 }
+}
+
 fn promoted() -> Event {
     Event::Promoted { by: "ann".into() }
 }
@@ -80,6 +84,17 @@ fn states() -> Vec<(String, DeploymentRun)> {
         add(", Retry, between two tries", between_tries(at(point, "Rolling", "Retry")));
         add(", its hook is being ended", ending(at(point, "Rolling", "Abort")));
     }
+    let deployer = at(At::Deployer, "Custom", "Abort");
+    let started = told(&deployer, &Event::PodStarted { pod: "web-2-deploy".into() });
+    let asks = told(&started, &asked("web-2-deploy", 2, 0));
+    add("", deployer);
+    add(", its pod was started", started);
+    add(", it has asked", asks.clone());
+    add(", that is there", told(&asks, &served(asks.generation, 2, true)));
+    add(", that makes no progress", told(&asks, &timer(Timer::Progress)));
+    add(", paused", told(&asks, &paused()));
+    add(", it is being ended", ending(asks.clone()));
+    add(", Custom", told(&asks, &pod_ended("web-2-deploy", PodOutcome::Succeeded)));
     add("", at(At::ScaleDown, "Recreate", "Abort"));
     add("", at(At::FirstPod, "Rolling", "Abort"));
     add("", at(At::Rollout, "Rolling", "Abort"));
@@ -146,6 +161,8 @@ fn events(run: &DeploymentRun) -> Vec<(Event, &'static str)> {
         (timer(Timer::Delay), ""),
         (timer(Timer::Start), ""),
         (timer(Timer::Finish), ""),
+        (asked(hook, 1, 1), "for one"),
+        (asked("web-1-deploy", 1, 1), "as another"),
         (executor_started(0, "one"), ""),
         (executor_reported(0, "one"), ""),
         (executor_finished(0, "one", Outcome::PASS), ""),
@@ -187,6 +204,7 @@ fn every_state_meets_every_fact() {
     for wanted in [
         DeploymentStep::Prepare,
         DeploymentStep::Pre,
+        DeploymentStep::Deployer,
         DeploymentStep::ScaleDown,
         DeploymentStep::FirstPod,
         trial(1, TrialPart::Weight),
@@ -245,7 +263,7 @@ fn policy() -> impl Strategy<Value = Option<&'static str>> {
 proptest! {
     #[test]
     fn whatever_happens_it_ends_once_and_for_all(
-        strategy in prop::sample::select(vec!["Rolling", "Recreate", "Canary", "BlueGreen", "AB"]),
+        strategy in prop::sample::select(vec!["Rolling", "Recreate", "Custom", "Canary", "BlueGreen", "AB"]),
         pre in policy(), mid in policy(), post in policy(), first in any::<bool>(),
         facts in prop::collection::vec((any::<prop::sample::Index>(), any::<bool>()), 0..60),
     ) {

@@ -100,6 +100,7 @@ fn kind(event: &Event) -> &'static str {
         Event::Delayed { .. } => "delayed",
         Event::PodStarted { .. } => "pod started",
         Event::PodEnded { .. } => "pod ended",
+        Event::DeployerAsked { .. } => "deployer asked",
         Event::Served { .. } => "served",
         Event::ServicesChecked { .. } => "services checked",
         Event::Disowned { .. } => "disowned",
@@ -125,7 +126,7 @@ fn kind(event: &Event) -> &'static str {
 }
 
 /// Every kind of fact; a table in which one is not tried is not whole.
-const KINDS: [&str; 32] = [
+const KINDS: [&str; 33] = [
     "not told",
     "queued",
     "admitted",
@@ -138,6 +139,7 @@ const KINDS: [&str; 32] = [
     "delayed",
     "pod started",
     "pod ended",
+    "deployer asked",
     "served",
     "services checked",
     "disowned",

@@ -37,7 +37,10 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         _ => json!({}),
     };
     params.as_object_mut().unwrap().extend(own.as_object().unwrap().clone());
-    let spec = json!({"strategy": {"type": strategy, block: params}});
+    let mut spec = json!({"strategy": {"type": strategy, block: params}});
+    if strategy == "Custom" {
+        spec["strategy"]["customParams"] = json!({"command": ["bin/deploy"]});
+    }
     let object = deployment_config("web", "b", 2, spec);
     let config = ConfigKey { project: "shop".into(), stage: "dev".into(), name: "web".into() };
     DeploymentRun {
@@ -65,6 +68,7 @@ pub(crate) fn deployment(strategy: &str, hooks: &Value) -> DeploymentRun {
         not_listening: String::new(),
         waits: Default::default(),
         promoted: None,
+        deployer: Default::default(),
         failure: None,
         on_failure: OnFailure::default(),
         created_at: NOW,

@@ -7,7 +7,7 @@ use launchway::model::action::{Action, Decided, Effect};
 use launchway::model::event::{Event, Timer};
 use launchway::model::ids::RunId;
 use launchway::model::outcome::{Outcome, PodOutcome};
-use launchway::model::run::{SequenceRun, SequenceState};
+use launchway::model::run::{Asked, SequenceRun, SequenceState};
 use proptest::prelude::*;
 
 use super::samples::{NOW, applying, deploying_and_applying, governed, judged, sequence};
@@ -171,6 +171,7 @@ fn events(run: &SequenceRun) -> Vec<(Event, &'static str)> {
         (Event::Resumed { by: "ann".into() }, ""),
         (Event::Promoted { by: "ann".into() }, ""),
         (not_told(), ""),
+        (Event::DeployerAsked { pod: "web-2-deploy".into(), asked: Asked::Until { percent: 1 }, replicas: 2 }, ""),
         (Event::Executed { pod: "web-2-0".into(), command: "env".into(), by: "ann".into() }, ""),
     ]
 }

@@ -80,6 +80,7 @@ impl Step {
             self.exchange();
         } else if self.point().is_some() {
             self.judge_hook();
+            self.deployer_goes_on();
         }
     }
 

@@ -211,7 +211,12 @@ pub fn hooks(spec: &DeploymentConfigSpec) -> Vec<String> {
         let command: String = command.chars().take(MOST_OF_A_COMMAND).collect();
         Some(format!("{point} ({policy}): {command}"))
     };
-    [HookPoint::Pre, HookPoint::Mid, HookPoint::Post].into_iter().filter_map(hook).collect()
+    let deployer = spec.strategy.deployer().map(|params| {
+        let command: String = params.command.join(" ").chars().take(MOST_OF_A_COMMAND).collect();
+        format!("{}: {}", HookPoint::Deployer, if command.is_empty() { &params.image } else { &command })
+    });
+    let after = [HookPoint::Mid, HookPoint::Post].into_iter().filter_map(hook);
+    hook(HookPoint::Pre).into_iter().chain(deployer).chain(after).collect()
 }
 
 /// What is to be known of the version that comes back, whatever else there is.

@@ -36,7 +36,8 @@ pub(super) fn give_up(hidden: &[PathBuf], own: &[Own]) -> Result<Option<i32>, io
             rules = allow(rules, &path, all)?;
         }
         for Own { file, read_only, .. } in own {
-            let rights = if *read_only { AccessFs::from_read(KNOWN) } else { all };
+            // A socket may be asked where nothing may be changed.
+            let rights = if *read_only { AccessFs::from_read(KNOWN) | AccessFs::ResolveUnix } else { all };
             rules = rules.add_rule(PathBeneath::new(file, rights)).map_err(io::Error::other)?;
         }
         rules

@@ -12,7 +12,11 @@ use super::volume;
 use crate::model::object::Kind;
 use crate::model::pod::{Container, EnvFrom, EnvVarSource, KeyRef, ResourceFieldRef, Scalar};
 use crate::runtime::ServiceAddress;
+use crate::runtime::local::API_SOCKET;
 use crate::runtime::local::host::process::{CONTAINER_MARK, POD_MARK};
+
+/// Where a deployer finds the daemon's socket.
+const API_SOCKET_VARIABLE: &str = "LAUNCHWAY_API_SOCKET";
 
 /// Variables by name.
 pub(crate) type Variables = BTreeMap<String, String>;
@@ -34,6 +38,9 @@ pub(crate) fn of_container(record: &PodRecord, dir: &PodDir, container: &Contain
             (None, value) => expand(value.as_deref().unwrap_or(""), &variables),
         };
         variables.insert(checked_name(&variable.name)?.to_owned(), value);
+    }
+    if let Some(api) = &record.api {
+        variables.insert(API_SOCKET_VARIABLE.to_owned(), api.join(API_SOCKET).display().to_string());
     }
     variables.insert(POD_MARK.to_owned(), record.mark());
     variables.insert(CONTAINER_MARK.to_owned(), container.name.clone());

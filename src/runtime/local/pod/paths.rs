@@ -8,6 +8,7 @@ use std::sync::Arc;
 use crate::error::{Failure, Result};
 use crate::model::ids::{Namespace, PodName};
 use crate::model::pod::PodId;
+use crate::runtime::local::{API_SOCKET, LONGEST_SOCKET_PATH};
 
 /// The longest file name that common file systems take.
 const MAX_COMPONENT: usize = 200;
@@ -25,6 +26,21 @@ impl Root {
     /// `pods/`: a folder a namespace, in it a folder a pod.
     pub(crate) fn pods(&self) -> PathBuf {
         self.0.join("pods")
+    }
+
+    /// `api/`: where deployers find the daemon's socket for them. It stays when that is made anew.
+    pub(crate) fn api(&self) -> PathBuf {
+        self.0.join("api")
+    }
+
+    /// The same. Fails if deployers could not reach the socket in it.
+    pub(crate) fn api_in_reach(&self) -> Result<PathBuf> {
+        let (folder, socket) = (self.api(), self.api().join(API_SOCKET));
+        if socket.as_os_str().len() <= LONGEST_SOCKET_PATH {
+            return Ok(folder);
+        }
+        let message = format!("no deployer could reach `{}`: no socket has so long a path", socket.display());
+        Err(Failure::stalled(message).hint("choose a state folder with a shorter path"))
     }
 
     /// `changes/`: shims rename a file into it whenever their pod changed, so that one watch sees all pods.

@@ -57,6 +57,9 @@ pub(crate) struct PodRecord {
     /// The folders of which its processes see nothing but what is their own; none if an older daemon asked for it.
     #[serde(default)]
     pub(crate) hidden: Vec<PathBuf>,
+    /// The folder of the socket by which it reaches the daemon, if it is a deployer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) api: Option<PathBuf>,
     /// The file to touch when it changes.
     pub(crate) change: PathBuf,
     /// How much of its containers' output is kept.

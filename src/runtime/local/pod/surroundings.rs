@@ -51,11 +51,12 @@ impl Surroundings {
         Ok(Entered { isolation, hiding, lacking: lacking.map(|problem| self.without_mounts(&problem)) })
     }
 
-    /// Volumes in the order of their mounts, then the home, and the launchable, which nobody changes.
+    /// Volumes in the order of their mounts, then the home, and what nobody changes: the launchable, and a deployer's way to
+    /// the daemon.
     fn own(&self) -> Result<Vec<Own>, String> {
         let volume =
             |mount: &Mount| Ok(Own { path: mount.path.clone(), file: mount.open(&self.record)?, read_only: false });
-        let launchable = self.image.iter().map(|path| Own::at(path.clone(), true));
+        let launchable = self.image.iter().chain(&self.record.api).map(|path| Own::at(path.clone(), true));
         self.mounts.iter().map(volume).chain([Own::at(self.dir.home(), false)]).chain(launchable).collect()
     }
 

@@ -19,6 +19,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
         commit,
         run_once_seconds: None,
         tells_result: false,
+        deploys: false,
     };
     let record = PodRecord {
         v: PodRecord::VERSION,
@@ -37,6 +38,7 @@ fn entry(name: &str, origin: Origin) -> Entry {
         claims: Default::default(),
         host_paths: Vec::new(),
         hidden: Vec::new(),
+        api: None,
         change: Default::default(),
     };
     Entry::new(&record, PodDir::new(format!("/none/{name}")), None, (owner, origin))

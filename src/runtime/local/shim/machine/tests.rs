@@ -14,6 +14,7 @@ fn pod(spec: Value) -> Pod {
         commit: "c".into(),
         run_once_seconds: None,
         tells_result: false,
+        deploys: false,
     }
 }
 

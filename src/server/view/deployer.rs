@@ -1,0 +1,196 @@
+//! A deployment as its deployer reads it.
+
+use std::collections::BTreeSet;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use crate::engine::deployment::deployer::is_settled;
+use crate::engine::deployment::observed::Observed;
+use crate::engine::deployment::strategy;
+use crate::model::run::{DeploymentRun, Phase};
+use crate::model::state::{ConfigState, Version};
+use crate::model::wanted::Pace;
+
+/// A deployment, what it takes the place of, and what runs of both.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeployerView {
+    /// `<config>-<version>`.
+    pub name: String,
+    /// Where its pods live.
+    pub namespace: String,
+    /// The project.
+    pub project: String,
+    /// The stage.
+    pub stage: String,
+    /// The service.
+    pub service: String,
+    /// The deployment config.
+    pub config: String,
+    /// The version.
+    pub version: u32,
+    /// The revision it comes from.
+    pub commit: String,
+    /// Why it was made.
+    pub cause: String,
+    /// The type of its strategy.
+    pub strategy: String,
+    /// OpenShift's word for where it is.
+    pub phase: String,
+    /// How many pods there are to be in the end.
+    pub replicas: u32,
+    /// What every pod of the new version looks like.
+    pub template: Value,
+    /// What served before; absent, if nothing did.
+    pub previous: Option<PreviousView>,
+    /// Grows with everything that is asked for.
+    pub generation: u64,
+    /// The versions that have pods, or are to have some, oldest first.
+    pub versions: Vec<VersionPods>,
+    /// Whether just what is asked for is there.
+    pub settled: bool,
+    /// Why that makes no progress, if it has made none for the strategy's `timeoutSeconds`.
+    pub stalled: Option<String>,
+    /// What is known to be in the way.
+    pub problem: Option<String>,
+    /// Why the deployment is being given up, if it is: its deployer is about to be ended.
+    pub failure: Option<String>,
+    /// `Available` and `Progressing`, as upstream's.
+    pub conditions: Vec<ConditionView>,
+}
+
+/// What served before.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct PreviousView {
+    /// `<config>-<version>`.
+    pub name: String,
+    /// The version.
+    pub version: u32,
+    /// The revision it came from.
+    pub commit: String,
+    /// What every pod of it looks like.
+    pub template: Value,
+}
+
+/// The pods of a version.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct VersionPods {
+    /// The version; 0 are pods whose version is not known.
+    pub version: u32,
+    /// How many there are to be.
+    pub wanted: u32,
+    /// How many run and are not told to end.
+    pub pods: u32,
+    /// Of these, the ones that have been ready for long enough.
+    pub available: u32,
+    /// How many are ending.
+    pub ending: u32,
+}
+
+/// A condition.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct ConditionView {
+    /// Its type.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `True` or `False`.
+    pub status: String,
+    /// Upstream's word for why; absent where it has none.
+    pub reason: Option<String>,
+}
+
+impl DeployerView {
+    /// A deployment that is in the hands of its deployer.
+    pub fn new(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> Self {
+        let text = |text: &str| Some(text.to_owned()).filter(|text| !text.is_empty());
+        let is_its = state.wanted.owner.as_ref() == Some(&run.id) && state.wanted.generation == run.generation;
+        let settled = is_its && is_settled(&state.wanted, observed);
+        Self {
+            name: format!("{}-{}", run.config.name, run.version),
+            namespace: run.destination.namespace.to_string(),
+            project: run.config.project.to_string(),
+            stage: run.config.stage.to_string(),
+            service: run.service.to_string(),
+            config: run.config.name.clone(),
+            version: run.version,
+            commit: run.commit.to_string(),
+            cause: run.cause.clone(),
+            strategy: run.spec.strategy.kind.as_str().to_owned(),
+            phase: run.phase.as_str().to_owned(),
+            replicas: state.wanted.replicas,
+            template: run.object.template().unwrap_or_default(),
+            previous: previous(run, state),
+            generation: run.generation,
+            versions: versions(state, observed),
+            settled,
+            stalled: text(&run.deployer.stalled).filter(|_| !settled),
+            problem: text(&run.problem),
+            failure: run.failure.as_ref().map(|failure| failure.message.clone()),
+            conditions: vec![available(run, state, observed), progressing(run, settled)],
+        }
+    }
+
+    /// Whether there is nothing more to wait for.
+    pub fn is_decided(&self) -> bool {
+        self.settled || self.stalled.is_some() || self.failure.is_some()
+    }
+}
+
+fn previous(run: &DeploymentRun, state: &ConfigState) -> Option<PreviousView> {
+    let known = state.serving.iter().chain(state.beside.as_ref().map(|beside| &beside.version));
+    let Version { number, commit, object } = known.into_iter().find(|version| Some(version.number) == run.previous)?;
+    Some(PreviousView {
+        name: format!("{}-{number}", run.config.name),
+        version: *number,
+        commit: commit.to_string(),
+        template: object.template().unwrap_or_default(),
+    })
+}
+
+fn versions(state: &ConfigState, observed: &Observed) -> Vec<VersionPods> {
+    let wanted = state.wanted.counts();
+    let lives = |version: &u32| observed.of(*version).living + observed.of(*version).leaving > 0;
+    let there = observed.versions.keys().copied().filter(lives);
+    let all: BTreeSet<u32> = wanted.keys().copied().chain(there).collect();
+    let pods = |version: u32| {
+        let count = observed.of(version);
+        VersionPods {
+            version,
+            wanted: wanted.get(&version).copied().unwrap_or_default(),
+            pods: count.living,
+            available: count.available,
+            ending: count.leaving,
+        }
+    };
+    all.into_iter().map(pods).collect()
+}
+
+fn condition(kind: &str, is_so: bool, reason: Option<&str>) -> ConditionView {
+    let status = if is_so { "True" } else { "False" };
+    ConditionView { kind: kind.to_owned(), status: status.to_owned(), reason: reason.map(str::to_owned) }
+}
+
+/// Upstream: as many as there are to be but for those that may be missing, and one at least.
+fn available(run: &DeploymentRun, state: &ConfigState, observed: &Observed) -> ConditionView {
+    let pods: u32 = observed.versions.values().map(|count| count.available).sum();
+    let missing = match strategy::pace(&run.spec, state.wanted.replicas) {
+        Pace::Rolling { max_unavailable, .. } => max_unavailable,
+        Pace::Recreate => 0,
+    };
+    condition("Available", pods > 0 && pods >= state.wanted.replicas.saturating_sub(missing), None)
+}
+
+fn progressing(run: &DeploymentRun, settled: bool) -> ConditionView {
+    let (is_so, reason) = match &run.failure {
+        Some(_) => (false, "RolloutCancelled"),
+        None if !run.deployer.stalled.is_empty() && !settled => (false, "ProgressDeadlineExceeded"),
+        None if run.phase == Phase::Pending => (true, "NewReplicationControllerCreated"),
+        None => (true, "ReplicationControllerUpdated"),
+    };
+    condition("Progressing", is_so, Some(reason))
+}
