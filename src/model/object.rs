@@ -140,6 +140,12 @@ impl Object {
         declared.unwrap_or_else(|| self.key.kind.clone())
     }
 
+    /// What people call a deployment config in commands: `dc/web`, or `deploy/web` where it is declared as a `Deployment`.
+    pub fn target(&self) -> String {
+        let short = if self.declared_kind() == Kind::Deployment { "deploy" } else { "dc" };
+        format!("{short}/{}", self.key.name)
+    }
+
     /// A deployment config's template of its pods, as it was declared, with the fields that launchway does not know.
     pub fn template(&self) -> Option<Value> {
         self.content.at("/spec/template")

@@ -46,10 +46,10 @@ pub fn decide(declared: &Arc<Object>, applied: Option<&ConfigState>) -> Change {
     }
     let reasons = differences(declared, &spec, applied);
     if let Some(quarantined) = applied.quarantine_of(declared) {
-        let name = &declared.key.name;
         let cause = format!(
-            "{QUARANTINED}{}; change it, or `launchway release dc/{name}` lets it be deployed again",
-            quarantined.reason
+            "{QUARANTINED}{}; change it, or `launchway release {}` lets it be deployed again",
+            quarantined.reason,
+            declared.target()
         );
         return change(declared, Decision::Wait, reasons, cause);
     }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::engine::deployment::{beside, machine, ownership, turn};
+use crate::engine::deployment::{beside, machine, ownership, quarantine, turn};
 use crate::engine::records::{Lookup, Records, Undecided};
 use crate::engine::sequence::slot;
 use crate::engine::transition::Transition;
@@ -167,6 +167,7 @@ fn declare_config(transition: &mut Transition<'_>, run: &SequenceRun, object: &A
         give_way(transition, &key, &reason)?; // it belonged to another service, whose delivery goes on
     }
     let now = transition.now;
+    quarantine::keep(transition.records, &key, &object.digest, now)?;
     let state = config_or_new(transition.records, run, object)?;
     state.declare(object, &spec, &run.commit, now);
     state.planned_at = run.planned_at.or(state.planned_at);
@@ -310,6 +311,7 @@ pub(in crate::engine) fn attempt_ended(
     if let Some(attempt) = state.attempted.as_mut().filter(|attempt| attempt.version.number == number) {
         if outcome.passes() {
             let serving = attempt.version.clone();
+            state.quarantined.retain(|bad| bad.content != serving.object.digest);
             state.attempted = None;
             state.beside = run.as_ref().and_then(|run| beside::left_by(state, run, now));
             state.serving = Some(serving);
@@ -352,6 +354,7 @@ pub(in crate::engine) fn start_deployment(
     let on_failure =
         transition.records.repositories.get(&parent.repository)?.map(|it| it.on_failure).unwrap_or_default();
     let (newest, now) = (newest_version(transition.records, &key)?, transition.now);
+    quarantine::keep(transition.records, &key, &object.digest, now)?;
     let state = config_or_new(transition.records, &parent, &object)?;
     let by_hand = change.is_by_hand();
     if let Some(serving) = state.serving.as_ref().filter(|it| it.object.digest == object.digest && !by_hand) {

@@ -8,6 +8,7 @@ pub(in crate::engine) mod gone;
 pub mod machine;
 pub mod observed;
 pub mod ownership;
+mod quarantine;
 pub mod serve;
 pub mod strategy;
 pub mod tag;
