@@ -136,8 +136,9 @@ pub fn latest(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> 
     if state.spec().is_ok_and(|spec| spec.paused) {
         return Err(Failure::stalled("cannot deploy a paused deployment config")
             .hint(format!(
-                "`launchway release dc/{} -s {}` lets it go on, or set `paused: false` and push",
-                config.name, config.stage
+                "`launchway release {} -s {}` lets it go on, or set `paused: false` and push",
+                state.object.target(),
+                config.stage
             ))
             .into());
     }
@@ -214,7 +215,7 @@ fn refuse_if_waiting(records: &Records, state: &ConfigState) -> Result<(), Undec
     let waits = |change: &&Change| change.key == state.object.key && !may_start(change);
     let Some(change) = part.and_then(|part| part.changes.iter().find(waits)) else { return Ok(()) };
     let message = format!("cannot deploy what {} declares: {}", plan.commit.short(), change.cause);
-    let hint = format!("`launchway why dc/{}` says more; push what lets it go on", state.key.name);
+    let hint = format!("`launchway why {}` says more; push what lets it go on", state.object.target());
     Err(Failure::stalled(message).hint(hint).into())
 }
 

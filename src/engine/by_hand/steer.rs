@@ -35,7 +35,8 @@ pub fn pause(transition: &mut Transition<'_>, config: &ConfigKey, by: &str) -> R
     }
     let ServiceKey { project, stage, service } = state.service_key();
     let scope = HoldScope { project, stage: Some(stage), service: Some(service), context: None };
-    let reason = format!("dc/{} is paused; `launchway rollout resume dc/{0} -s {}`", config.name, config.stage);
+    let target = state.object.target();
+    let reason = format!("{target} is paused; `launchway rollout resume {target} -s {}`", config.stage);
     holds::place(transition, HoldKind::Pause, scope, reason, by)?;
     if let Some(run) = open_rollout(transition.records, &state)? {
         transition.tell(run.id, Event::Paused { by: by.to_owned() });

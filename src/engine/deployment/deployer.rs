@@ -194,8 +194,8 @@ fn judge(run: &DeploymentRun, ask: Ask) -> Result<Asked, Failure> {
         return Err(Failure::stalled(format!("it is being given up: {}", failure.message)));
     }
     if let Some(by) = &run.waits.paused_by {
-        let (name, stage) = (&run.config.name, &run.config.stage);
-        let hint = format!("ask again later: `launchway rollout resume dc/{name} -s {stage}` lets it go on");
+        let (target, stage) = (run.object.target(), &run.config.stage);
+        let hint = format!("ask again later: `launchway rollout resume {target} -s {stage}` lets it go on");
         return Err(Failure::stalled(format!("paused by {by}")).hint(hint));
     }
     if run.deployer.asks >= MOST_ASKS {

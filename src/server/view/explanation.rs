@@ -250,17 +250,22 @@ fn waiting_reason(change: &Change, stage: &StageName) -> Reason {
     let reason = Reason::new("plan", format!("{} waits: {}", change.title(), change.cause));
     match change.is_paused() {
         true => reason.hint(format!(
-            "`launchway release dc/{} -s {stage}` lets it go on, or set `paused: false` and push",
-            change.key.name
+            "`launchway release {} -s {stage}` lets it go on, or set `paused: false` and push",
+            target(change)
         )),
         false => reason,
     }
 }
 
+/// What people call what a change is about in commands.
+fn target(change: &Change) -> String {
+    change.object.as_ref().map_or_else(|| format!("dc/{}", change.key.name), |object| object.target())
+}
+
 /// What `why` is asked about to hear of the service.
 fn asked_by(plan: &ServicePlan) -> String {
     let config = plan.changes.iter().find(|change| change.key.kind == Kind::DeploymentConfig);
-    config.map_or_else(|| plan.service.to_string(), |change| format!("dc/{}", change.key.name))
+    config.map_or_else(|| plan.service.to_string(), target)
 }
 
 /// Whether a change that was planned has not been made since.
@@ -354,10 +359,10 @@ fn drift_reason(config: &ConfigState, pods: &[ObservedPod]) -> Option<Reason> {
         None if pods.iter().any(is_left) => "what served before the store was lost serves on".to_owned(),
         None => "nothing serves".to_owned(),
     };
-    let name = &config.key.name;
+    let (name, target) = (&config.key.name, config.object.target());
     let message = format!("version {} of {name} {word}, {serving}", attempt.version.number);
     let hint =
-        format!("push a fix, or try the same again with `launchway rollout retry dc/{name} -s {}`", config.key.stage);
+        format!("push a fix, or try the same again with `launchway rollout retry {target} -s {}`", config.key.stage);
     Some(Reason::new("drift", message).hint(hint))
 }
 

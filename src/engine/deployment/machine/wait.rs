@@ -26,8 +26,8 @@ impl Step {
                 format!("{at} until {}", rfc3339(until))
             }
             Some(Pause::UntilResumed) | None => {
-                let (name, stage) = (&self.run.config.name, &self.run.config.stage);
-                format!("{at}: waits for `launchway rollout resume dc/{name} -s {stage}`")
+                let (target, stage) = (self.run.object.target(), &self.run.config.stage);
+                format!("{at}: waits for `launchway rollout resume {target} -s {stage}`")
             }
         };
     }
