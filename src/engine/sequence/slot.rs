@@ -4,6 +4,8 @@
 
 use std::iter;
 
+use itertools::Itertools;
+
 use crate::model::event::Event;
 use crate::model::hold::Hold;
 use crate::model::ids::RunId;
@@ -23,17 +25,25 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
         open.into_iter().partition(|run| is_waiting(run));
     waiting.sort_by_key(age);
     // What others took the place of has delivered nothing; but what has applied all it had is there, and has not passed.
-    let counts = |run: &&&SequenceRun| {
+    let counts = |run: &&SequenceRun| {
         run.planned_content().is_some() && (run.outcome != Some(Outcome::SUPERSEDED) || run.stopped_awaiting_services())
     };
-    let last = ended.iter().filter(counts).max_by_key(|run| (run.ended_at, &run.id));
+    let ended = ended.into_iter().filter(|run| counts(&run)).sorted_by_key(|run| (run.ended_at, &run.id));
     SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
         waiting: waiting.into_iter().map(|run| run.id.clone()).collect(),
         yielded: yielded.into_iter().map(|run| run.id.clone()).collect(),
-        last_delivery: last.and_then(|run| delivered_by(run)).or_else(|| slot.last_delivery.clone()),
+        last_delivery: ended.filter_map(delivered_by).fold(slot.last_delivery.clone(), |known, ended| {
+            Some(known.filter(|known| is_stopped_for_good(known, &ended)).unwrap_or(ended))
+        }),
     }
+}
+
+/// Whether a delivery was stopped before it began and is newer than one that ends after it: it is not to begin by itself, however
+/// long what was under way before it takes to its end. Identities of runs grow with time.
+fn is_stopped_for_good(known: &Delivered, older: &Delivered) -> bool {
+    !known.deployed && known.run > older.run
 }
 
 /// What runs of a slot come by, the oldest first.

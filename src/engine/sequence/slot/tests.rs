@@ -179,9 +179,12 @@ fn what_was_delivered_last_is_what_ended_last_of_what_revisions_declare() {
     let passed = |id: &str, time| at(ended(deploying(delivery(id, "a"), 1), Outcome::PASS), time);
     let superseded = at(ended(delivery("r9", "b"), Outcome::SUPERSEDED), 9);
     let asked_for = SequenceRun { plan: None, ..passed("r8", 8) };
+    let stopped = |id: &str, time| at(ended(delivery(id, "b"), Outcome::ABORTED), time);
     for (case, runs, expected) in [
         ("nothing has ended", vec![delivery("r1", "a")], None),
         ("the later end", vec![passed("r2", 1), passed("r1", 2)], Some("r1")),
+        ("a newer one that a person stopped while it waited", vec![stopped("r2", 1), passed("r1", 2)], Some("r2")),
+        ("an older one that was stopped", vec![stopped("r1", 1), passed("r2", 2)], Some("r2")),
         ("what gave way brought nothing", vec![passed("r1", 1), superseded], Some("r1")),
         ("what a person wants is not what is declared", vec![passed("r1", 1), asked_for], Some("r1")),
     ] {
@@ -190,6 +193,8 @@ fn what_was_delivered_last_is_what_ended_last_of_what_revisions_declare() {
     }
     let known = seated(&slot(None, &[]), &[passed("r1", 1)]);
     assert_eq!(seated(&known, &[delivery("r2", "b")]).last_delivery, known.last_delivery, "it is remembered");
+    let known = seated(&slot(None, &[]), &[stopped("r2", 1)]);
+    assert_eq!(seated(&known, &[passed("r1", 2)]).last_delivery, known.last_delivery, "and stays stopped");
     let stopped = seated(&slot(None, &[]), &[ended(delivery("r1", "a"), Outcome::FAIL)]).last_delivery;
     assert!(!stopped.expect("it has ended").deployed);
 }

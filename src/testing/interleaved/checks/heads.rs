@@ -111,8 +111,8 @@ impl Heads<'_> {
         Ok(now(self.driver.store.holds())?.whole()?.iter().any(|hold| hold.scope.covers(project, stage, service)))
     }
 
-    /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, was
-    /// stopped by a task before, or must not start.
+    /// In the first stage every deployment config serves what the head declares, unless that was tried and failed, is
+    /// quarantined since, was stopped by a task before, or must not start.
     fn head_runs(&self, head: &Commit) -> Held {
         let Some(stage) = head.project.stages.first() else { return Ok(Ok(())) };
         for declared in stage.objects.iter().filter(|object| object.key.kind == Kind::DeploymentConfig) {
@@ -138,6 +138,7 @@ impl Heads<'_> {
                     |attempt: &Attempt| attempt.version.object.digest == declared.digest && attempt.outcome.is_some();
                 let serves = |object: &Object| object.template() == declared.template();
                 state.serving.as_ref().is_some_and(|it| serves(&it.object))
+                    || state.quarantine_of(declared).is_some()
                     || state.attempted.as_ref().is_some_and(failed)
             });
             if !is_right && !self.was_stopped(&service, &content_of(stage, &service.service))? {
