@@ -2417,4 +2417,21 @@ pub(crate) const CURED: &[Cured] = &[
             turns 4
             turns 1",
     },
+    Cured {
+        invariant: Invariant::PlanIsEmpty,
+        because: "a push that was aborted while it waited begins by itself once what ran before it has ended",
+        story: "
+            order 2
+            shipyard dev:verify,deployment,verify production:approval,deployment
+            pass 1s
+            declare web image=a
+            push
+            turns 4
+            abort dev web
+            executor one starts dev web
+            declare web image=c
+            push
+            settle
+            abort dev web",
+    },
 ];
