@@ -28,7 +28,7 @@ pub fn seated(slot: &SlotState, runs: &[SequenceRun]) -> SlotState {
     let counts = |run: &&SequenceRun| {
         run.planned_content().is_some() && (run.outcome != Some(Outcome::SUPERSEDED) || run.stopped_awaiting_services())
     };
-    let ended = ended.into_iter().filter(|run| counts(&run)).sorted_by_key(|run| (run.ended_at, &run.id));
+    let ended = ended.into_iter().filter(|run| counts(run)).sorted_by_key(|run| (run.ended_at, &run.id));
     SlotState {
         service: slot.service.clone(),
         holder: active.first().map(|run| run.id.clone()),
