@@ -13,12 +13,12 @@ use launchway::engine::transition::Input;
 use launchway::error::Class;
 use launchway::executor::drive::Driver;
 use launchway::model::action::Lane;
-use launchway::model::ids::{ConfigKey, RepositoryName, RunId, ServiceKey};
+use launchway::model::ids::RepositoryName;
 use launchway::model::shipyard::Shipyard;
 use launchway::model::time::Timestamp;
 use launchway::simulation::world::World;
 use launchway::store::sqlite::{SqliteReader, SqliteStore, restore};
-use launchway::store::{ReadStore, Retention, RunFilter, Store, Transaction, Write};
+use launchway::store::{ReadStore, Store, Transaction, Write};
 use launchway::testing::world::{deployment_config, project};
 
 const CHILD_STORE: &str = "LAUNCHWAY_TEST_CHILD_STORE";
@@ -247,42 +247,6 @@ async fn a_damaged_action_ends_its_run_with_what_is_wrong_and_holds_up_no_other(
     let left = world.driver.store.outbox(Some(&"shop/default/web-1".into())).await.unwrap();
     let set_aside: Vec<_> = left.iter().map(|row| (row.key.as_str(), row.due, row.action.is_err())).collect();
     assert_eq!(set_aside, [("prepare", None, true)], "it is there for people to see");
-}
-
-/// What is left of runs, deployment configs and slots that were there at some time, as a store reads it.
-async fn records(store: &dyn ReadStore, runs: &[RunId], services: &[ServiceKey]) -> Vec<String> {
-    let mut read = Vec::new();
-    for run in runs {
-        read.push(format!("{run} {:?}", store.run(run).await.unwrap()));
-    }
-    for service in services {
-        let ServiceKey { project, stage, service: name } = service.clone();
-        let config = store.config(&ConfigKey { project, stage, name: name.to_string() }).await.unwrap();
-        read.push(format!("{service} {:?} {config:?}", store.slot(service).await.unwrap()));
-    }
-    read
-}
-
-#[tokio::test]
-async fn what_was_just_committed_reads_like_the_file() {
-    let folder = tempfile::tempdir().unwrap();
-    let mut world = World::open(folder.path()).unwrap();
-    let reader = SqliteReader::open(&folder.path().join("store.db")).unwrap();
-    let config = |name: &str, image: &str| deployment_config(name, image, 1, serde_json::json!({}));
-    let revisions = [vec![config("web", "a"), config("api", "a")], vec![config("web", "b")], vec![config("web", "a")]];
-    for objects in revisions {
-        world.push(&project(Shipyard::implicit(), &objects)).await.unwrap();
-        world.settle().await.unwrap();
-        let store = &*world.driver.store;
-        let listed = reader.runs(&RunFilter::default()).await.unwrap().whole().unwrap();
-        let runs: Vec<RunId> = listed.iter().map(|run| run.value.id().clone()).collect();
-        let services: Vec<ServiceKey> = listed.iter().map(|run| run.value.service()).collect();
-        assert!(!runs.is_empty());
-        assert_eq!(records(store, &runs, &services).await, records(&reader, &runs, &services).await);
-        let now = world.driver.clock.now();
-        let gone = store.retain(Retention { before: now + Duration::from_secs(1), most: 0 }).await.unwrap();
-        assert_eq!(records(store, &runs, &services).await, records(&reader, &runs, &services).await, "{gone:?}");
-    }
 }
 
 #[tokio::test]

@@ -16,8 +16,7 @@ use launchway::model::state::Versioned;
 use launchway::runtime::Runtime;
 use launchway::simulation::runtime::PretendedRuntime;
 use launchway::simulation::world::World;
-use launchway::store::sqlite::SqliteReader;
-use launchway::store::{Listing, ReadStore as _, RunFilter, Write};
+use launchway::store::{Listing, RunFilter, Write};
 use launchway::testing::world::{config_key, deployment_config, hook, project};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -197,9 +196,8 @@ async fn with_others() -> (TempDir, World) {
 
 #[tokio::test]
 async fn a_list_names_what_is_damaged_and_one_read_of_it_fails() {
-    let (folder, _world) = with_others().await;
-    // The daemon itself has just written all of it, and knows what.
-    let store = SqliteReader::open(&folder.path().join("store.db")).unwrap();
+    let (folder, world) = with_others().await;
+    let store = &*world.driver.store;
     damage(&folder, "runs", "id = 'shop/default/web-1'");
     assert_names(store.runs(&RunFilter::default()).await.unwrap(), 3, "shop/default/web-1");
     let problem = store.run(&"shop/default/web-1".into()).await.unwrap_err().one_line();

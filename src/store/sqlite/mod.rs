@@ -13,7 +13,6 @@ mod outbox;
 mod place;
 mod read;
 mod readers;
-mod recent;
 mod retention;
 mod rows;
 mod schema;
@@ -32,7 +31,6 @@ pub use self::copy::{is_store, restore};
 
 use self::failure::{Error, failed};
 use self::readers::Readers;
-use self::recent::Recent;
 use self::writer::Writer;
 use super::{
     AppliedDigest, CommitError, EventRow, Listing, OutboxId, OutboxRow, ReadStore, Retained, Retention, RunFilter,
@@ -65,7 +63,6 @@ use crate::store::record::Record;
 #[derive(Debug)]
 pub struct Sqlite<W> {
     readers: Readers,
-    recent: Arc<Recent>,
     writing: W,
 }
 
@@ -102,8 +99,7 @@ impl SqliteStore {
         outbox::prepare(&connection).map_err(|error| failed("prepare the outbox", error))?;
         let readers = Readers::open(path)?;
         let writer = Writer::start(connection, fence)?;
-        let recent = Arc::new(Recent::new());
-        Ok(Self { readers, recent, writing: ReadWrite { incarnation, writer, clock } })
+        Ok(Self { readers, writing: ReadWrite { incarnation, writer, clock } })
     }
 }
 
@@ -113,7 +109,7 @@ impl SqliteReader {
     /// # Errors
     /// If there is none, or it is damaged, not ours, or of another version.
     pub fn open(path: &Path) -> Result<Self> {
-        Ok(Self { readers: Readers::open(path)?, recent: Arc::new(Recent::new()), writing: ReadOnly })
+        Ok(Self { readers: Readers::open(path)?, writing: ReadOnly })
     }
 }
 
@@ -156,12 +152,8 @@ impl Store for SqliteStore {
 
     async fn commit(&self, transaction: Transaction) -> Result<(), CommitError> {
         let now = self.writing.clock.now();
-        let apply = move |connection: &Connection| {
-            write::apply(connection, &transaction, now)?;
-            Ok(transaction.writes)
-        };
-        let recent = Arc::clone(&self.recent);
-        self.writing.writer.perform_then(apply, move |writes| recent.committed(writes)).await
+        let apply = move |connection: &Connection| write::apply(connection, &transaction, now);
+        self.writing.writer.perform(apply).await
     }
 
     async fn claim(&self, lane: &Lane, now: Timestamp, limit: u32) -> Result<Vec<OutboxRow>, CommitError> {
@@ -174,7 +166,7 @@ impl Store for SqliteStore {
     }
 
     async fn retain(&self, retention: Retention) -> Result<Retained, Failure> {
-        Ok(retention::retain(&self.writing.writer, &self.recent, retention).await?)
+        Ok(retention::retain(&self.writing.writer, retention).await?)
     }
 
     async fn superfluous(&self, retention: Retention) -> Result<Retained, Failure> {
@@ -189,10 +181,7 @@ impl Store for SqliteStore {
 #[async_trait]
 impl<W: Send + Sync> ReadStore for Sqlite<W> {
     async fn run(&self, id: &RunId) -> Result<Option<Versioned<Run>>> {
-        match self.recent.runs.get(id) {
-            None => self.filled_record(id.clone().into()).await,
-            known => Ok(known),
-        }
+        self.filled_record(id.clone().into()).await
     }
 
     async fn runs(&self, filter: &RunFilter) -> Result<Listing<Versioned<Run>>> {
@@ -201,10 +190,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn slot(&self, service: &ServiceKey) -> Result<Option<Versioned<SlotState>>> {
-        match self.recent.slots.get(service) {
-            None => self.record(service.clone().into()).await,
-            known => Ok(known),
-        }
+        self.record(service.clone().into()).await
     }
 
     async fn open_slots(&self, project: Option<&ProjectName>) -> Result<Vec<Versioned<SlotState>>> {
@@ -223,10 +209,7 @@ impl<W: Send + Sync> ReadStore for Sqlite<W> {
     }
 
     async fn config(&self, key: &ConfigKey) -> Result<Option<Versioned<ConfigState>>> {
-        match self.recent.configs.get(key) {
-            None => self.filled_record(key.clone().into()).await,
-            known => Ok(known),
-        }
+        self.filled_record(key.clone().into()).await
     }
 
     async fn config_keys(&self) -> Result<Vec<ConfigKey>> {

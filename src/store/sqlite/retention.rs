@@ -1,11 +1,8 @@
 //! What is deleted once nothing needs it any more: see [`Retention`].
 
-use std::sync::Arc;
-
 use rusqlite::Connection;
 
 use super::failure::Error;
-use super::recent::Recent;
 use super::writer::Writer;
 use crate::store::{CommitError, Retained, Retention};
 
@@ -160,21 +157,11 @@ const DELETIONS: [(&str, &str); 12] = [
 ];
 
 /// Deletes what nothing needs any more, batch by batch; says how many rows of each kind went.
-pub(super) async fn retain(
-    writer: &Writer,
-    recent: &Arc<Recent>,
-    retention: Retention,
-) -> Result<Retained, CommitError> {
+pub(super) async fn retain(writer: &Writer, retention: Retention) -> Result<Retained, CommitError> {
     let mut gone = Retained::new();
     for (kind, sql) in DELETIONS {
         loop {
-            let recent = Arc::clone(recent);
-            let forget = move |rows| {
-                recent.forget();
-                rows
-            };
-            let delete = move |connection: &Connection| delete(connection, sql, retention, BATCH);
-            let rows = writer.perform_then(delete, forget).await?;
+            let rows = writer.perform(move |connection| delete(connection, sql, retention, BATCH)).await?;
             *gone.entry(kind).or_default() += rows;
             if rows < u64::from(BATCH) {
                 break;

@@ -16,10 +16,8 @@ const QUEUE: usize = 1024;
 /// Jobs that share one sync to disk; bounds how long the first of them waits for the last.
 const GROUP: usize = 256;
 
-/// What is done, and what follows once that is known to be committed, in the order of the commits.
-type Work = Box<dyn FnOnce(&Connection) -> Result<Sequel, Error> + Send>;
-type Sequel = Box<dyn FnOnce() + Send>;
-type Done = Result<Sequel, CommitError>;
+/// What is done; what it finds is kept until it is known to be committed.
+type Work = Box<dyn FnOnce(&Connection) -> Result<(), Error> + Send>;
 type Outcome = Result<(), CommitError>;
 
 struct Job {
@@ -50,25 +48,11 @@ impl Writer {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
     {
-        self.perform_then(work, |found| found).await
-    }
-
-    /// The same; `then` makes something of what was found, on the thread that writes, before anybody hears of the commit.
-    pub(super) async fn perform_then<T, U, F, G>(&self, work: F, then: G) -> Result<U, CommitError>
-    where
-        T: Send + 'static,
-        U: Send + 'static,
-        F: FnOnce(&Connection) -> Result<T, Error> + Send + 'static,
-        G: FnOnce(T) -> U + Send + 'static,
-    {
         let stopped = || CommitError::Failed(Failure::stalled("the store was shut down"));
         let (reply, outcome) = oneshot::channel();
         let (found, finding) = oneshot::channel();
-        let work = move |connection: &Connection| {
-            let value = work(connection)?;
-            // Nobody may wait for it any more; the work is done all the same.
-            Ok(Box::new(move || drop(found.send(then(value)))) as Sequel)
-        };
+        // Nobody may wait for it any more; the work is done all the same.
+        let work = move |connection: &Connection| work(connection).map(|value| drop(found.send(value)));
         let jobs = self.jobs.as_ref().ok_or_else(stopped)?;
         jobs.send(Job { work: Box::new(work), reply }).await.map_err(|_closed| stopped())?;
         outcome.await.map_err(|_closed| stopped())??;
@@ -105,7 +89,7 @@ fn serve(mut connection: Connection, fence: i64, mut queue: mpsc::Receiver<Job>)
         let outcomes = commit_group(&mut connection, fence, works);
         for (reply, outcome) in replies.into_iter().zip(outcomes) {
             // Whoever asked may have gone; the work is done all the same.
-            reply.send(outcome.map(|sequel| sequel())).ok();
+            reply.send(outcome).ok();
         }
     }
 }
@@ -123,26 +107,26 @@ impl From<rusqlite::Error> for GroupError {
 }
 
 impl GroupError {
-    fn for_one(&self) -> CommitError {
-        match self {
+    fn outcome(&self) -> Outcome {
+        Err(match self {
             GroupError::Fenced => CommitError::Fenced,
             GroupError::Sqlite(error) => CommitError::Failed(failed(WRITE, Arc::clone(error))),
-        }
+        })
     }
 }
 
 const WRITE: &str = "write to the store";
 
 /// Does all jobs in one transaction; each outcome is that of its own job.
-fn commit_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Vec<Done> {
+fn commit_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Vec<Outcome> {
     let jobs = works.len();
     match try_group(connection, fence, works) {
         Ok(outcomes) => outcomes,
-        Err(error) => (0..jobs).map(|_| Err(error.for_one())).collect(),
+        Err(error) => (0..jobs).map(|_| error.outcome()).collect(),
     }
 }
 
-fn try_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Result<Vec<Done>, GroupError> {
+fn try_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Result<Vec<Outcome>, GroupError> {
     let group = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let owner: i64 = group.prepare_cached("SELECT number FROM fence")?.query_row([], |row| row.get(0))?;
     if owner != fence {
@@ -154,11 +138,11 @@ fn try_group(connection: &mut Connection, fence: i64, works: Vec<Work>) -> Resul
 }
 
 /// Does one job so that its failure undoes nothing but itself.
-fn isolated(group: &Connection, work: Work) -> Result<Done, GroupError> {
+fn isolated(group: &Connection, work: Work) -> Result<Outcome, GroupError> {
     let step = |sql: &str| group.prepare_cached(sql)?.execute([]);
     step("SAVEPOINT job")?;
     let outcome = match work(group) {
-        Ok(sequel) => Ok(sequel),
+        Ok(()) => Ok(()),
         // Some errors, a full disk among them, make SQLite undo the whole transaction.
         Err(Error::Sqlite(error)) if group.is_autocommit() => return Err(error.into()),
         Err(error) => {
@@ -189,7 +173,7 @@ mod tests {
     fn insert(bytes: usize) -> Work {
         Box::new(move |connection| {
             connection.execute("INSERT INTO t VALUES (zeroblob(?))", [bytes as i64])?;
-            Ok(Box::new(|| {}))
+            Ok(())
         })
     }
 
@@ -201,12 +185,12 @@ mod tests {
     fn a_full_disk_undoes_the_whole_group_and_says_so_to_everybody() {
         let mut connection = database();
         for outcome in commit_group(&mut connection, 1, vec![insert(1), insert(1_000_000), insert(1)]) {
-            let full = Failure::from(outcome.err().unwrap());
+            let full = Failure::from(outcome.unwrap_err());
             assert_eq!(full.class(), Class::Transient);
             assert!(full.one_line().contains("the disk is full"), "{}", full.one_line());
         }
         assert_eq!(rows(&connection), 0);
-        assert!(matches!(commit_group(&mut connection, 1, vec![insert(1)])[..], [Ok(_)]));
+        assert!(matches!(commit_group(&mut connection, 1, vec![insert(1)])[..], [Ok(())]));
         assert_eq!(rows(&connection), 1);
     }
 
@@ -215,7 +199,7 @@ mod tests {
         let mut connection = database();
         connection.execute("UPDATE fence SET number = 2", []).unwrap();
         let outcomes = commit_group(&mut connection, 1, vec![insert(1), insert(1)]);
-        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(CommitError::Fenced))));
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(CommitError::Fenced))), "{outcomes:?}");
         assert_eq!(rows(&connection), 0);
     }
 
@@ -229,7 +213,7 @@ mod tests {
             .unwrap();
         let writer = Writer::start(connection, 1).unwrap();
         for _ in 0..5 {
-            let asked = writer.perform(|connection| insert(1)(connection).map(drop));
+            let asked = writer.perform(|connection| insert(1)(connection));
             // Polled once, so that the job is queued, then given up.
             assert!(futures::FutureExt::now_or_never(asked).is_none());
         }
