@@ -214,10 +214,7 @@ impl Driver {
             let decided = decision(&mut transition);
             match decided.and_then(|answer| Ok((answer, transition.propagate()?))) {
                 Ok((answer, outcome)) => {
-                    let told = match self.subscribers.is_empty() {
-                        true => Vec::new(),
-                        false => self.subscribers.ask(records.runs.changed(), self.clock.now()),
-                    };
+                    let told = self.subscribers.ask(records.runs.changed(), self.clock.now());
                     let (mut transaction, mut touched) = outcome.finish(std::mem::take(records));
                     touched.ask(told, &mut transaction);
                     return Ok((answer, transaction, touched));

@@ -51,17 +51,15 @@ impl Subscribers {
         Self(sinks)
     }
 
-    /// Whether there is nobody to tell.
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
-    }
-
     /// What asks the sinks for the news of runs: of each what it was, if it was there, and what has become of it.
     pub(super) fn ask<'a>(
         &self,
         changed: impl Iterator<Item = (Option<&'a Run>, &'a Run)>,
         now: Timestamp,
     ) -> Vec<Write> {
+        if self.0.is_empty() {
+            return Vec::new(); // which costs nothing where nobody is told
+        }
         let of_sequences =
             changed.filter_map(|(before, after)| Some((before.and_then(Run::sequence), after.sequence()?)));
         of_sequences.flat_map(|(before, after)| self.news(before, after, now)).collect()

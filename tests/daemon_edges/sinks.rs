@@ -105,6 +105,19 @@ spec:
     sequences: [{name: check, tasks: [{name: scan}, {name: test}]}]
 ";
 
+/// All that happens in a check, in its order.
+const WHOLE: [&str; 9] = [
+    "dev.check.triggered",
+    "dev.check.started",
+    "scan.triggered",
+    "scan.started",
+    "scan.finished",
+    "test.triggered",
+    "test.started",
+    "test.finished",
+    "dev.check.finished",
+];
+
 /// A daemon with sinks, a scan that a pod does, and a test that nobody does by itself.
 fn shop(sinks: &str) -> World {
     let world = World::new(&[]);
@@ -155,18 +168,7 @@ fn a_sink_is_told_everything_in_order_signed_and_does_a_task_that_it_hears_of() 
         .find(|event| event["type"] == "sh.keptn.event.test.triggered");
     finish(&world, &triggered.unwrap());
     eventually("the end is told", || receiver.kinds().last().is_some_and(|kind| kind == "dev.check.finished"));
-    let expected = [
-        "dev.check.triggered",
-        "dev.check.started",
-        "scan.triggered",
-        "scan.started",
-        "scan.finished",
-        "test.triggered",
-        "test.started",
-        "test.finished",
-        "dev.check.finished",
-    ];
-    assert_eq!(receiver.kinds(), expected);
+    assert_eq!(receiver.kinds(), WHOLE);
     let (_, told) = {
         let answer = http(&world.address(), "GET", "/api/v1/event?pageSize=100", &[], b"");
         (answer.0, serde_json::from_str::<Value>(&answer.1).unwrap())
@@ -218,19 +220,7 @@ fn a_sink_that_hangs_or_is_away_holds_up_neither_others_nor_sequences_and_is_tol
         told.map(|(_, event)| event["type"].as_str().unwrap().trim_start_matches("sh.keptn.event.").to_owned())
             .collect()
     };
-    let expected: Vec<String> = [
-        "dev.check.triggered",
-        "dev.check.started",
-        "scan.triggered",
-        "scan.started",
-        "scan.finished",
-        "test.triggered",
-        "test.started",
-        "test.finished",
-        "dev.check.finished",
-    ]
-    .map(str::to_owned)
-    .into();
+    let expected: Vec<String> = WHOLE.map(str::to_owned).into();
     let told: Mutex<Vec<String>> = Mutex::default();
     eventually("what happened meanwhile is told in its order", || {
         *told.lock().unwrap() = of_cart();
