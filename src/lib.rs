@@ -18,6 +18,7 @@
 pub mod clock;
 pub mod error;
 mod folder_id;
+mod http_client;
 pub mod model;
 pub mod secret;
 mod shares;

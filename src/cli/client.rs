@@ -23,6 +23,7 @@ use super::arguments::Global;
 use super::output::{Complaint, Outcome};
 use crate::clock::{Clock, SystemClock};
 use crate::error::{Context, Failure, Result};
+use crate::model::host::is_loopback;
 use crate::server::access::{Access, THIS_MACHINE};
 use crate::server::listener::Bounds;
 use crate::server::origin::Origin;
@@ -231,7 +232,7 @@ impl Daemon {
     /// The daemon at an address, where a token alone says who asks. On that port may be anybody, so none is sent unasked.
     fn over_tcp(server: &str) -> Result<Self> {
         let base = Url::parse(server).or_stalled(|| format!("`{server}` is no address of a server"))?;
-        let builder = if is_loopback(&base) { http().no_proxy() } else { http() };
+        let builder = if base.host_str().is_some_and(is_loopback) { http().no_proxy() } else { http() };
         let token = std::env::var("LAUNCHWAY_TOKEN").ok().filter(|token| !token.is_empty());
         Ok(Self { name: base.to_string(), base, token, http: built(builder)?, socket: None })
     }
@@ -367,13 +368,6 @@ fn accepted((status, body): (StatusCode, Bytes)) -> Outcome<Bytes> {
 fn parsed<T: DeserializeOwned>(body: &[u8]) -> Outcome<T> {
     let value = serde_json::from_slice(body);
     Ok(value.or_stalled(|| "the server's answer is not what this version understands".to_owned())?)
-}
-
-fn is_loopback(base: &Url) -> bool {
-    base.host_str().is_some_and(|host| {
-        let name = host.trim_matches(['[', ']']);
-        name == "localhost" || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-    })
 }
 
 #[cfg(test)]

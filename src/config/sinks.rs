@@ -5,6 +5,7 @@ use std::path::Path;
 use super::fields::Field;
 use super::files::Holds;
 use super::parse::{http_address, name, unique};
+use crate::model::host::is_loopback;
 use crate::model::ids::{ProjectName, ServiceName, SinkName, StageName};
 use crate::model::shipyard::{Operator, Requirement};
 use crate::model::sink::Subscription;
@@ -33,22 +34,13 @@ fn sink(field: &Field<'_>, folder: &Path) -> SinkSettings {
 fn url(field: &Field<'_>, insecure: bool) -> String {
     field.required();
     let url = http_address(field).unwrap_or_default();
-    let is_open = url.strip_prefix("http://").is_some_and(|rest| !is_loopback(rest));
+    let is_open =
+        url.strip_prefix("http://").is_some_and(|rest| !is_loopback(rest.split('/').next().unwrap_or_default()));
     if is_open && !insecure {
         let hint = "use https://, or set `insecure: true` for this sink";
         field.error("invalid", "events would cross the network in the clear", hint);
     }
     url
-}
-
-/// Whether an address without its scheme leads to this machine.
-fn is_loopback(rest: &str) -> bool {
-    let authority = rest.split('/').next().unwrap_or_default();
-    let host = match authority.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => authority.split(':').next().unwrap_or_default(),
-    };
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 fn subscription(field: &Field<'_>) -> Subscription {

@@ -12,6 +12,8 @@ use reqwest::{Certificate, Client, Response, Url};
 use super::{Refusal, redirect, retry_after};
 use crate::clock::{Clock, rfc3339};
 use crate::error::{Context, Failure, Result};
+use crate::http_client;
+use crate::model::host::is_loopback;
 use crate::model::time::Timestamp;
 use crate::secret::{Secret, SecretSource};
 
@@ -178,12 +180,7 @@ impl ApiClient {
 }
 
 async fn client(ca_file: Option<&Path>, name: &str) -> Result<Client> {
-    // Followed blindly, a redirect would carry the token to wherever it leads, and turn a POST into a GET.
-    let client = Client::builder()
-        .redirect(reqwest::redirect::Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(REQUEST_TIMEOUT)
-        .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
+    let client = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
     let Some(path) = ca_file else {
         return client.build().or_stalled(|| format!("cannot prepare requests to {name}"));
     };
@@ -198,11 +195,7 @@ async fn client(ca_file: Option<&Path>, name: &str) -> Result<Client> {
 
 fn require_encryption(settings: &ApiSettings) -> Result<()> {
     let base = &settings.base;
-    let is_loopback = base.host_str().is_some_and(|host| {
-        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-    });
-    if base.scheme() == "https" || is_loopback || settings.insecure {
+    if base.scheme() == "https" || base.host_str().is_some_and(is_loopback) || settings.insecure {
         return Ok(());
     }
     Err(Failure::stalled(format!("a token for `{base}` would cross the network in the clear"))

@@ -4,12 +4,13 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use reqwest::{Client, Response, StatusCode, Url, redirect};
+use reqwest::{Client, Response, StatusCode, Url};
 use serde::Deserialize;
 use serde_json::Value;
 
 use super::Indicators;
 use crate::error::{Context as _, Failure, Result};
+use crate::http_client;
 use crate::model::evaluation::{Measurement, Reading};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -48,12 +49,7 @@ impl PrometheusIndicators {
     /// # Errors
     /// If no client can be made.
     pub fn new() -> Result<Self> {
-        let client = Client::builder()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")))
-            .build();
+        let client = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT).build();
         Ok(Self { client: client.or_stalled(|| "cannot prepare requests to Prometheus".to_owned())? })
     }
 

@@ -13,6 +13,7 @@ pub mod duration;
 pub mod evaluation;
 pub mod event;
 pub mod hold;
+pub mod host;
 pub mod ids;
 pub mod image_stream;
 pub mod json;

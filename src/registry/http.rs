@@ -12,14 +12,16 @@ use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{
     ACCEPT, AUTHORIZATION, ETAG, HeaderMap, HeaderName, HeaderValue, IF_NONE_MATCH, LOCATION, WWW_AUTHENTICATE,
 };
-use reqwest::{Certificate, Client, Method, Response, StatusCode, Url, redirect};
+use reqwest::{Certificate, Client, Method, Response, StatusCode, Url};
 use serde::Deserialize;
 
 use self::challenge::Challenge;
 use super::name::is_digest;
 use super::{ImageName, Known, Registry};
 use crate::error::{Context as _, Failure, Result};
+use crate::http_client;
 use crate::manifest::digest::named;
+use crate::model::host::is_loopback;
 use crate::secret::{Secret, SecretSource};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -229,11 +231,7 @@ impl Question<'_> {
 }
 
 async fn client(settings: &RegistrySettings) -> Result<Client> {
-    let builder = Client::builder()
-        .redirect(redirect::Policy::none())
-        .connect_timeout(CONNECT_TIMEOUT)
-        .timeout(REQUEST_TIMEOUT)
-        .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
+    let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
     let Some(path) = &settings.ca_file else {
         return builder.build().or_stalled(|| format!("cannot prepare requests to `{}`", settings.host));
     };
@@ -263,14 +261,4 @@ fn sensitive(secret: &Secret) -> Result<HeaderValue> {
 
 fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
     headers.get(name).and_then(|value| value.to_str().ok())
-}
-
-/// Whether a host, perhaps with its port, is this machine.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.rsplit_once(':') {
-        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-        _ => host,
-    };
-    let address = name.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    name == "localhost" || address.is_ok_and(|address| address.is_loopback())
 }

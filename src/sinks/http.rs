@@ -10,12 +10,13 @@ use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use reqwest::header::{CONTENT_TYPE, HeaderValue, RETRY_AFTER};
-use reqwest::{Certificate, Client, Response, redirect};
+use reqwest::{Certificate, Client, Response};
 
 use super::{Refusal, Sink};
 use crate::engine::sequence::incoming::derived_context;
 use crate::error::{Context as _, Failure, Result};
 use crate::forge::retry_after;
+use crate::http_client;
 use crate::model::cloud_event::CloudEvent;
 use crate::model::ids::SinkName;
 use crate::model::sink::Subscription;
@@ -58,11 +59,7 @@ impl HttpSink {
     /// # Errors
     /// If its certificates cannot be used.
     pub fn new(settings: SinkSettings) -> Result<Self> {
-        let builder = Client::builder()
-            .redirect(redirect::Policy::none())
-            .connect_timeout(CONNECT_TIMEOUT)
-            .timeout(REQUEST_TIMEOUT)
-            .user_agent(concat!("launchway/", env!("CARGO_PKG_VERSION")));
+        let builder = http_client::bounded(CONNECT_TIMEOUT, REQUEST_TIMEOUT);
         let Some(path) = &settings.ca_file else {
             let client =
                 builder.build().or_stalled(|| format!("cannot prepare requests to sink `{}`", settings.name))?;

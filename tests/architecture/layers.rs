@@ -32,10 +32,11 @@ enum Layer {
 use Layer::{Adapters, Control, Executor, Faces, Nouns, Ports, Pure, Root, Settings, Testing};
 
 /// Every room with its layer; of several that fit a module, the longest name counts.
-const ROOMS: [(&str, Layer); 42] = [
+const ROOMS: [(&str, Layer); 43] = [
     ("clock", Nouns),
     ("error", Nouns),
     ("folder_id", Ports),
+    ("http_client", Ports),
     ("model", Nouns),
     ("secret", Ports),
     ("shares", Ports),
@@ -100,7 +101,16 @@ const OWNERS: [(&str, &[&str]); 11] = [
     ("hyper", &["runtime::local::service", "server", "cli::demo::visitors"]),
     (
         "reqwest",
-        &["source", "forge", "registry", "indicators::prometheus", "sinks::http", "runtime::local::launchable", "cli"],
+        &[
+            "http_client",
+            "source",
+            "forge",
+            "registry",
+            "indicators::prometheus",
+            "sinks::http",
+            "runtime::local::launchable",
+            "cli",
+        ],
     ),
     ("axum", &["server", "cli::client"]),
     ("clap", &["cli"]),
