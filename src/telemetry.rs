@@ -6,7 +6,9 @@ mod metrics;
 
 use std::io::{self, IsTerminal};
 
-use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::Targets;
+use tracing_subscriber::layer::{Layer, SubscriberExt};
+use tracing_subscriber::util::SubscriberInitExt;
 
 use crate::error::{Context, Failure, Result};
 
@@ -33,16 +35,18 @@ pub enum LogFormat {
 /// If the filter cannot be read, or something logs already.
 pub fn init(format: LogFormat, filter: &str) -> Result<()> {
     let filter = parse_filter(filter)?;
-    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(io::stderr);
-    let started = match format {
-        LogFormat::Human => builder.with_ansi(io::stderr().is_terminal()).try_init(),
-        LogFormat::Json => builder.json().flatten_event(true).try_init(),
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr);
+    let lines = match format {
+        LogFormat::Human => lines.with_ansi(io::stderr().is_terminal()).boxed(),
+        LogFormat::Json => lines.json().flatten_event(true).boxed(),
     };
+    let started = tracing_subscriber::registry().with(filter).with(lines).try_init();
     started.map_err(|error| Failure::stalled("cannot begin to log").because(error))
 }
 
-fn parse_filter(filter: &str) -> Result<EnvFilter> {
-    EnvFilter::try_new(filter)
+fn parse_filter(filter: &str) -> Result<Targets> {
+    filter
+        .parse::<Targets>()
         .or_stalled(|| format!("`{FILTER_VARIABLE}` has no meaning: `{filter}`"))
         .map_err(|failure| failure.hint("a level such as `debug`, or `launchway::source=trace,info`"))
 }

@@ -23,6 +23,7 @@ pub mod edit;
 mod files;
 mod findings;
 mod foreign;
+mod globs;
 mod image;
 mod image_circle;
 mod image_stream;

@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use globset::{GlobBuilder, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
 use super::findings::Findings;
+use super::globs::Globs;
 use super::image::folder;
-use super::pod_template::{items, text_at};
+use super::pod_template::text_at;
 use super::shape::own::PROJECT;
 use super::shape::{Strictness, check};
 use super::stage_context::Runtime;
@@ -26,8 +26,8 @@ pub(crate) struct Settings {
     pub(crate) name: Option<String>,
     pub(crate) stages: BTreeMap<String, StageSettings>,
     /// Only these files, if set.
-    pub(crate) include: Option<GlobSet>,
-    pub(crate) exclude: GlobSet,
+    pub(crate) include: Option<Globs>,
+    pub(crate) exclude: Globs,
     /// From the root; with the place where it is said.
     pub(crate) shipyard: Option<(String, Location)>,
     pub(crate) statuses: StatusDetail,
@@ -58,8 +58,8 @@ pub(crate) fn read(value: &Value, findings: &mut Findings<'_>) -> Settings {
     Settings {
         name: Some(text_at(&value, "/metadata/name").to_owned()).filter(|name| !name.is_empty()),
         stages: stages.map(|(name, stage)| (name.clone(), self::stage(name, stage, findings))).collect(),
-        include: value.pointer("/spec/include").map(|_| globs(&value, "/spec/include", findings)),
-        exclude: globs(&value, "/spec/exclude", findings),
+        include: value.pointer("/spec/include").map(|_| Globs::read(&value, "/spec/include", findings)),
+        exclude: Globs::read(&value, "/spec/exclude", findings),
         shipyard: path(&value, "/spec/shipyard", "/spec/shipyard", findings),
         statuses: statuses(text_at(&value, "/spec/statuses")),
         on_failure: on_failure(text_at(&value, "/spec/rollback/onFailure")),
@@ -148,26 +148,6 @@ fn path(value: &Value, pointer: &str, field: &str, findings: &mut Findings<'_>) 
         findings.error(field, "invalid", format!("`{text}` must be a path inside the repository, from its root"));
     }
     Some((normal?, findings.location(field)))
-}
-
-fn globs(value: &Value, pointer: &str, findings: &mut Findings<'_>) -> GlobSet {
-    let mut set = GlobSetBuilder::new();
-    for (index, glob) in items(value, pointer) {
-        let Some(text) = glob.as_str() else { continue };
-        match GlobBuilder::new(text).literal_separator(true).build() {
-            Ok(glob) => {
-                set.add(glob);
-            }
-            Err(error) => {
-                let message = format!("`{text}` is not a glob: {}", error.kind());
-                findings.error(&format!("{pointer}/{index}"), "invalid", message);
-            }
-        }
-    }
-    set.build().unwrap_or_else(|error| {
-        findings.error(pointer, "invalid", format!("the globs cannot be used: {error}"));
-        GlobSet::empty()
-    })
 }
 
 #[cfg(test)]
